@@ -136,6 +136,15 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn who_lets_the_monitor_take_any_port_is_told_which() {
+    let mut command = Command::new(RING);
+    let output = command.args(["--hops", "100"]).env("CARIBOU_MONITOR", ":0").output().unwrap();
+    let said = lines(&output.stderr);
+    let (_, port) = said[0].split_once("rank 0 tells how the run is doing on 127.0.0.1:").unwrap();
+    assert!(said.len() == 1 && port.parse::<u16>().is_ok_and(|port| port > 0), "{said:?}");
+}
+
+#[test]
 fn a_path_that_cannot_be_written_is_named_before_anything_runs() {
     let output = start(STENCIL, "--json /nowhere/at/all.json");
     let complaint = lines(&output.stderr);

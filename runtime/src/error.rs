@@ -39,7 +39,8 @@ pub enum Error {
         panic: String,
     },
 
-    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found something wrong.
+    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found something wrong; or what it
+    /// says to many cannot be encoded.
     #[error("rank {rank}: chunk {chunk} ended the run: {why}")]
     Program {
         /// The rank it ran on.

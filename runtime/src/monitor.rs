@@ -23,7 +23,6 @@ mod page;
 mod server;
 mod status;
 
-#[cfg(test)]
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -36,7 +35,6 @@ use crate::ids::Rank;
 
 /// The server of one process; stops when dropped.
 pub(crate) struct Monitor {
-    #[cfg(test)]
     address: SocketAddr,
     /// The server stops when this end goes.
     wake: Option<UnixStream>,
@@ -63,16 +61,10 @@ impl Monitor {
             .spawn(move || server::serve(&listener, &woken, pages))
             .map_err(cannot)?;
         tracing::info!(rank = rank.0, %address, "monitor: http://{address}/status");
-        Ok(Monitor {
-            #[cfg(test)]
-            address,
-            wake: Some(wake),
-            thread: Some(thread),
-        })
+        Ok(Monitor { address, wake: Some(wake), thread: Some(thread) })
     }
 
     /// The address where it listens.
-    #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -379,6 +379,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(report(7).run.wall_ns, report(7).run.wall_ns);
     assert_ne!(report(7).run.wall_ns, report(8).run.wall_ns);
     assert_eq!(report(7).run.placement, "simulated by seed 7, in virtual time: 3 ranks x 1 worker");
+    assert_eq!(report(7).run.record.lb, "random");
 }
 
 /// Decides again, without a runtime, what the syncs of `report` decided.

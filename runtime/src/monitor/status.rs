@@ -33,7 +33,8 @@ const TEXT_MAX: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// [`SCHEMA`].
+    /// [`SCHEMA`]; empty where somebody else answers.
+    #[serde(default)]
     pub schema: String,
     /// Tells this run from all others.
     pub run_id: String,

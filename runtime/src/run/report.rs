@@ -41,7 +41,8 @@ impl RunReport {
         let workers = counted(workers as usize, "worker", "workers");
         let placement = format!("simulated by seed {seed}, in virtual time: {ranks} x {workers}");
         tracing::info!(lb, "{placement}");
-        RunReport { placement, ..RunReport::default() }
+        let record = RunRecord { lb: lb.into(), ..RunRecord::default() };
+        RunReport { placement, record, ..RunReport::default() }
     }
 
     /// With who sat where.

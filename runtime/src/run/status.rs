@@ -14,10 +14,11 @@ use crate::trace::at_work::Running;
 use crate::trace::recording::Recording;
 use crate::trace::records::{Name, RunRecord};
 use crate::trace::{Activity, Profile};
+use crate::warn::warn;
 
 impl Session {
     /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
-    /// the port plus R.
+    /// the port plus R. Says which port it got where any would do.
     pub(crate) fn monitored(
         self: &Arc<Session>,
         config: &Config,
@@ -26,7 +27,13 @@ impl Session {
         let Some(address) = &config.monitor else { return Ok(None) };
         let session = self.clone();
         let collect = Arc::new(move || session.status());
-        Monitor::start(&with_rank(address, rank), rank, collect).map(Some)
+        let address = with_rank(address, rank);
+        let monitor = Monitor::start(&address, rank, collect)?;
+        let listens = monitor.address();
+        if address.rsplit(':').next() == Some("0") {
+            warn(&format!("CARIBOU_MONITOR: rank {rank} tells how the run is doing on {listens}"));
+        }
+        Ok(Some(monitor))
     }
 
     fn status(&self) -> Status {

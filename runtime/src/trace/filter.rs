@@ -104,8 +104,11 @@ impl FromStr for Filter {
                 None if word == "all" => (named, filter.kept) = (true, [true; Class::ALL.len()]),
                 None if word == "none" => named = true,
                 None => match word.strip_prefix('-') {
-                    Some(word) => left_out.push(class(word)?),
-                    None => (named, filter.kept[class(word)? as usize]) = (true, true),
+                    Some(name) => left_out.push(class(name).ok_or_else(|| unknown(word))?),
+                    None => {
+                        let class = class(word).ok_or_else(|| unknown(word))?;
+                        (named, filter.kept[class as usize]) = (true, true);
+                    }
                 },
             }
         }
@@ -117,9 +120,9 @@ impl FromStr for Filter {
     }
 }
 
-fn class(word: &str) -> Result<Class, String> {
+fn class(word: &str) -> Option<Class> {
     let found = Class::NAMES.iter().position(|&name| name == word);
-    found.map(|position| Class::ALL[position]).ok_or_else(|| unknown(word))
+    found.map(|position| Class::ALL[position])
 }
 
 fn unknown(word: &str) -> String {
@@ -170,7 +173,8 @@ mod tests {
     #[test]
     fn a_word_that_is_none_is_refused() {
         for text in ["handler", "messages=0", "messages=often", "arrays=A", "-nothing"] {
-            assert!(text.parse::<Filter>().is_err(), "{text}");
+            let said = text.parse::<Filter>().expect_err(text);
+            assert!(said.starts_with(&format!("`{text}`")), "{said}");
         }
     }
 }

@@ -343,6 +343,86 @@ fn what_panics_when_it_is_encoded_or_decoded_is_named_with_its_type() {
     }
 }
 
+/// A message that can be encoded once.
+struct Brittle(bool);
+
+impl Serialize for Brittle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        assert!(!self.0, "it breaks");
+        ().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Brittle {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <()>::deserialize(deserializer).map(|()| Brittle(true))
+    }
+}
+
+/// The second, on another rank than rank 0, sends a message that waits for quiescence there.
+#[derive(Serialize, Deserialize)]
+struct Patient;
+
+impl Chunk for Patient {
+    type Index = u32;
+    type Message = Brittle;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            ctx.send_at_quiescence(0, Brittle(false));
+        }
+    }
+
+    fn receive(&mut self, _: Brittle, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+#[test]
+fn a_message_at_quiescence_that_panics_when_it_is_encoded_is_named_by_its_receiver() {
+    // Encoded when it is sent, and again to leave.
+    let result = run("brittle", config(2).wire_always(true), |setup| {
+        setup.array(2, |_| Patient);
+    });
+    let error = result.expect_err("it breaks").to_string();
+    let said =
+        "a message to Patient[0] cannot cross the wire: a message panicked when it was encoded: it breaks";
+    assert!(error.ends_with(said), "{error}");
+}
+
+/// Says to all what cannot be said.
+#[derive(Serialize, Deserialize)]
+struct Herald {
+    to_some: bool,
+}
+
+impl Chunk for Herald {
+    type Index = u32;
+    type Message = Letter;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let letter = Letter::Sealed(Faulty(Fault::MessageDoesNotEncode));
+        match self.to_some {
+            false => ctx.broadcast(&letter),
+            true => ctx.multicast(&Section::new([0]), &letter),
+        }
+    }
+
+    fn receive(&mut self, _: Letter, _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
+fn what_cannot_be_said_to_many_ends_the_run_with_an_error_that_names_it() {
+    for (to_some, what) in [(false, "a broadcast"), (true, "a multicast")] {
+        let result = run(what, config(1), move |setup| {
+            setup.array(1, move |_| Herald { to_some });
+        });
+        let Err(Error::Program { chunk, why, .. }) = &result else { panic!("{what}: {result:?}") };
+        assert_eq!(chunk, "Herald[0] of array 0");
+        assert_eq!(*why, format!("{what} of `Letter` cannot cross the wire: it does not want to"));
+    }
+}
+
 #[test]
 fn messages_within_a_rank_cross_the_wire_too_where_all_is_to_be_encoded() {
     let faults = [Fault::MessageDoesNotEncode, Fault::MessageDoesNotDecode, Fault::MessageIsNotReadToItsEnd];

@@ -1,5 +1,6 @@
 //! A program that can be asked how it is doing.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use caribou::monitor::{SCHEMA, Status};
@@ -65,8 +66,13 @@ impl Source {
         let body =
             answer.and_then(|mut answer| answer.body_mut().with_config().limit(BYTES_MAX).read_to_string());
         let body = body.map_err(|error| reason(&error))?;
-        let status: Status =
-            serde_json::from_str(&body).map_err(|error| format!("this is no Caribou program: {error}"))?;
+        let status: Status = serde_json::from_str(&body)
+            .map_err(|error| format!("this is no Caribou program: its /status is not {SCHEMA:?}: {error}"))?;
+        if status.schema.is_empty() {
+            return Err(format!(
+                "this is no Caribou program: its answer has no `schema`, expected {SCHEMA:?}"
+            ));
+        }
         if status.schema != SCHEMA {
             return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&status.schema)));
         }
@@ -77,10 +83,25 @@ impl Source {
 /// One line, in words of this command.
 fn reason(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+        ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
             "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?".into()
         }
-        ureq::Error::Timeout(_) => format!("no answer in {} s", ANSWER_MAX.as_secs()),
+        ureq::Error::Io(error)
+            if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) =>
+        {
+            "it closed the connection before it had answered: is this the address of a program's CARIBOU_MONITOR?"
+                .into()
+        }
+        ureq::Error::Timeout(_) => {
+            format!(
+                "no answer in {} s: is the program stopped, or the host out of reach?",
+                ANSWER_MAX.as_secs()
+            )
+        }
+        ureq::Error::Protocol(_) => {
+            "this is no Caribou program: it does not speak HTTP, expected the address of its CARIBOU_MONITOR"
+                .into()
+        }
         ureq::Error::StatusCode(404) => "this is no Caribou program: it has no /status".into(),
         other => clean(&other.to_string()),
     }

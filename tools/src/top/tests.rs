@@ -205,7 +205,7 @@ fn a_program_that_falls_silent_leaves_its_last_picture_and_the_reason() {
     assert_eq!(watch.picture().problems, ["localhost:9977: nobody listens"]);
     assert_eq!(watch.picture().ranks, heard.ranks);
     let lines = drawn(&watch, &View::default(), 100, 30);
-    assert!(lines[0].contains("has ended or cannot be reached, last heard of after 1.5 s"), "{}", lines[0]);
+    assert!(lines[0].contains("does not answer, last heard of after 1.5 s"), "{}", lines[0]);
     assert!(lines[2].contains("! localhost:9977: nobody listens"));
     watch.heard(0, Ok(Status { elapsed_ns: 2_000_000_000, ..now() }));
     assert!(!watch.is_over() && watch.picture().problems.is_empty(), "it is back");
@@ -384,7 +384,9 @@ fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
         (free, "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?"),
         (serving(ok("<html>\n</html>"), 1), "this is no Caribou program: "),
         (serving(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), 1), "it has no /status"),
-        (serving(b"\x00\x01 no HTTP".to_vec(), 1), ": "),
+        (serving(b"\x00\x01 no HTTP".to_vec(), 1), "it does not speak HTTP, expected "),
+        (serving(Vec::new(), 1), "it closed the connection before it had answered: "),
+        (serving(ok("{}"), 1), "its answer has no `schema`, expected \"caribou.status/1\""),
         (
             serving(ok(&serde_json::to_string(&other_schema).unwrap()), 1),
             "it says \"caribou.status/9 \", expected \"caribou.status/1\"",

@@ -28,13 +28,13 @@ pub(super) fn write(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
     picture.problems.iter().try_for_each(|problem| writeln!(out, "note: {problem}"))
 }
 
-/// Program, and whether it still runs. One that ended may have had no time to say so.
+/// Program, and whether it still runs. One that ended may have had no time to say so, and one that is stopped cannot.
 pub(super) fn title(picture: &Picture, is_over: bool) -> String {
     let elapsed = clock(picture.elapsed_ns);
     let state = match &picture.failed {
         Some(why) => format!("failed after {elapsed}: {why}"),
         None if picture.finished => format!("ended after {elapsed}"),
-        None if is_over => format!("has ended or cannot be reached, last heard of after {elapsed}"),
+        None if is_over => format!("does not answer, last heard of after {elapsed}"),
         None => format!("running for {elapsed}"),
     };
     format!("{}  {state}", picture.program)

@@ -14,11 +14,15 @@ const PROCESSES_SAID: usize = 3;
 const NEIGHBOUR: &str = "busy-neighbour";
 /// Processes of a rank in the table.
 const PROCESSES_MAX: usize = 10;
+/// The smallest share that is not shown as nothing.
+const SHOWN: f64 = 0.0005;
 
 /// For how long a rank did not have its vCPUs, and who had them. Shares are of the time of its workers.
 struct Loss<'t> {
     rank: u32,
     lost: f64,
+    /// The part that a quota took.
+    throttled: f64,
     /// The part that handlers, or iterations, lost; none without a profile.
     in_handlers: Option<f64>,
     /// Name, number and share: those that took most first.
@@ -37,6 +41,8 @@ fn losses(trace: &Trace) -> Vec<Loss<'_>> {
 fn loss(rank: &RankTrace, elapsed_ns: u64) -> Loss<'_> {
     let all_ns = (elapsed_ns as f64 * f64::from(rank.workers)).max(1.0);
     let lost_ns: f64 = rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
+    let throttled_ns: f64 =
+        rank.samples.iter().map(|sample| sample.throttled_ns.min(sample.wait_ns) as f64).sum();
     let rows = || rank.profiles.iter().flat_map(|profile| &profile.rows);
     let in_handlers = rows().next().is_some().then(|| {
         let lost = rows().filter(|row| row.activity == Activity::Lost);
@@ -55,7 +61,7 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> Loss<'_> {
     let shares = by_process.into_iter().map(|((name, pid), ns)| (name, pid, ns / all_ns));
     let mut takers: Vec<(&str, u32, f64)> = shares.collect();
     takers.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.1.cmp(&other.1)));
-    Loss { rank: rank.rank, lost: lost_ns / all_ns, in_handlers, takers }
+    Loss { rank: rank.rank, lost: lost_ns / all_ns, throttled: throttled_ns / all_ns, in_handlers, takers }
 }
 
 /// A sentence a rank that lost much.
@@ -76,15 +82,20 @@ fn sentence(loss: &Loss<'_>, arguments: &[String]) -> String {
     let named =
         |(name, pid, share): &(&str, u32, f64)| format!("{} (pid {pid}) {}", called(name), percent(*share));
     let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
+    let quota = match loss.throttled {
+        throttled if throttled < SHOWN => String::new(),
+        throttled => format!("; a quota throttled it for {}", percent(throttled)),
+    };
     let whom = match whom.is_empty() {
-        false => format!("on its vCPUs ran {}", whom.join(", ")),
-        true => "no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
+        false => format!("; on its vCPUs ran {}", whom.join(", ")),
+        true if loss.throttled > loss.lost / 2.0 => String::new(),
+        true => "; no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
                  are outside of what this machine shows"
             .into(),
     };
     let in_handlers = loss.in_handlers.map(|share| format!(" (handlers lost {})", percent(share)));
     format!(
-        "rank {} did not have its vCPU for {} of the time{}; {whom}",
+        "rank {} did not have its vCPU for {} of the time{}{quota}{whom}",
         loss.rank,
         percent(loss.lost),
         in_handlers.unwrap_or_default()
@@ -114,6 +125,10 @@ mod tests {
     use crate::trace::tests::Scratch;
 
     fn trace(scratch: &Scratch, takers: &[Taker]) {
+        throttled_trace(scratch, takers, 0);
+    }
+
+    fn throttled_trace(scratch: &Scratch, takers: &[Taker], throttled_ns: u64) {
         for rank in 0..2 {
             let run = RunRecord {
                 ranks: 2,
@@ -124,7 +139,8 @@ mod tests {
             };
             let mut writer = Writer::create(scratch.path(), &run).unwrap();
             if rank == 1 {
-                let sample = Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, ..Sample::default() };
+                let sample =
+                    Sample { at_ns: 500, wall_ns: 500, wait_ns: 450, throttled_ns, ..Sample::default() };
                 writer.samples(&[sample]).unwrap();
                 let look = Look { at_ns: 500, over_ns: 500, takers: takers.to_vec() };
                 writer.looks(&[look.clone(), Look { at_ns: 900, ..look }]).unwrap();
@@ -207,5 +223,19 @@ mod tests {
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
         let expected = "rank 1 did not have its vCPU for 45.0 % of the time; no process was seen on its vCPUs: the hypervisor, another container";
         assert!(text.contains(expected) && text.contains("outside of what this machine shows"), "{text}");
+    }
+
+    #[test]
+    fn a_quota_that_throttled_a_rank_is_told() {
+        let says = |name: &str, takers: &[Taker], throttled_ns| {
+            let scratch = Scratch::new(name);
+            throttled_trace(&scratch, takers, throttled_ns);
+            let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
+            text.lines().find(|line| line.starts_with("rank 1 did")).unwrap_or_default().to_owned()
+        };
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; a quota throttled it for 40.0 %";
+        assert_eq!(says("takers-quota", &[], 400), expected);
+        let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 400);
+        assert_eq!(beside, format!("{expected}; on its vCPUs ran `sshd` (pid 9) 1.0 %"));
     }
 }

@@ -104,7 +104,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if view.rows() == 0 {
         return Err(Error::Usage(match &options.chunk[..] {
             [] => "nothing is recorded there".into(),
-            names => format!("no chunk called {} did anything in this time", names.join(" or ")),
+            names => {
+                let another = view.any_chunk().map(|chunk| format!("; {} did", trace.chunk_name(chunk)));
+                let another = another.unwrap_or_default();
+                format!("no chunk called {} did anything in this time{another}", names.join(" or "))
+            }
         }));
     }
     strips.resize_with(view.rows(), || Strip::new(window, options.width as usize));

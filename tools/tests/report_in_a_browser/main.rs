@@ -165,7 +165,7 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
     let trace = Trace::open(&scratch.trace()).unwrap();
     let row = |section: &str| format!("document.querySelector('#{section} tr[data-from]')");
     open.value("document.querySelectorAll('details').forEach((details) => { details.open = true; })");
-    for section in ["balancing", "chunks", "path", "steps"] {
+    for section in ["balancing", "chunks", "path", "phases"] {
         open.click("zoom-reset");
         let row = row(section);
         // As the keyboard does it.

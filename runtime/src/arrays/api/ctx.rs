@@ -16,6 +16,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
+use crate::text::of_type;
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
@@ -390,28 +391,34 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with messages sent otherwise. A chunk that
     /// is being inserted receives those that reach its rank after it did.
-    #[track_caller]
+    ///
+    /// One whose `Serialize` implementation fails ends the run when the handler returns, as [`fail`](Self::fail) does.
     pub fn broadcast(&mut self, message: &C::Message) {
         self.broadcast_to(self.array(), message);
     }
 
     /// Sends a message to every chunk of another array, exactly once.
-    #[track_caller]
     pub fn broadcast_to<D: Chunk>(&mut self, array: Array<D>, message: &D::Message) {
-        let message = encode(message);
-        self.handler.outbox.push(Effect::Broadcast { array: array.id, message });
+        self.spread("a broadcast", message, |message| Effect::Broadcast { array: array.id, message });
     }
 
-    /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank.
-    #[track_caller]
+    /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank. One that cannot be
+    /// encoded ends the run, as a [`broadcast`](Self::broadcast) does.
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         self.multicast_value(self.handler.outbox.chunk.array, section.keys.clone(), message);
     }
 
     /// Sends a message of the type that the array has to several of its chunks.
-    #[track_caller]
     pub(super) fn multicast_value<M: Serialize>(&mut self, array: ArrayId, keys: Arc<[u64]>, message: &M) {
-        self.handler.outbox.push(Effect::Multicast { array, keys, message: encode(message) });
+        self.spread("a multicast", message, |message| Effect::Multicast { array, keys, message });
+    }
+
+    /// Leaves a message for many, encoded once, or the failure of that.
+    fn spread<M: Serialize>(&mut self, what: &str, message: &M, effect: impl FnOnce(Arc<[u8]>) -> Effect) {
+        match wire::encode(message) {
+            Ok(bytes) => self.handler.outbox.push(effect(bytes.into())),
+            Err(why) => self.fail(format!("{what} of `{}` cannot cross the wire: {why}", of_type::<M>())),
+        }
     }
 
     /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
@@ -759,13 +766,5 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     pub fn fail(&mut self, why: impl Into<String>) {
         self.handler.outbox.push(Effect::Fail(why.into().into()));
-    }
-}
-
-#[track_caller]
-fn encode<M: Serialize>(message: &M) -> Arc<[u8]> {
-    match wire::encode(message) {
-        Ok(bytes) => bytes.into(),
-        Err(why) => panic!("a message cannot be encoded: {why}"),
     }
 }

@@ -109,7 +109,7 @@ impl<C: Chunk> Ctx<'_, C> {
     /// Answers: sends a message to where a question said.
     ///
     /// # Panics
-    /// If it goes to a section or to the caller of `run`, and cannot be encoded.
+    /// If it goes to the caller of `run`, and cannot be encoded.
     #[track_caller]
     pub fn reply<M: Serialize + Send + 'static>(&mut self, reply: &ReplyTo<M>, message: M) {
         match &reply.to {

@@ -235,6 +235,7 @@ impl Subject {
     fn of(packet: &Packet) -> Subject {
         match packet {
             Packet::Message(envelope) => Subject::Message(envelope.to),
+            Packet::AtQuiescence(envelope) => Subject::Message(envelope.to),
             Packet::Arrive(traveller) => Subject::Chunk(traveller.chunk),
             other => Subject::Other(serde_variant::to_variant_name(other).unwrap_or("packet")),
         }

@@ -60,7 +60,9 @@ pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>)
             _ => "the program named nothing here: Ctx::span, Ctx::mark and Ctx::counter do".into(),
         });
     } else {
-        page.notes.push("share: of the time of all workers; spans may lie inside each other".into());
+        page.notes.push(
+            "times: wall time; share: of the time of all workers; spans may lie inside each other".into(),
+        );
     }
     (page, problems)
 }

@@ -27,7 +27,7 @@ const SECTIONS: [Section; 13] = [
     ("profile", "Profile", time::profile),
     ("durations", "Durations", pages::durations),
     ("balancing", "Balancing", syncs::balancing),
-    ("steps", "Steps and counters", syncs::steps),
+    ("phases", "Phases and counters", syncs::phases),
     ("path", "Critical path", pages::path),
     ("ranks", "Ranks", places::ranks),
     ("chunks", "Chunks", places::chunks),

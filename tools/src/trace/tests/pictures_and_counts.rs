@@ -127,7 +127,7 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
     let rows = page["tables"]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), rows[0]["strip"].as_str().unwrap()), (1, " 11>      "));
     let wrong = caribou(&["trace", "timeline", dir.text(), "--chunk", "Rod"]).unwrap_err();
-    assert_eq!(wrong, "no chunk called Rod did anything in this time");
+    assert_eq!(wrong, "no chunk called Rod did anything in this time; Block[[0, 0]] did");
     let wrong = caribou(&["trace", "timeline", dir.text(), "--around-sync", "3"]).unwrap_err();
     assert!(wrong.contains("no such sync"), "{wrong}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::{ChunkId, Event, NameId, What};
+use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
@@ -154,6 +154,14 @@ impl View {
         match self {
             View::Workers { rows, .. } => rows.get(&worker).copied(),
             View::Chunks { known, .. } => known.get(&chunk).copied().flatten(),
+        }
+    }
+
+    /// One that did something, asked for or not.
+    pub(super) fn any_chunk(&self) -> Option<ChunkId> {
+        match self {
+            View::Workers { .. } => None,
+            View::Chunks { known, .. } => known.keys().copied().filter(|&chunk| chunk != RUNTIME).min(),
         }
     }
 

@@ -77,7 +77,7 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     }
 }
 
-pub(super) fn steps(report: &Report<'_>) -> Markup {
+pub(super) fn phases(report: &Report<'_>) -> Markup {
     let figures = &report.figures;
     let (what, times): (String, Vec<u64>) = match (report.balance.syncs.len(), figures.resumes_of) {
         (2.., _) => ("two syncs".into(), report.balance.syncs.iter().map(|sync| sync.report.at_ns).collect()),
@@ -94,7 +94,7 @@ pub(super) fn steps(report: &Report<'_>) -> Markup {
         .collect();
     if gaps.is_empty() && figures.counters.is_empty() {
         return nothing(if report.trace.steps.is_empty() {
-            "No steps are known: they are the time between syncs, and counters that the program sets."
+            "No phases are known, which lie between syncs, and the program sets no counters."
         } else {
             "The steps are above, with how they were balanced. The program sets no counters."
         });
@@ -102,7 +102,7 @@ pub(super) fn steps(report: &Report<'_>) -> Markup {
     html! {
         @if !gaps.is_empty() {
             h3 { "Time between " (what) }
-            (plots::lines("Time of each step over time", report, &[("before", gaps.clone())], charts::tick))
+            (plots::lines("Time of each phase over time", report, &[("before", gaps.clone())], charts::tick))
             @if every > 1 { p.note { "One in " (every) " of " (times.len() - 1) " is drawn." } }
             (gap_table(&times).html())
             (slowest(report, &times).html())
@@ -129,8 +129,8 @@ fn gap_table(times: &[u64]) -> Table<'static> {
     let ns = |ns: Option<u64>| ns.map_or(Cell::Empty, Cell::ns);
     Table {
         id: "step-table",
-        caption: "Time of steps".into(),
-        heads: vec!["steps", "shortest", "mean", "longest"],
+        caption: "Time of phases".into(),
+        heads: vec!["phases", "shortest", "mean", "longest"],
         rows: vec![vec![
             Cell::Count(gaps().count() as u64),
             ns(gaps().min()),
@@ -141,7 +141,7 @@ fn gap_table(times: &[u64]) -> Table<'static> {
     }
 }
 
-/// The longest steps, and how they compare with the median.
+/// The longest phases, and how they compare with the median.
 fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
     let mut gaps: Vec<(u64, usize)> =
         times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).zip(0..).collect();
@@ -155,7 +155,7 @@ fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
     let place = |&(_, number): &(u64, usize)| Some(Place::over(times[number], times[number + 1]));
     let table = Table {
         id: "slow-table",
-        caption: "The slowest".into(),
+        caption: "The slowest phases".into(),
         heads: vec!["number", "from", "time", "times the median"],
         rows: gaps.iter().map(row).collect(),
         ..Table::default()

@@ -231,7 +231,7 @@ fn spans(report: &Report<'_>) -> Table<'static> {
     });
     Table {
         id: "span-table",
-        caption: "Spans that the program named, inside handlers".into(),
+        caption: "Spans that the program named, inside handlers; wall time".into(),
         heads: vec!["span", "count", "time"],
         rows: rows.collect(),
         ..Table::default()
