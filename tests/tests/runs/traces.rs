@@ -162,6 +162,50 @@ fn every_message_is_sent_and_handled_once_and_in_this_order() {
     }
 }
 
+/// Sends a message back to the array that it comes from.
+#[derive(Serialize, Deserialize)]
+struct Wall {
+    begins_with: Option<Array<Wall>>,
+}
+
+impl Chunk for Wall {
+    type Index = u32;
+    /// How often it goes on, and the array that it comes from.
+    type Message = (u32, Array<Wall>);
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if let Some(other) = self.begins_with {
+            ctx.send_to(other, 0, (100, ctx.array()));
+        }
+    }
+
+    fn receive(&mut self, (left, from): (u32, Array<Wall>), ctx: &mut Ctx<'_, Self>) {
+        match left.checked_sub(1) {
+            Some(left) => ctx.send_to(from, 0, (left, ctx.array())),
+            None => ctx.exit(),
+        }
+    }
+}
+
+#[test]
+fn handlers_of_two_arrays_of_one_type_are_told_apart_by_their_kinds() {
+    let dir = Scratch::new("arrays");
+    caribou::run(config(1).trace(&dir.0), |setup| {
+        let first = setup.array(1, |_| Wall { begins_with: None });
+        setup.array(1, move |_| Wall { begins_with: Some(first) });
+    })
+    .expect("nothing is wrong");
+    let trace = dir.open();
+    let mut handled = [0; 2];
+    for (_, _, event) in events(&trace) {
+        if let What::Handler { chunk, kind, .. } = event.what {
+            assert_eq!(trace.names[kind.0 as usize].array, Some(chunk.array), "{event:?}");
+            handled[chunk.array.0 as usize] += 1;
+        }
+    }
+    assert!(handled.iter().all(|&handled| handled > 40), "{handled:?}");
+}
+
 /// Sends at once, and stays in its handler until that was handled.
 #[derive(Serialize, Deserialize)]
 struct Early;

@@ -17,10 +17,9 @@ use crate::ids::{ChunkId, Sender};
 /// A typed message behind the erasure boundary: a [`Place`] of it, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
 
-/// The place of a message, which is there until it is taken. An `Option` with a tag of its own: one in a niche would be
-/// copied apart from the rest of the message, and a processor has to wait where it reads in one go what was just written in
-/// parts.
-#[repr(u8)]
+/// The place of a message, which is there until it is taken. An `Option` whose tag is a word of its own: the message is copied
+/// whole, and not in parts, for which a processor would have to wait where it reads in one go what was just written.
+#[repr(u64)]
 pub(crate) enum Place<M> {
     Filled(M),
     Empty,

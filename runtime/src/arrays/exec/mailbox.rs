@@ -346,6 +346,15 @@ mod tests {
     }
 
     #[test]
+    fn where_a_chunk_was_removed_no_mail_is_taken_for_it() {
+        let mailbox = occupied();
+        push(&mailbox, 1, By::Chunk);
+        assert!(matches!(mailbox.begin(), Begun::Run(..)));
+        assert!(mailbox.vacate().is_empty());
+        assert_eq!(push(&mailbox, 2, By::Core), Pushed::Refused(Letter::new(CHUNK, 2)));
+    }
+
+    #[test]
     fn mail_for_the_chunk_that_was_here_before_is_refused() {
         let refused = occupied().push(Letter::new(OTHER, 1), By::Core);
         assert_eq!(refused, Pushed::Refused(Letter::new(OTHER, 1)), "it is the caller's again");
