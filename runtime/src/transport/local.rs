@@ -36,7 +36,11 @@ struct Door<P> {
 }
 
 /// Rings by the rank that sends; none once the receiver has gone.
-type Rings<P> = Option<Vec<(Rank, Consumer<P>)>>;
+type Rings<P> = Option<Vec<(Rank, Consumer<InLines<P>>)>>;
+
+/// A packet that shares no cache line with another: as few as there can be have to come from the sender's cache.
+#[repr(align(64))]
+struct InLines<P>(P);
 
 impl<P> Door<P> {
     fn rings(&self) -> MutexGuard<'_, Rings<P>> {
@@ -44,7 +48,7 @@ impl<P> Door<P> {
     }
 
     /// Leaves the end of a ring; drops it if nobody will take it.
-    fn leave(&self, from: Rank, ring: Consumer<P>) {
+    fn leave(&self, from: Rank, ring: Consumer<InLines<P>>) {
         if let Some(rings) = &mut *self.rings() {
             rings.push((from, ring));
             self.new.store(true, Ordering::Release);
@@ -53,7 +57,7 @@ impl<P> Door<P> {
 }
 
 struct Outgoing<P> {
-    ring: Producer<P>,
+    ring: Producer<InLines<P>>,
     waiting: VecDeque<P>,
 }
 
@@ -64,7 +68,7 @@ pub(crate) struct Local<P> {
     doors: Arc<[Door<P>]>,
     /// None where nothing was sent yet.
     outgoing: Vec<Option<Outgoing<P>>>,
-    incoming: Vec<(Rank, Consumer<P>)>,
+    incoming: Vec<(Rank, Consumer<InLines<P>>)>,
     /// Among the rings.
     turn: Turn,
     /// Some ring was full: packets wait here.
@@ -131,7 +135,7 @@ impl<P> Outgoing<P> {
             self.waiting.clear();
         }
         while let Some(packet) = self.waiting.pop_front() {
-            if let Err(PushError::Full(packet)) = self.ring.push(packet) {
+            if let Err(PushError::Full(InLines(packet))) = self.ring.push(InLines(packet)) {
                 self.waiting.push_front(packet);
                 break;
             }
@@ -154,9 +158,9 @@ impl<P> Transport<P> for Local<P> {
             outgoing.waiting.push_back(packet);
             return Ok(());
         }
-        match outgoing.ring.push(packet) {
+        match outgoing.ring.push(InLines(packet)) {
             Ok(()) => wake(),
-            Err(PushError::Full(packet)) => {
+            Err(PushError::Full(InLines(packet))) => {
                 outgoing.waiting.push_back(packet);
                 self.waiting = true;
             }
@@ -175,7 +179,7 @@ impl<P> Transport<P> for Local<P> {
         let rings = self.incoming.len();
         for _ in 0..rings {
             let (from, ring) = &mut self.incoming[self.turn.place()];
-            if let Ok(packet) = ring.pop() {
+            if let Ok(InLines(packet)) = ring.pop() {
                 self.turn.took(rings);
                 return Some(Ok((*from, packet)));
             }

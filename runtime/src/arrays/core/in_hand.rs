@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::ids::{ChunkId, RUNTIME, Sender};
+use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender};
 
 /// One thing that a worker does: a handler, a hook of a chunk, or something of its own. Its outbox and its instruments
 /// share it, so that a message costs some stores and no call.
@@ -14,8 +14,9 @@ pub(crate) struct InHand {
     pub(crate) from: Cell<Sender>,
     /// A handler is running that has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The kind of message that the outlet was told last, while it goes on being true.
+    /// The kind of message that the outlet was told last, and the array of its chunk; no kind where it is to be told anew.
     pub(crate) told: Cell<Option<&'static str>>,
+    pub(crate) told_of: Cell<ArrayId>,
 }
 
 impl Default for InHand {
@@ -27,6 +28,7 @@ impl Default for InHand {
             from: Cell::new(Sender::RUNTIME),
             running: Cell::new(false),
             told: Cell::new(None),
+            told_of: Cell::new(RUNTIME.array),
         }
     }
 }

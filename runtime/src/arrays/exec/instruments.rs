@@ -116,7 +116,9 @@ impl<'r> Instruments<'r> {
     /// The worker turns to the chunk in this place.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
-        if chunk.array != self.in_hand.chunk.replace(chunk).array {
+        self.in_hand.chunk.set(chunk);
+        if self.in_hand.told_of.get() != chunk.array {
+            self.in_hand.told_of.set(chunk.array);
             self.in_hand.told.set(None);
         }
         self.place = Some((id, cell));
