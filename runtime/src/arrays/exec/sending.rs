@@ -22,7 +22,7 @@ pub(crate) struct Outgoing {
     known: FxHashMap<ChunkId, CellId>,
     /// Messages are recorded, or forced through the encoder, when they are sent.
     looks_at_sends: bool,
-    /// Neither that, nor is anything known.
+    /// Neither that, nor are there other workers: the routes are asked at once.
     is_plain: bool,
 }
 
