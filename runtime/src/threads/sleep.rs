@@ -98,18 +98,22 @@ impl Sleeper {
 
     /// Parks the calling thread until woken, or until `timeout` has passed; not at all if `work` finds some.
     pub(crate) fn park(&self, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
-        if self.lie_down(work) {
+        let fenced = || {
+            self.fence_for_wakers();
+            work()
+        };
+        if self.lie_down(fenced) {
             self.sleep(timeout);
         }
         self.rise();
     }
 
     /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it is
-    /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise).
+    /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise). Alone it is for a simulation, whose
+    /// wakers are the same thread and need no fence.
     pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.fence_for_wakers();
         !work()
     }
 
