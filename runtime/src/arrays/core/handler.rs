@@ -135,11 +135,12 @@ pub(crate) struct Handler<'a> {
 }
 
 impl Handler<'_> {
-    /// It begins. The outlet hears of it where the kind is another than it was told last, or the one before has not ended.
+    /// It begins. The outlet hears of it where array or kind are others than it was told last, or the one before has not ended.
     #[inline]
     pub(crate) fn turn_to(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        let in_hand = &self.outbox.in_hand;
-        let told = in_hand.told.get().is_some_and(|told| std::ptr::eq(told, kind));
+        let Outbox { chunk, in_hand, .. } = &*self.outbox;
+        let told = in_hand.told.get();
+        let told = told.is_some_and(|(array, told)| array == chunk.array && std::ptr::eq(told, kind));
         if !told || in_hand.running.get() {
             self.outlet.turns_to(kind);
         }

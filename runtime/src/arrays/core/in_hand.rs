@@ -14,9 +14,8 @@ pub(crate) struct InHand {
     pub(crate) from: Cell<Sender>,
     /// A handler is running that has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The kind of message that the outlet was told last, and the array of its chunk; no kind where it is to be told anew.
-    pub(crate) told: Cell<Option<&'static str>>,
-    pub(crate) told_of: Cell<ArrayId>,
+    /// The array and the kind of message that the outlet was told last; none where they are to be told anew.
+    pub(crate) told: Cell<Option<(ArrayId, &'static str)>>,
 }
 
 impl Default for InHand {
@@ -28,7 +27,6 @@ impl Default for InHand {
             from: Cell::new(Sender::RUNTIME),
             running: Cell::new(false),
             told: Cell::new(None),
-            told_of: Cell::new(RUNTIME.array),
         }
     }
 }

@@ -117,10 +117,6 @@ impl<'r> Instruments<'r> {
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
         self.in_hand.chunk.set(chunk);
-        if self.in_hand.told_of.get() != chunk.array {
-            self.in_hand.told_of.set(chunk.array);
-            self.in_hand.told.set(None);
-        }
         self.place = Some((id, cell));
         self.at_work.turns_to(chunk);
     }
@@ -153,17 +149,19 @@ impl<'r> Instruments<'r> {
         self.at_work.begins();
     }
 
-    /// The handler that begins is that of another kind of message than was said last, or the one before has not ended.
+    /// The handler that begins is that of another array or kind of message than was said last, or the one before has not
+    /// ended.
     #[inline(never)]
     pub(crate) fn turns_to(&mut self, kind: &'static str) {
         if self.in_hand.running.get() {
             self.interrupt();
         }
+        let array = self.in_hand.chunk.get().array;
         if let Some(recorder) = &mut self.recorder {
-            self.kind = recorder.kind(self.in_hand.chunk.get().array, kind);
+            self.kind = recorder.kind(array, kind);
             self.at_work.names(self.kind);
         }
-        self.in_hand.told.set(Some(kind));
+        self.in_hand.told.set(Some((array, kind)));
     }
 
     /// The strategy is asked to decide this sync.

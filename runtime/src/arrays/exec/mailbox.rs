@@ -154,6 +154,7 @@ impl<S, M> Mailbox<S, M> {
     /// stops after each message does not turn over all its mail each time.
     #[inline]
     pub(crate) fn begin(&self) -> Begun<S, M> {
+        // No closure: what it returned would be moved by way of memory.
         let mut inner = self.inner.lock();
         let starts = inner.state == State::New;
         assert!(starts || inner.state == State::Ready, "a token belongs to a ready chunk");
