@@ -46,7 +46,9 @@ fn both_arrays_move_at_every_sync_and_give_the_serial_result() {
         let report = assert_serial(&balanced("rotate").ranks(3).wire_always(wire), "rotate");
         // All but the cell that keeps the books.
         assert!(report.syncs.iter().all(|sync| sync.moved == 8 * 15 - 1), "{:?}", report.syncs);
-        assert_eq!(report.syncs.len() as u32, ITERATIONS - 1);
+        // Chunks go on while they move, so the last iteration may end the run before the last sync has ended.
+        let all = ITERATIONS - 1;
+        assert!((all - 1..=all).contains(&(report.syncs.len() as u32)), "{:?}", report.syncs);
     }
 }
 
