@@ -388,6 +388,43 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
 }
 
 #[test]
+fn a_handler_that_comes_again_after_a_decision_is_told_by_its_kind() {
+    keep_warnings();
+    within_patience("a handler that waits after two decisions", || {
+        caribou::run(config(1, "rotate").watchdog(Duration::from_millis(40)), |setup| {
+            setup.array(1, |_| Resumes { left: 3 });
+        })
+    })
+    .expect("it was told");
+}
+
+/// Comes to syncs, and waits in its last `resume` until it is told of.
+#[derive(Serialize, Deserialize)]
+struct Resumes {
+    left: u32,
+}
+
+impl Chunk for Resumes {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.left -= 1;
+        if self.left > 0 {
+            return ctx.at_sync();
+        }
+        wait_until_told(&["worker 0 has run Resumes[0] of array 0 in its handler of `resume` for"]);
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+#[test]
 fn a_rank_without_work_is_not_told_of() {
     keep_warnings();
     within_patience("a handler that waits beside a rank without work", || {

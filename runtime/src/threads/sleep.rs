@@ -110,7 +110,7 @@ impl Sleeper {
 
     /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it is
     /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise). Alone it is for a simulation, whose
-    /// wakers are the same thread and need no fence.
+    /// wakers are the same thread: it fences for nobody.
     pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -197,13 +197,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// This chunk's index.
     #[inline]
     pub fn index(&self) -> C::Index {
-        C::Index::unpack(self.handler.outbox.chunk.key)
+        C::Index::unpack(self.handler.chunk().key)
     }
 
     /// The array of this chunk.
     #[inline]
     pub fn array(&self) -> Array<C> {
-        Array::new(self.handler.outbox.chunk.array)
+        Array::new(self.handler.chunk().array)
     }
 
     /// The rank this chunk is on now: for services and for reports, never for addressing.
@@ -313,7 +313,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     #[inline]
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
-        let to = ChunkId { array: self.handler.outbox.chunk.array, key: to.pack() };
+        let to = ChunkId { array: self.handler.chunk().array, key: to.pack() };
         let from = self.next_message();
         let (bytes, payload) =
             (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
@@ -372,11 +372,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// # Ok::<(), caribou::Error>(())
     /// ```
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
-        let from = self.next_message();
+        let (from, to) = (self.next_message(), self.handler.chunk());
         let outbox = &mut self.handler.outbox;
         let (bytes, payload) =
             (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
-        let letter = outbox.blanks.write(outbox.chunk, from, bytes, payload);
+        let letter = outbox.blanks.write(to, from, bytes, payload);
         outbox.push(Effect::SendAfter { delay, letter });
     }
 
@@ -384,7 +384,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     #[inline(always)]
     fn next_message(&mut self) -> Sender {
         self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
-        Sender::new(self.handler.outbox.chunk, self.passport.sent)
+        Sender::new(self.handler.chunk(), self.passport.sent)
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.
@@ -405,7 +405,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank. One that cannot be
     /// encoded ends the run, as a [`broadcast`](Self::broadcast) does.
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
-        self.multicast_value(self.handler.outbox.chunk.array, section.keys.clone(), message);
+        self.multicast_value(self.handler.chunk().array, section.keys.clone(), message);
     }
 
     /// Sends a message of the type that the array has to several of its chunks.
@@ -458,7 +458,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
         assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
         if let Values::Gathered(parts) = &mut values {
-            parts.iter_mut().for_each(|(key, _)| *key = self.handler.outbox.chunk.key);
+            parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk().key);
         }
         let goal = match target {
             Target::All => Goal::All,

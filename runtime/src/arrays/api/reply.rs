@@ -103,7 +103,7 @@ impl<M> std::fmt::Debug for ReplyTo<M> {
 impl<C: Chunk> Ctx<'_, C> {
     /// The address of this chunk, for a question to carry.
     pub fn reply_to_self(&self) -> ReplyTo<C::Message> {
-        ReplyTo::new(Recipient::Chunk(self.handler.outbox.chunk))
+        ReplyTo::new(Recipient::Chunk(self.handler.chunk()))
     }
 
     /// Answers: sends a message to where a question said.

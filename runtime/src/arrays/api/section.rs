@@ -138,7 +138,7 @@ impl<C: Chunk> Ctx<'_, C> {
     ) {
         let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
         let keys = section.keys.clone();
-        let Ok(place) = keys.binary_search(&self.handler.outbox.chunk.key) else {
+        let Ok(place) = keys.binary_search(&self.handler.chunk().key) else {
             let of = keys.iter().take(3).map(|&key| format!("{:?}", C::Index::unpack(key)));
             let (of, more) = (of.collect::<Vec<_>>().join(", "), if keys.len() > 3 { ", ..." } else { "" });
             panic!(

@@ -63,13 +63,14 @@ impl<C: Chunk> Slot<C> {
     #[inline(always)]
     fn offer<'a>(&'a mut self, from: &Sender, place: &mut Place<C::Message>, handler: &'a mut Handler<'a>) {
         let message = place.get().expect("it is delivered once");
-        handler.turn_to(name_of(message, &mut self.unnamed), self.passport.syncs.next, from);
+        handler.begin(name_of(message, &mut self.unnamed), self.passport.syncs.next, from);
         if !(self.passport.goes_on() && self.chunk.ready(message)) {
             handler.outbox.in_hand.forget();
-            return place.take().into_iter().for_each(|message| self.keep(*from, Kept::Message(message)));
+            let message = place.take().expect("it was there a moment ago");
+            return self.keep(*from, Kept::Message(message));
         }
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
-        let Some(message) = place.take() else { return };
+        let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
         if let Some(kept) = &mut self.kept {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
@@ -93,7 +94,7 @@ impl<C: Chunk> Slot<C> {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
             Payload::Reduced { tag, values, .. } => {
-                handler.turn_to("reduced", self.passport.syncs.next, from);
+                handler.begin("reduced", self.passport.syncs.next, from);
                 let message = C::reduced(*tag, Values::clone(values));
                 handler.outbox.in_hand.forget();
                 message
@@ -133,7 +134,7 @@ impl<C: Chunk> Slot<C> {
             }
             other => unreachable!("{other:?} inserts nothing"),
         };
-        handler.turn_to(INSERTION, self.passport.syncs.next, &from);
+        handler.begin(INSERTION, self.passport.syncs.next, &from);
         if self.passport.goes_on() {
             handler.outbox.push(insertion(key, chunk));
         } else {
@@ -154,7 +155,7 @@ impl<C: Chunk> Slot<C> {
         handler: &'a mut Handler<'a>,
         call: fn(&mut C, &mut Ctx<'_, C>),
     ) {
-        handler.turn_to(kind, self.passport.syncs.next, &Sender::RUNTIME);
+        handler.begin(kind, self.passport.syncs.next, &Sender::RUNTIME);
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
         if let Some(kept) = &mut self.kept {
@@ -180,12 +181,12 @@ fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool
         let phase = ctx.passport.syncs.next;
         match oldest {
             Kept::Message(message) => {
-                ctx.handler.turn_to(name_of(&message, unnamed), phase, &from);
+                ctx.handler.begin(name_of(&message, unnamed), phase, &from);
                 ctx.state_bytes = chunk.state_bytes();
                 chunk.receive(message, ctx);
             }
             Kept::Insertion { key, chunk } => {
-                ctx.handler.turn_to(INSERTION, phase, &from);
+                ctx.handler.begin(INSERTION, phase, &from);
                 ctx.handler.outbox.push(insertion(key, *chunk));
             }
         }

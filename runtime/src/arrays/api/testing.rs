@@ -147,7 +147,7 @@ impl<C: Chunk> Probe<'_, C> {
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
         let (mut passport, mut outbox, mut outlet) = (Passport::default(), Outbox::default(), Nowhere);
-        outbox.chunk = ChunkId { array: ArrayId(0), key: self.index.pack() };
+        outbox.in_hand.chunk.set(ChunkId { array: ArrayId(0), key: self.index.pack() });
         let surroundings = &mut Handler { outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
         handler(self.chunk, &mut Ctx::new(surroundings, &mut passport, self.chunk));
         let mut effects = Effects { charged: passport.charged, ..Effects::default() };
@@ -264,7 +264,7 @@ impl Outlet for Nowhere {
     fn now_ns(&self) -> u64 {
         0
     }
-    fn turns_to(&mut self, _: &'static str) {}
+    fn names(&mut self, _: &'static str) {}
     fn tell(&mut self, _: UserEvent) {}
 
     fn writes(&self) -> bool {

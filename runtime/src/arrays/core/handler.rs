@@ -16,7 +16,7 @@ use super::exit_value::ExitValue;
 use super::mail::{Letter, Outbox};
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
-use crate::ids::{ArrayId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
 /// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`Letter`]s instead.
@@ -113,8 +113,8 @@ pub(crate) trait Outlet {
     fn flush(&mut self, outbox: &mut Outbox);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
-    /// The chunk is about to handle a message of this kind: [`Handler::turn_to`] says when it hears so.
-    fn turns_to(&mut self, kind: &'static str);
+    /// The chunk is about to handle a message of this kind: [`Handler::begin`] says when it hears so.
+    fn names(&mut self, kind: &'static str);
     /// The program tells something about the handler that is running.
     fn tell(&mut self, event: UserEvent);
     /// Tells whether the run writes a trace.
@@ -127,7 +127,7 @@ pub(crate) trait Outlet {
     fn charge(&mut self, ticks_ns: u64);
 }
 
-/// Everything a handler may touch besides its chunk and passport. The outbox knows the chunk's name.
+/// Everything a handler may touch besides its chunk and passport.
 pub(crate) struct Handler<'a> {
     pub(crate) outbox: &'a mut Outbox,
     pub(crate) facts: &'a Facts,
@@ -135,14 +135,21 @@ pub(crate) struct Handler<'a> {
 }
 
 impl Handler<'_> {
-    /// It begins. The outlet hears of it where array or kind are others than it was told last, or the one before has not ended.
+    /// The name of the chunk.
     #[inline]
-    pub(crate) fn turn_to(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        let Outbox { chunk, in_hand, .. } = &*self.outbox;
-        let told = in_hand.told.get();
-        let told = told.is_some_and(|(array, told)| array == chunk.array && std::ptr::eq(told, kind));
+    pub(crate) fn chunk(&self) -> ChunkId {
+        self.outbox.in_hand.chunk.get()
+    }
+
+    /// The handler of a message of this kind begins. The outlet hears of it where array or kind are others than it was told last,
+    /// or the handler before has not ended.
+    #[inline]
+    pub(crate) fn begin(&mut self, kind: &'static str, phase: u64, from: &Sender) {
+        let in_hand = &self.outbox.in_hand;
+        let (told, array) = (in_hand.told.get(), in_hand.chunk.get().array);
+        let told = told.is_some_and(|(told_array, told)| told_array == array && std::ptr::eq(told, kind));
         if !told || in_hand.running.get() {
-            self.outlet.turns_to(kind);
+            self.outlet.names(kind);
         }
         self.outbox.in_hand.begin(kind, phase, from);
     }

@@ -1,4 +1,5 @@
-//! The present work of a worker. Slots say which handler runs; instruments record and publish it, and an error names it.
+//! The present work of a worker, and what of it was told. Slots say which handler runs; instruments record and publish it, and
+//! an error names it.
 
 use std::cell::Cell;
 

@@ -178,8 +178,9 @@ impl Blanks {
         }
     }
 
+    /// Keeps a letter with nothing on it.
     #[inline]
-    fn put(&mut self, letter: Box<Letter>) {
+    pub(crate) fn put(&mut self, letter: Box<Letter>) {
         if self.count < BLANKS_MAX {
             self.letters.push(letter);
             self.count += 1;
@@ -189,13 +190,11 @@ impl Blanks {
 
 /// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
 pub(crate) struct Outbox {
-    /// The chunk whose handler leaves it.
-    pub(crate) chunk: ChunkId,
     newest_first: Mail,
     /// With the letters before each, those too the newest first.
     effects: Vec<(Mail, Effect)>,
     pub(crate) blanks: Blanks,
-    /// What its worker does.
+    /// What its worker does: the chunk there is the one whose handler leaves it.
     pub(crate) in_hand: Rc<InHand>,
 }
 
@@ -215,7 +214,7 @@ impl Outbox {
     /// One for a worker that has this in hand.
     pub(crate) fn of(in_hand: Rc<InHand>) -> Outbox {
         let (newest_first, effects, blanks) = (Mail::default(), Vec::new(), Blanks::default());
-        Outbox { chunk: RUNTIME, newest_first, effects, blanks, in_hand }
+        Outbox { newest_first, effects, blanks, in_hand }
     }
 
     /// Leaves a message to a single chunk.

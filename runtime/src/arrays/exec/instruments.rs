@@ -135,6 +135,13 @@ impl<'r> Instruments<'r> {
         self.serve(chunk, hook, phase);
     }
 
+    /// It returns to this chunk from what it turned to meanwhile.
+    pub(crate) fn return_to(&mut self, chunk: ChunkId) {
+        self.at_work.serves(chunk);
+        self.in_hand.chunk.set(chunk);
+        self.in_hand.told.set(None);
+    }
+
     #[inline]
     fn serve(&mut self, chunk: ChunkId, what: &'static str, phase: u64) {
         self.in_hand.chunk.set(chunk);
@@ -152,7 +159,7 @@ impl<'r> Instruments<'r> {
     /// The handler that begins is that of another array or kind of message than was said last, or the one before has not
     /// ended.
     #[inline(never)]
-    pub(crate) fn turns_to(&mut self, kind: &'static str) {
+    pub(crate) fn names(&mut self, kind: &'static str) {
         if self.in_hand.running.get() {
             self.interrupt();
         }

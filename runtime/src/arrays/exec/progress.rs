@@ -42,8 +42,8 @@ impl Worker<'_> {
         }
         self.actions = actions;
         self.gateway.hand_over_all();
-        for action in later {
-            self.afterwards(action);
+        if !later.is_empty() {
+            self.carry_out_later(later);
         }
         self.fail_if_failed();
     }
@@ -110,7 +110,18 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out an action of the second group, with the core unlocked.
+    /// Carries out actions of the second group, with the core unlocked: maybe in the middle of a handler, whose chunk the worker
+    /// returns to.
+    #[cold]
+    fn carry_out_later(&mut self, actions: Actions) {
+        let chunk = self.instruments.in_hand().chunk.get();
+        for action in actions {
+            self.afterwards(action);
+        }
+        self.instruments.return_to(chunk);
+    }
+
+    /// Carries out one of them.
     fn afterwards(&mut self, action: Action) {
         match action {
             Action::Combine(mut packet) => {
@@ -227,18 +238,21 @@ impl Worker<'_> {
     }
 
     /// The short way for what comes most often.
-    #[inline]
+    #[inline(always)]
     fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
         tracing::trace!(hop = 3, "Transport::poll");
         let Envelope { to, delivery, epoch } = envelope;
         let mut core = self.shared.plane.lock();
-        let mut unread = Some(blanks.write(to, delivery.from, delivery.bytes, || delivery.payload));
+        let letter = blanks.write(to, delivery.from, delivery.bytes, || delivery.payload);
         let (cell, drained) = core.rank.message_received(to, epoch);
-        if let Some(cell) = cell {
-            unread = unread.and_then(|letter| self.push(cell, letter, By::Core));
+        let unread = match cell {
+            Some(cell) => self.push(cell, letter, By::Core),
+            None => Some(letter),
+        };
+        if let Some(early) = unread {
+            // Its chunk has not arrived, or was removed between the look and the push.
+            core.rank.location.stash(to, early.message);
         }
-        // Its chunk has not arrived, or was removed between the look and the push.
-        unread.into_iter().for_each(|early| core.rank.location.stash(to, early.message));
         drop(core);
         if drained {
             self.with_core(|core, now_ns, out| core.drained(now_ns, out));

@@ -144,7 +144,6 @@ impl<'r> Worker<'r> {
             self.instruments.begin_anew();
         }
         self.instruments.turn_to(chunk, id, cell);
-        outbox.chunk = chunk;
         let left = self.simulated.mix(&mut mail, || cell.mailbox.take_newer());
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
             return self.vacate(chunk, id, slot, mail);
@@ -375,7 +374,7 @@ impl Outlet for Worker<'_> {
         if let Some(recorder) = self.instruments.recorder() {
             recorder.flushes();
         }
-        let mut all = outbox.take().peekable();
+        let (chunk, mut all) = (outbox.in_hand.chunk.get(), outbox.take().peekable());
         let leaves_now = |left: &Left| {
             matches!(
                 left,
@@ -385,7 +384,7 @@ impl Outlet for Worker<'_> {
         while let Some(left) = all.next_if(leaves_now) {
             match left {
                 Left::Letter(letter) => self.send_one(letter, &mut outbox.blanks),
-                Left::Effect(spread) => self.spread(outbox.chunk, spread),
+                Left::Effect(spread) => self.spread(chunk, spread),
             }
         }
         all.for_each(|left| outbox.put_back(left));
@@ -398,8 +397,8 @@ impl Outlet for Worker<'_> {
         self.shared.clock.now_ns()
     }
 
-    fn turns_to(&mut self, kind: &'static str) {
-        self.instruments.turns_to(kind);
+    fn names(&mut self, kind: &'static str) {
+        self.instruments.names(kind);
     }
 
     fn tell(&mut self, event: UserEvent) {
