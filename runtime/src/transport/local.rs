@@ -38,7 +38,7 @@ struct Door<P> {
 /// Rings by the rank that sends; none once the receiver has gone.
 type Rings<P> = Option<Vec<(Rank, Consumer<InLines<P>>)>>;
 
-/// A packet that shares no cache line with another: as few as there can be have to come from the sender's cache.
+/// A packet that shares no cache line with another: as few lines as there can be have to come from the sender's cache.
 #[repr(align(64))]
 struct InLines<P>(P);
 

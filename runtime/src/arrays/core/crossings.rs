@@ -75,12 +75,17 @@ impl Counts {
     }
 }
 
+/// Ranks whose messages are counted without hashing.
+const RECENT: usize = 8;
+
 /// The messages of one rank to others and from them.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
     epoch: Epoch,
-    /// Sent in this epoch.
+    /// Sent in this epoch, but for those in `recent`.
     sent: FxHashMap<Rank, u64>,
+    /// Sent since another rank had the place: the ranks that messages went to lately, which are few.
+    recent: [(Rank, u64); RECENT],
     /// Received of each epoch, by its bit, until the rank is drained of it.
     received: [u64; 2],
     /// Messages to receive of the epoch that has ended, once that is known.
@@ -91,8 +96,21 @@ impl Crossings {
     /// A message leaves for another rank, by the routes of now.
     #[inline]
     pub(crate) fn leave(&mut self, to: Rank) -> Epoch {
-        *self.sent.entry(to).or_default() += 1;
+        let place = to.index() % RECENT;
+        if self.recent[place].0 != to {
+            self.put_by(place, to);
+        }
+        self.recent[place].1 += 1;
         self.epoch
+    }
+
+    /// Gives a place to another rank.
+    #[inline(never)]
+    fn put_by(&mut self, place: usize, next: Rank) {
+        let (rank, messages) = std::mem::replace(&mut self.recent[place], (next, 0));
+        if messages > 0 {
+            *self.sent.entry(rank).or_default() += messages;
+        }
     }
 
     /// A message has come from another rank. True if it was the last one of the epoch that has ended.
@@ -106,6 +124,9 @@ impl Crossings {
     pub(crate) fn switch(&mut self) -> Counts {
         assert!(self.expected.is_none(), "a rank is drained of one epoch before it ends the next");
         self.epoch = self.epoch.other();
+        for place in 0..RECENT {
+            self.put_by(place, Rank::default());
+        }
         let mut counts: Vec<_> = std::mem::take(&mut self.sent).into_iter().collect();
         counts.sort_unstable_by_key(|&(rank, _)| rank);
         Counts(counts)
@@ -146,6 +167,16 @@ mod tests {
         assert_eq!(crossings.leave(Rank(2)), NEW);
         assert!(crossings.expect(0));
         assert_eq!(crossings.switch(), counts(&[(2, 1)]));
+    }
+
+    #[test]
+    fn many_receivers_are_counted_like_few() {
+        let mut crossings = Crossings::default();
+        for messages in 1..=3 {
+            (0..messages * 20).for_each(|to| _ = crossings.leave(Rank(to)));
+        }
+        let expected: Vec<_> = (0..60).map(|to| (to, u64::from(3 - to / 20))).collect();
+        assert_eq!(crossings.switch(), counts(&expected));
     }
 
     #[test]

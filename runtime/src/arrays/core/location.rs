@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::envelope::Delivery;
 use super::erased::ErasedArray;
 use super::residents::Residents;
-use crate::ids::{ArrayId, CellId, ChunkId, Rank};
+use crate::ids::{ArrayId, CellId, ChunkId, RUNTIME, Rank};
 
 /// The next hop of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,24 @@ pub(crate) struct Location {
     ranks: u32,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
     places: Vec<Places>,
+    /// Chunks of other ranks that messages were sent to lately, each in the place of its [`recent`]; empty before the first.
+    recent: Vec<(ChunkId, Rank)>,
     stash: BTreeMap<ChunkId, Vec<Delivery>>,
+}
+
+const RECENT_BITS: u32 = 6;
+
+/// The place of a chunk among as many as a rank remembers.
+#[inline]
+fn recent(chunk: ChunkId) -> usize {
+    let mixed = (chunk.key ^ u64::from(chunk.array.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (u64::BITS - RECENT_BITS)) as usize
 }
 
 impl Location {
     pub(crate) fn new(rank: Rank, ranks: u32, arrays: Arc<[Arc<dyn ErasedArray>]>) -> Location {
         let places = arrays.iter().map(|_| Places::default()).collect();
-        Location { rank, ranks, arrays, places, stash: BTreeMap::new() }
+        Location { rank, ranks, arrays, places, recent: Vec::new(), stash: BTreeMap::new() }
     }
 
     /// The route of a message to `chunk`. O(1), but for the home of an array placed by the user's function or list.
@@ -63,6 +74,26 @@ impl Location {
             rank if rank == self.rank => Route::Stash,
             rank => Route::There(rank),
         }
+    }
+
+    /// The same where the chunk is probably on another rank. It remembers that one until the chunk moves: to find out takes a
+    /// virtual call and a division or two.
+    #[inline]
+    pub(crate) fn route_away(&mut self, chunk: ChunkId) -> Route {
+        match self.recent.get(recent(chunk)) {
+            Some(&(known, rank)) if known == chunk => Route::There(rank),
+            _ => self.find_out(chunk),
+        }
+    }
+
+    #[inline(never)]
+    fn find_out(&mut self, chunk: ChunkId) -> Route {
+        let route = self.route(chunk);
+        if let Route::There(rank) = route {
+            self.recent.resize(1 << RECENT_BITS, (RUNTIME, self.rank));
+            self.recent[recent(chunk)] = (chunk, rank);
+        }
+        route
     }
 
     /// The rank that holds `chunk`, or will.
@@ -104,6 +135,9 @@ impl Location {
 
     /// From now on messages to `chunk` go to `rank`.
     pub(crate) fn moved(&mut self, chunk: ChunkId, rank: Rank) {
+        if let Some(known) = self.recent.get_mut(recent(chunk)) {
+            *known = (RUNTIME, self.rank);
+        }
         let home = self.arrays[chunk.array.index()].home(chunk.key, self.ranks);
         let moved = &mut self.places[chunk.array.index()].moved;
         if rank == home {

@@ -232,6 +232,7 @@ impl RankCore {
         (self.cell_of(to), self.crossings.come(epoch))
     }
 
+    #[inline(always)]
     fn cell_of(&self, to: ChunkId) -> Option<CellId> {
         // A sender that did not know the new routes yet: the leaver is still here and takes it along.
         self.location.cell(to).or_else(|| self.migrations.leaver(to))

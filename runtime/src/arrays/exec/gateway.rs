@@ -81,18 +81,18 @@ impl<'r> Gateway<'r> {
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         match &self.shared.wire {
             Some(codec) if !crossed() => match codec.round_trip(packet) {
-                Ok(packet) => self.send(to, packet),
+                Ok(packet) => self.send(to, || packet),
                 Err(error) => self.fails(error),
             },
-            _ => self.send(to, packet),
+            _ => self.send(to, || packet),
         }
     }
 
     /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
     #[inline]
-    pub(crate) fn send(&mut self, to: Rank, packet: Packet) {
+    pub(crate) fn send(&mut self, to: Rank, packet: impl FnOnce() -> Packet) {
         let Some(transport) = &mut self.transport else { return };
-        if let Err(error) = transport.send(to, packet) {
+        if let Err(error) = transport.send(to, packet()) {
             self.fails(error);
         }
     }

@@ -69,9 +69,10 @@ impl<'r> Ready<'r> {
         Ready::Seeded { tokens: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
     }
 
-    /// Puts in the token of the chunk in this cell if the worker is alone and the last one has been taken. True if it did.
+    /// Puts in the token of the chunk in this cell, if the worker is alone and there is no newest one. True if it did; otherwise
+    /// it is to be [pushed](Self::push).
     #[inline]
-    pub(crate) fn takes_first(&mut self, token: CellId, cell: &'r Cell) -> bool {
+    pub(crate) fn push_newest(&mut self, token: CellId, cell: &'r Cell) -> bool {
         let Ready::Alone { newest: newest @ None, .. } = self else { return false };
         *newest = Some((token, cell));
         true
@@ -173,7 +174,7 @@ mod tests {
     fn push<'r>(ready: &mut Ready<'r>, token: u32, cells: &'r Cells) {
         let token = CellId(token);
         let cell = cells.get(token);
-        if !ready.takes_first(token, cell) {
+        if !ready.push_newest(token, cell) {
             ready.push(token, cell);
         }
     }

@@ -106,9 +106,9 @@ impl<'r> Worker<'r> {
 
     /// The chunk is not on this rank, or has not arrived.
     #[inline(never)]
-    fn send_away(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
+    fn send_away(&mut self, mut letter: Box<Letter>, blanks: &mut Blanks) {
         let mut core = self.shared.plane.lock();
-        let rank = match core.rank.location.route(letter.to) {
+        let rank = match core.rank.location.route_away(letter.to) {
             Route::There(rank) => rank,
             Route::Stash => return core.rank.location.stash(letter.to, blanks.read(letter)),
             Route::Here(_) => {
@@ -118,16 +118,18 @@ impl<'r> Worker<'r> {
         };
         let (epoch, sent) = core.rank.message_sent(rank, letter.message.bytes);
         // Made where it is handed over: it is long to move.
-        let message = || Packet::Message(Envelope { to: letter.to, delivery: blanks.read(letter), epoch });
+        let mut message =
+            || Packet::Message(Envelope { to: letter.to, delivery: letter.message.take(), epoch });
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.gateway.send(rank, message());
+            self.gateway.send(rank, message);
         } else {
             self.gateway.transmit(&mut core, rank, message());
             drop(core);
             self.gateway.hand_over_all();
         }
+        blanks.put(letter);
         if sent.marks || sent.presses {
             self.follow_up(rank, sent);
         }
@@ -152,7 +154,7 @@ impl<'r> Worker<'r> {
     /// Puts the token of the chunk in this cell on a queue: that of the worker where it is at home.
     #[inline]
     pub(crate) fn put(&mut self, token: CellId, cell: &'r Cell) {
-        if !self.ready.takes_first(token, cell) {
+        if !self.ready.push_newest(token, cell) {
             self.put_among(token, cell);
         }
     }
