@@ -200,7 +200,7 @@ impl<'r> Worker<'r> {
         let now_ns = self.instruments.last_ns().unwrap_or_else(|| self.shared.clock.now_ns());
         let mut any = false;
         while let Some(letter) = self.timers.take_due(now_ns) {
-            // To leave the process it is encoded by user code, which may panic.
+            // Its bytes may be counted by user code, which may panic.
             self.instruments.turn_to_hook(letter.to, "send_after", 0);
             let mut searched = false;
             self.with_core(|core, _, _| searched = core.falls_due());
