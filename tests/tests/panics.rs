@@ -306,8 +306,9 @@ fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
                     setup.array(12, |_| Writes);
                 })
             });
-            let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
-            assert_eq!(panic, "it cannot be written");
+            let Err(Error::Wire { what, why, .. }) = result else { panic!("{result:?}") };
+            assert!(what.starts_with("a message to Writes["), "{what}");
+            assert_eq!(why, "`Unwritable` panicked when it was encoded: it cannot be written");
         }
     }
 }

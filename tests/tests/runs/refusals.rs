@@ -386,7 +386,7 @@ fn a_message_at_quiescence_that_panics_when_it_is_encoded_is_named_by_its_receiv
     });
     let error = result.expect_err("it breaks").to_string();
     let said =
-        "a message to Patient[0] cannot cross the wire: a message panicked when it was encoded: it breaks";
+        "a message to Patient[0] cannot cross the wire: `Brittle` panicked when it was encoded: it breaks";
     assert!(error.ends_with(said), "{error}");
 }
 

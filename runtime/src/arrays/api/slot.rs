@@ -384,7 +384,8 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Value(value) => {
                 let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
-                wire::encode_into(message, bytes)
+                // Its handler may long have returned: an error that named what runs now would mislead.
+                catching::<C::Message, _>("encoded", || wire::encode_into(message, bytes))
             }
             Payload::Insertion { chunk, .. } => {
                 let chunk = inserted::<C>(&**chunk).expect("it has its array's type, and was not delivered");

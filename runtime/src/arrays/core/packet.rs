@@ -3,7 +3,6 @@
 //! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
 //! rank 0 decides (numbers of broadcasts, assignments) relies on that order, along the ways of the [tree](super::tree).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +19,6 @@ use super::reduction::{Partial, Values};
 use super::section::SectionPart;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
-use crate::panics::of_panic;
 use crate::wire::WireError;
 
 /// One thing said by one rank to another.
@@ -220,12 +218,7 @@ impl Packet {
 fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
     let encoded = || {
         let mut bytes = Vec::new();
-        let encode = || array.encode_into(&delivery.payload, &mut bytes);
-        // Its handler has long returned: an error that named what runs now would mislead.
-        catch_unwind(AssertUnwindSafe(encode)).unwrap_or_else(|panic| {
-            let why = format!("a message panicked when it was encoded: {}", of_panic(&*panic));
-            Err(WireError::new(why))
-        })?;
+        array.encode_into(&delivery.payload, &mut bytes)?;
         Ok(bytes.into())
     };
     delivery.payload = match delivery.payload {
