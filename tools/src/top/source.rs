@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use caribou::monitor::{SCHEMA, Status};
+use serde::Deserialize;
 
 use crate::Error;
 
@@ -66,18 +67,25 @@ impl Source {
         let body =
             answer.and_then(|mut answer| answer.body_mut().with_config().limit(BYTES_MAX).read_to_string());
         let body = body.map_err(|error| reason(&error))?;
-        let status: Status = serde_json::from_str(&body)
-            .map_err(|error| format!("this is no Caribou program: its /status is not {SCHEMA:?}: {error}"))?;
-        if status.schema.is_empty() {
+        let foreign = |error| format!("this is no Caribou program: its /status is not {SCHEMA:?}: {error}");
+        let Schema { schema } = serde_json::from_str(&body).map_err(foreign)?;
+        if schema.is_empty() {
             return Err(format!(
                 "this is no Caribou program: its answer has no `schema`, expected {SCHEMA:?}"
             ));
         }
-        if status.schema != SCHEMA {
-            return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&status.schema)));
+        if schema != SCHEMA {
+            return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&schema)));
         }
-        Ok(printable(status))
+        serde_json::from_str(&body).map(printable).map_err(foreign)
     }
+}
+
+/// What an answer says of itself. In that of another Caribou all else may be different.
+#[derive(Deserialize)]
+struct Schema {
+    #[serde(default)]
+    schema: String,
 }
 
 /// One line, in words of this command.

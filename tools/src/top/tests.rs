@@ -391,6 +391,14 @@ fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
             serving(ok(&serde_json::to_string(&other_schema).unwrap()), 1),
             "it says \"caribou.status/9 \", expected \"caribou.status/1\"",
         ),
+        (
+            serving(ok(r#"{"schema": "caribou.status/2", "ranks": 3}"#), 1),
+            "it says \"caribou.status/2\", expected \"caribou.status/1\"",
+        ),
+        (
+            serving(ok(r#"{"schema": "caribou.status/1", "ranks": 3}"#), 1),
+            "its /status is not \"caribou.status/1\": ",
+        ),
     ] {
         let (out, error) = caribou_says(&["top", &address, "--once"]);
         let error = error.expect("refused");
