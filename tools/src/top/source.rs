@@ -97,7 +97,8 @@ fn reason(error: &ureq::Error) -> String {
         ureq::Error::Io(error)
             if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) =>
         {
-            "it closed the connection before it had answered: is this the address of a program's CARIBOU_MONITOR?"
+            "it closed the connection before it had answered: is this the address of a program's CARIBOU_MONITOR, or has \
+             the program just ended?"
                 .into()
         }
         ureq::Error::Timeout(_) => {

@@ -379,13 +379,16 @@ fn once_prints_the_run_so_far_and_json_the_same_figures() {
 #[test]
 fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut cut_off = ok(&serde_json::to_string(&now()).unwrap());
+    cut_off.truncate(cut_off.len() / 2);
     let other_schema = Status { schema: "caribou.status/9\n".into(), ..Status::default() };
     for (address, expected) in [
         (free, "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?"),
         (serving(ok("<html>\n</html>"), 1), "this is no Caribou program: "),
         (serving(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), 1), "it has no /status"),
         (serving(b"\x00\x01 no HTTP".to_vec(), 1), "it does not speak HTTP, expected "),
-        (serving(Vec::new(), 1), "it closed the connection before it had answered: "),
+        (serving(Vec::new(), 1), "program's CARIBOU_MONITOR, or has the program just ended?"),
+        (serving(cut_off, 1), "it closed the connection before it had answered: is this the address of a "),
         (serving(ok("{}"), 1), "its answer has no `schema`, expected \"caribou.status/1\""),
         (
             serving(ok(&serde_json::to_string(&other_schema).unwrap()), 1),
