@@ -16,12 +16,14 @@ const NEIGHBOUR: &str = "busy-neighbour";
 const PROCESSES_MAX: usize = 10;
 /// The smallest share that is not shown as nothing.
 const SHOWN: f64 = 0.0005;
+/// The share of what a rank lost from which on a quota explains it, and nobody else is looked for.
+const NEARLY_ALL: f64 = 0.9;
 
 /// For how long a rank did not have its vCPUs, and who had them. Shares are of the time of its workers.
 struct Loss<'t> {
     rank: u32,
     lost: f64,
-    /// The part that a quota took.
+    /// The part that a quota took at most: it throttled the control group for so long, whoever in it wanted to run.
     throttled: f64,
     /// The part that handlers, or iterations, lost; none without a profile.
     in_handlers: Option<f64>,
@@ -84,11 +86,11 @@ fn sentence(loss: &Loss<'_>, arguments: &[String]) -> String {
     let whom: Vec<String> = loss.takers.iter().take(PROCESSES_SAID).map(named).collect();
     let quota = match loss.throttled {
         throttled if throttled < SHOWN => String::new(),
-        throttled => format!("; a quota throttled it for {}", percent(throttled)),
+        throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
     let whom = match whom.is_empty() {
         false => format!("; on its vCPUs ran {}", whom.join(", ")),
-        true if loss.throttled > loss.lost / 2.0 => String::new(),
+        true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
         true => "; no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
                  are outside of what this machine shows"
             .into(),
@@ -233,9 +235,15 @@ mod tests {
             let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
             text.lines().find(|line| line.starts_with("rank 1 did")).unwrap_or_default().to_owned()
         };
-        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; a quota throttled it for 40.0 %";
-        assert_eq!(says("takers-quota", &[], 400), expected);
-        let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 400);
-        assert_eq!(beside, format!("{expected}; on its vCPUs ran `sshd` (pid 9) 1.0 %"));
+        let lost = "rank 1 did not have its vCPU for 45.0 % of the time";
+        let nearly_all = format!("{lost}; a quota throttled it for up to 42.0 %");
+        assert_eq!(says("takers-quota", &[], 420), nearly_all);
+        let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 420);
+        assert_eq!(beside, format!("{nearly_all}; on its vCPUs ran `sshd` (pid 9) 1.0 %"));
+        let rest = format!(
+            "{lost}; a quota throttled it for up to 30.0 %; no process was seen on its vCPUs: the hypervisor"
+        );
+        let said = says("takers-quota-partly", &[], 300);
+        assert!(said.starts_with(&rest), "{said}");
     }
 }
