@@ -106,7 +106,8 @@ impl<C: Chunk> Ctx<'_, C> {
         ReplyTo::new(Recipient::Chunk(self.handler.chunk()))
     }
 
-    /// Answers: sends a message to where a question said.
+    /// Answers: sends a message to where a question said. One to a section that cannot be encoded ends the run, as a
+    /// [`multicast`](Self::multicast) does.
     ///
     /// # Panics
     /// If it goes to the caller of `run`, and cannot be encoded.
