@@ -130,15 +130,19 @@ impl<'r> Instruments<'r> {
 
     /// The worker turns to a hook of this chunk, which is no handler.
     pub(crate) fn turn_to_hook(&mut self, chunk: ChunkId, hook: &'static str, phase: u64) {
-        self.at_work.serves(chunk);
-        self.in_hand.told.set(None);
+        self.show(chunk);
         self.serve(chunk, hook, phase);
     }
 
     /// It returns to this chunk from what it turned to meanwhile.
     pub(crate) fn return_to(&mut self, chunk: ChunkId) {
-        self.at_work.serves(chunk);
+        self.show(chunk);
         self.in_hand.chunk.set(chunk);
+    }
+
+    /// Others see this chunk, in no handler: the kind of the next one is to be told anew.
+    fn show(&mut self, chunk: ChunkId) {
+        self.at_work.serves(chunk);
         self.in_hand.told.set(None);
     }
 
@@ -179,7 +183,7 @@ impl<'r> Instruments<'r> {
 
     /// It has answered.
     pub(crate) fn end_decision(&mut self) {
-        self.at_work.serves(RUNTIME);
+        self.show(RUNTIME);
     }
 
     /// The worker has no work.
