@@ -11,6 +11,7 @@ pub(crate) mod ending;
 pub(crate) mod gateway;
 pub(crate) mod instruments;
 pub(crate) mod mailbox;
+pub(crate) mod mailroom;
 pub(crate) mod patience;
 pub(crate) mod plane;
 pub(crate) mod progress;

@@ -50,12 +50,12 @@ use crate::threads::guarded::Restore;
 use crate::threads::room::find_room;
 use crate::threads::team::Team;
 use crate::trace::End as TraceEnd;
-use crate::transport::Transport;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_initialised, is_main_thread,
     may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
+use crate::transport::way::Way;
 use crate::warn;
 use crate::wire;
 
@@ -434,8 +434,7 @@ impl Job {
         }
         let clock = begin.clock();
         let codec = ready.codec(self.rank);
-        let transport = (self.ranks > 1)
-            .then(|| Box::new(Mpi::new(&mut self.links, codec, clock.clone())) as Box<dyn Transport<_> + '_>);
+        let transport = (self.ranks > 1).then(|| Way::other(Mpi::new(&mut self.links, codec, clock.clone())));
         let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
         let seat =
             Seat { config, rank, plan, watch, team, clock, outcome: outcome_of_run, session, transport };

@@ -13,7 +13,7 @@ use crate::measure::watch::{Bound, Watch};
 use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::threads::team::Team;
-use crate::transport::Transport;
+use crate::transport::way::Way;
 
 /// The things that a rank gets for a run.
 pub(crate) struct Seat<'s, P> {
@@ -27,7 +27,7 @@ pub(crate) struct Seat<'s, P> {
     /// The record that is kept.
     pub(crate) session: &'s Session,
     /// None for the only rank of a run.
-    pub(crate) transport: Option<Box<dyn Transport<P> + 's>>,
+    pub(crate) transport: Option<Way<'s, P>>,
 }
 
 impl Seats {

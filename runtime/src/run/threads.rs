@@ -23,8 +23,8 @@ use crate::threads::gate::Gate;
 use crate::threads::room::find_room;
 use crate::threads::team::Team;
 use crate::trace::End;
-use crate::transport::Transport;
 use crate::transport::local::{Local, Wake};
+use crate::transport::way::Way;
 
 /// The state that all ranks of a process share while they start.
 struct Process<'p, S> {
@@ -130,7 +130,7 @@ impl<S: Shape> Process<'_, S> {
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
             session: &self.session,
-            transport: (self.ranks > 1).then(|| Box::new(transport) as Box<dyn Transport<_>>),
+            transport: (self.ranks > 1).then(|| Way::Threads(transport)),
         })
     }
 

@@ -5,6 +5,7 @@
 //! is parked. Of the rings between all ranks most programs use few: the first packet makes one, and lays its other end at
 //! the receiver's *door*, where that looks at each poll.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,11 +37,12 @@ struct Door<P> {
 }
 
 /// Rings by the rank that sends; none once the receiver has gone.
-type Rings<P> = Option<Vec<(Rank, Consumer<InLines<P>>)>>;
+type Rings<P> = Option<Vec<(Rank, Consumer<Parcel<P>>)>>;
 
-/// A packet that shares no cache line with another: as few lines as there can be have to come from the sender's cache.
+/// A packet in a ring. It shares no cache line with another, so that as few lines as there can be have to come from the
+/// sender's cache; and it is in a cell, so that it is moved whole: where the compiler sees a niche in it, it moves that apart.
 #[repr(align(64))]
-struct InLines<P>(P);
+struct Parcel<P>(Cell<P>);
 
 impl<P> Door<P> {
     fn rings(&self) -> MutexGuard<'_, Rings<P>> {
@@ -48,7 +50,7 @@ impl<P> Door<P> {
     }
 
     /// Leaves the end of a ring; drops it if nobody will take it.
-    fn leave(&self, from: Rank, ring: Consumer<InLines<P>>) {
+    fn leave(&self, from: Rank, ring: Consumer<Parcel<P>>) {
         if let Some(rings) = &mut *self.rings() {
             rings.push((from, ring));
             self.new.store(true, Ordering::Release);
@@ -57,7 +59,7 @@ impl<P> Door<P> {
 }
 
 struct Outgoing<P> {
-    ring: Producer<InLines<P>>,
+    ring: Producer<Parcel<P>>,
     waiting: VecDeque<P>,
 }
 
@@ -68,7 +70,7 @@ pub(crate) struct Local<P> {
     doors: Arc<[Door<P>]>,
     /// None where nothing was sent yet.
     outgoing: Vec<Option<Outgoing<P>>>,
-    incoming: Vec<(Rank, Consumer<InLines<P>>)>,
+    incoming: Vec<(Rank, Consumer<Parcel<P>>)>,
     /// Among the rings.
     turn: Turn,
     /// Some ring was full: packets wait here.
@@ -119,6 +121,34 @@ impl<P> Local<P> {
         let open = ends.filter_map(|(door, outgoing)| outgoing.as_mut().map(|outgoing| (door, outgoing)));
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
+
+    /// Gives `take` the packets that have come, as long as there are any and it says that it wants more.
+    #[inline(always)]
+    pub(super) fn poll_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
+        if self.waiting {
+            self.waiting = !self.flush();
+        }
+        if self.called() {
+            self.take_in();
+        }
+        let (rings, mut empty) = (self.incoming.len(), 0);
+        while empty < rings {
+            let (from, ring) = &mut self.incoming[self.turn.place()];
+            let there = ring.slots().min(self.turn.left());
+            if there == 0 {
+                empty += 1;
+                self.turn.pass(rings);
+                continue;
+            }
+            empty = 0;
+            for Parcel(packet) in ring.read_chunk(there).expect("they are there") {
+                self.turn.took(rings);
+                if !take(*from, packet.into_inner()) {
+                    return;
+                }
+            }
+        }
+    }
 }
 
 impl<P> Drop for Local<P> {
@@ -135,8 +165,8 @@ impl<P> Outgoing<P> {
             self.waiting.clear();
         }
         while let Some(packet) = self.waiting.pop_front() {
-            if let Err(PushError::Full(InLines(packet))) = self.ring.push(InLines(packet)) {
-                self.waiting.push_front(packet);
+            if let Err(PushError::Full(Parcel(packet))) = self.ring.push(Parcel(Cell::new(packet))) {
+                self.waiting.push_front(packet.into_inner());
                 break;
             }
             wake();
@@ -146,7 +176,7 @@ impl<P> Outgoing<P> {
 }
 
 impl<P> Transport<P> for Local<P> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
         debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
         if self.outgoing[to.index()].is_none() {
@@ -158,34 +188,23 @@ impl<P> Transport<P> for Local<P> {
             outgoing.waiting.push_back(packet);
             return Ok(());
         }
-        match outgoing.ring.push(InLines(packet)) {
+        match outgoing.ring.push(Parcel(Cell::new(packet))) {
             Ok(()) => wake(),
-            Err(PushError::Full(InLines(packet))) => {
-                outgoing.waiting.push_back(packet);
+            Err(PushError::Full(Parcel(packet))) => {
+                outgoing.waiting.push_back(packet.into_inner());
                 self.waiting = true;
             }
         }
         Ok(())
     }
 
-    #[inline]
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
-        if self.waiting {
-            self.waiting = !self.flush();
-        }
-        if self.called() {
-            self.take_in();
-        }
-        let rings = self.incoming.len();
-        for _ in 0..rings {
-            let (from, ring) = &mut self.incoming[self.turn.place()];
-            if let Ok(InLines(packet)) = ring.pop() {
-                self.turn.took(rings);
-                return Some(Ok((*from, packet)));
-            }
-            self.turn.pass(rings);
-        }
-        None
+        let mut next = None;
+        self.poll_each(|from, packet| {
+            next = Some(Ok((from, packet)));
+            false
+        });
+        next
     }
 
     fn idle(&mut self) -> bool {

@@ -9,6 +9,7 @@ pub(crate) mod mpi;
 mod ring;
 pub(crate) mod sim;
 mod turn;
+pub(crate) mod way;
 
 use std::time::Duration;
 

@@ -16,6 +16,12 @@ impl Turn {
         self.place
     }
 
+    /// Packets that may be taken before it is the next one's turn.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        (PACKETS_IN_A_ROW - self.in_a_row) as usize
+    }
+
     /// A packet was taken from the one whose turn it is, one of so many.
     #[inline]
     pub(super) fn took(&mut self, places: usize) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::mailbox::By;
+use super::mailroom::Mailroom;
 use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::mail::Mail;
@@ -112,7 +113,7 @@ impl Account {
     }
 }
 
-impl Worker<'_> {
+impl Mailroom<'_> {
     /// A message was put into a mailbox.
     #[inline(always)]
     pub(super) fn count_in(&mut self, bytes: u64, by: By) {
@@ -135,12 +136,14 @@ impl Worker<'_> {
             account.pressed_by(shared.facts.rank);
         }
     }
+}
 
+impl Worker<'_> {
     /// A message was taken out of its mailbox, to be handled.
     #[inline(always)]
     pub(super) fn count_out(&mut self, bytes: u64) {
-        self.account.untold -= bytes as i64;
-        if self.account.untold <= self.account.least {
+        self.mailroom.account.untold -= bytes as i64;
+        if self.mailroom.account.untold <= self.mailroom.account.least {
             self.tell();
         }
     }
@@ -154,7 +157,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn tell(&mut self) {
         let backlog = &self.shared.backlog;
-        backlog.add(std::mem::take(&mut self.account.untold));
+        backlog.add(std::mem::take(&mut self.mailroom.account.untold));
         if backlog.is_full() && backlog.has_room() {
             self.with_core(|core, _, out| {
                 backlog.full.store(false, Ordering::Relaxed);
@@ -167,7 +170,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn follow_up(&mut self, to: Rank, sent: Sent) {
         if sent.presses {
-            self.account.pressed_by(to);
+            self.mailroom.account.pressed_by(to);
         }
         if sent.marks {
             self.with_core(|core, _, out| core.mark(to, out));
@@ -176,18 +179,18 @@ impl Worker<'_> {
 
     /// These ranks press the chunk that runs.
     pub(super) fn pressed_by(&mut self, ranks: Vec<Rank>) {
-        ranks.into_iter().for_each(|rank| self.account.pressed_by(rank));
+        ranks.into_iter().for_each(|rank| self.mailroom.account.pressed_by(rank));
     }
 
     /// What was sent now was no chunk's that runs.
     pub(super) fn press_nobody(&mut self) {
-        self.account.pressed_by.clear();
+        self.mailroom.account.pressed_by.clear();
     }
 
     /// The chunk of this cell has stopped because it is pressed.
     #[cold]
     pub(super) fn press(&mut self, cell: CellId) {
-        let (backlog, by) = (&self.shared.backlog, std::mem::take(&mut self.account.pressed_by));
+        let (backlog, by) = (&self.shared.backlog, std::mem::take(&mut self.mailroom.account.pressed_by));
         self.with_core(|core, _, out| {
             core.press(cell, by);
             if !backlog.is_full() {

@@ -134,7 +134,7 @@ impl Worker<'_> {
         };
         // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
-        cells.into_iter().for_each(|cell| self.put(cell, self.shared.cells.get(cell)));
+        cells.into_iter().for_each(|cell| self.mailroom.put(cell, self.shared.cells.get(cell)));
         if self.id == WorkerId(0) {
             self.with_core(|core, _, out| core.hello(out));
             shared.record.begin(shared.clock.now_ns());

@@ -10,13 +10,14 @@ use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::transport::Transport;
+use crate::transport::way::Way;
 use crate::wire::codec::Codec;
 
 /// One worker's way out.
 pub(crate) struct Gateway<'r> {
     shared: &'r RankShared,
     /// Worker 0 of a rank that is not alone.
-    transport: Option<Box<dyn Transport<Packet> + 'r>>,
+    transport: Option<Way<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
     /// The error of a packet that could not be sent.
@@ -33,10 +34,7 @@ struct Look {
 }
 
 impl<'r> Gateway<'r> {
-    pub(crate) fn new(
-        shared: &'r RankShared,
-        transport: Option<Box<dyn Transport<Packet> + 'r>>,
-    ) -> Gateway<'r> {
+    pub(crate) fn new(shared: &'r RankShared, transport: Option<Way<'r, Packet>>) -> Gateway<'r> {
         Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() }
     }
 
@@ -76,16 +74,18 @@ impl<'r> Gateway<'r> {
     }
 
     /// The same of one packet, which goes through the wire format where a run asks for that.
+    #[inline(never)]
     fn hand_over(&mut self, to: Rank, packet: Packet) {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
-        match &self.shared.wire {
+        let packet = match &self.shared.wire {
             Some(codec) if !crossed() => match codec.round_trip(packet) {
-                Ok(packet) => self.send(to, || packet),
-                Err(error) => self.fails(error),
+                Ok(packet) => packet,
+                Err(error) => return self.fails(error),
             },
-            _ => self.send(to, || packet),
-        }
+            _ => packet,
+        };
+        self.send(to, || packet);
     }
 
     /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
@@ -136,10 +136,13 @@ impl<'r> Gateway<'r> {
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: the next packet of another rank.
-    #[inline]
-    pub(crate) fn poll(&mut self) -> Option<Result<(Rank, Packet), Error>> {
-        self.transport.as_mut().and_then(|transport| transport.poll())
+    /// Hop 3, receiving side: gives `take` the packets that have come, as long as there are any and it wants more.
+    #[inline(always)]
+    pub(crate) fn poll_each(&mut self, take: impl FnMut(Rank, Packet) -> bool) {
+        let Some(transport) = &mut self.transport else { return };
+        if let Err(error) = transport.poll_each(take) {
+            self.fails(error);
+        }
     }
 
     /// Tells whether a poll might find something.

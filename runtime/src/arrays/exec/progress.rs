@@ -11,7 +11,6 @@ use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
 use crate::arrays::core::crossings::Epoch;
-use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
@@ -61,7 +60,7 @@ impl Worker<'_> {
         match action {
             Action::Send(to, packet) => self.gateway.transmit(core, to, packet),
             Action::Deliver { to, cell, delivery } => {
-                let refused = self.push(cell, Letter::new(to, delivery), By::Core);
+                let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
                 // The chunk was removed between the core's look and now: it is found missing like any other.
                 refused.into_iter().for_each(|letter| core.rank.location.stash(to, letter.message));
             }
@@ -75,7 +74,7 @@ impl Worker<'_> {
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Action::BeginPhase => self.shared.record.begin_phase(now_ns),
             Action::Admit(traveller) => self.admit(core, *traveller),
-            Action::Run(cell) => self.put(cell, self.shared.cells.get(cell)),
+            Action::Run(cell) => self.mailroom.put(cell, self.shared.cells.get(cell)),
             Action::Widen => {
                 self.shared.backlog.widen();
                 core.rank.has_room(out);
@@ -102,11 +101,11 @@ impl Worker<'_> {
         }
         let cell = self.shared.cells.reserve();
         mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
-        self.count_in(mail.iter().map(|delivery| delivery.bytes).sum(), By::Core);
+        self.mailroom.count_in(mail.iter().map(|delivery| delivery.bytes).sum(), By::Core);
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
-            self.put(cell, self.shared.cells.get(cell));
+            self.mailroom.put(cell, self.shared.cells.get(cell));
         }
     }
 
@@ -187,7 +186,7 @@ impl Worker<'_> {
     #[inline(never)]
     fn poll(&mut self, packets_max: usize, blanks: &mut Blanks) -> bool {
         self.gateway.look(self.instruments.time_ns());
-        let mut any = self.timers.next_ns().is_some() && self.send_due(blanks);
+        let any = self.timers.next_ns().is_some() && self.send_due(blanks);
         if !self.gateway.drives() {
             return any;
         }
@@ -197,30 +196,47 @@ impl Worker<'_> {
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.turn_to_other("a packet");
-        for _ in 0..packets_max {
-            // A message is taken where it lies: it is long to move.
-            match self.gateway.poll() {
-                None => break,
-                Some(Ok((_, Packet::Message(envelope)))) => self.receive_message(envelope, blanks),
-                Some(Ok((from, packet))) => {
-                    // A chunk takes long to come: nobody who has work by now waits for the next.
-                    let is_chunk = matches!(packet, Packet::Arrive(_));
-                    self.receive(from, packet, blanks);
-                    if is_chunk {
-                        return true;
-                    }
+        let mut left = packets_max;
+        while left > 0 {
+            let (mut drained, mut other) = (false, None);
+            self.gateway.poll_each(|from, packet| {
+                left -= 1;
+                match packet {
+                    Packet::Message(envelope) => drained = self.mailroom.take_in(envelope, blanks),
+                    packet => other = Some((from, packet)),
                 }
-                Some(Err(error)) => self.fail(error),
+                left > 0 && !drained && other.is_none()
+            });
+            if drained {
+                self.drained();
+                continue;
             }
-            any = true;
+            let Some((from, packet)) = other else { break };
+            // A chunk takes long to come: nobody who has work by now waits for the next.
+            let is_chunk = matches!(packet, Packet::Arrive(_));
+            self.receive_other(from, packet);
+            if is_chunk {
+                break;
+            }
         }
-        any
+        self.fail_if_failed();
+        any || left < packets_max
+    }
+
+    /// The rank has all messages of the epoch that has ended.
+    #[cold]
+    fn drained(&mut self) {
+        self.with_core(|core, now_ns, out| core.drained(now_ns, out));
     }
 
     /// A packet of another rank has arrived.
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
         match packet {
-            Packet::Message(envelope) => self.receive_message(envelope, blanks),
+            Packet::Message(envelope) => {
+                if self.mailroom.take_in(envelope, blanks) {
+                    self.drained();
+                }
+            }
             other => self.receive_other(from, other),
         }
     }
@@ -235,28 +251,6 @@ impl Worker<'_> {
                 backlog::answer(shared, core, out);
             }
         });
-    }
-
-    /// The short way for what comes most often.
-    #[inline(always)]
-    fn receive_message(&mut self, envelope: Envelope, blanks: &mut Blanks) {
-        tracing::trace!(hop = 3, "Transport::poll");
-        let Envelope { to, delivery, epoch } = envelope;
-        let mut core = self.shared.plane.lock();
-        let letter = blanks.write(to, delivery.from, delivery.bytes, || delivery.payload);
-        let (cell, drained) = core.rank.message_received(to, epoch);
-        let unread = match cell {
-            Some(cell) => self.push(cell, letter, By::Core),
-            None => Some(letter),
-        };
-        if let Some(early) = unread {
-            // Its chunk has not arrived, or was removed between the look and the push.
-            core.rank.location.stash(to, early.message);
-        }
-        drop(core);
-        if drained {
-            self.with_core(|core, now_ns, out| core.drained(now_ns, out));
-        }
     }
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::cells::Cell;
-use super::mailbox::{By, Pushed};
+use super::mailbox::By;
 use super::worker::Worker;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
@@ -80,7 +79,7 @@ impl<'r> Worker<'r> {
             self.send_away(letter, blanks);
             return None;
         };
-        if let Some(letter) = self.push(cell, letter, By::Chunk) {
+        if let Some(letter) = self.mailroom.push(cell, letter, By::Chunk) {
             self.look_again(letter, blanks);
             return None;
         }
@@ -97,7 +96,7 @@ impl<'r> Worker<'r> {
     fn push_to_known(&mut self, letter: Box<Letter>) -> Option<Box<Letter>> {
         let to = letter.to;
         let Some(&cell) = self.outgoing.known.get(&to) else { return Some(letter) };
-        let refused = self.push(cell, letter, By::Chunk);
+        let refused = self.mailroom.push(cell, letter, By::Chunk);
         if refused.is_some() {
             self.outgoing.known.remove(&to);
         }
@@ -134,39 +133,6 @@ impl<'r> Worker<'r> {
             self.follow_up(rank, sent);
         }
         self.fail_if_failed();
-    }
-
-    /// Hop 4, and the token on its way if the push made one. Returns what the mailbox refused.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {
-        let bytes = letter.message.bytes;
-        let shared = self.shared;
-        let place = shared.cells.get(cell);
-        match place.mailbox.push(letter, by) {
-            Pushed::Queued => {}
-            Pushed::Token => self.put(cell, place),
-            Pushed::Refused(letter) => return Some(letter),
-        }
-        self.count_in(bytes, by);
-        None
-    }
-
-    /// Puts the token of the chunk in this cell on a queue: that of the worker where it is at home.
-    #[inline]
-    pub(crate) fn put(&mut self, token: CellId, cell: &'r Cell) {
-        if !self.ready.push_newest(token, cell) {
-            self.put_among(token, cell);
-        }
-    }
-
-    /// The same where there are other tokens, or other workers.
-    #[inline(never)]
-    fn put_among(&mut self, token: CellId, cell: &'r Cell) {
-        if self.shared.scheduler.lone() {
-            self.ready.push(token, cell);
-        } else {
-            self.shared.scheduler.put(token, cell, self.id, &mut self.ready);
-        }
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut letter: Box<Letter>) {

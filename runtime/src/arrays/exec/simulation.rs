@@ -41,6 +41,7 @@ use crate::threads::team::Team;
 use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
 use crate::transport::sim::{Sim, SimMail};
+use crate::transport::way::Way;
 
 /// The time of a run of a chunk that declares no load: up to this, times the weight that the seed has drawn for the
 /// chunk.
@@ -94,7 +95,7 @@ pub(crate) fn run(
         let (transport, mail) = Sim::connect(None);
         simulation.mail.push(mail);
         let ready = Ready::seeded(seed.wrapping_mul(31) + number);
-        let mut worker = Worker::new(&rank.shared, WorkerId(0), ready, Some(Box::new(transport)));
+        let mut worker = Worker::new(&rank.shared, WorkerId(0), ready, Some(Way::other(transport)));
         worker.simulated = Simulated::seeded(seed.wrapping_mul(37) + number);
         worker.begin(own);
         simulation.workers.push(worker);
@@ -242,8 +243,10 @@ impl Simulation<'_> {
         }
         let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
         let all = 0..self.workers.len();
-        let idle =
-            all.clone().filter(live).find(|&rank| self.idle[rank] && self.workers[rank].ready.is_empty());
+        let idle = all
+            .clone()
+            .filter(live)
+            .find(|&rank| self.idle[rank] && self.workers[rank].mailroom.ready.is_empty());
         if let Some(rank) = idle
             && self.rng.random_ratio(1, 4)
         {
@@ -254,7 +257,8 @@ impl Simulation<'_> {
         let decided_ns = undecided.map_or(u64::MAX, |rank| now_ns(&rank).saturating_add(DECISION_MAX_NS));
         let due =
             all.clone().filter(live).filter_map(due_at).min().filter(|&(due_ns, _)| due_ns <= decided_ns);
-        let step = all.filter(live).filter(|&rank| !self.workers[rank].ready.is_empty()).min_by_key(now_ns);
+        let step =
+            all.filter(live).filter(|&rank| !self.workers[rank].mailroom.ready.is_empty()).min_by_key(now_ns);
         let arrival_ns = self.arrivals.next_at();
         if let Some((due_ns, rank)) = due {
             let earlier = arrival_ns.into_iter().chain(step.as_ref().map(now_ns)).any(|ns| ns < due_ns);

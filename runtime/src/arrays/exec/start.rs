@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::run::seat::{Seat, thread_refused};
 use crate::threads::guarded::Owner;
-use crate::transport::Transport;
+use crate::transport::way::Way;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
 const SPINS: u32 = 1500;
@@ -81,7 +81,7 @@ fn run_worker<'r>(
     shared: &'r RankShared,
     id: WorkerId,
     ready: Ready<'r>,
-    transport: Option<Box<dyn Transport<Packet> + 'r>>,
+    transport: Option<Way<'r, Packet>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {

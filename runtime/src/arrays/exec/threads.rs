@@ -197,7 +197,7 @@ impl Worker<'_> {
     /// The same, but for packets.
     fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
-        let tokens = || !self.ready.is_empty() || scheduler.has_tokens();
+        let tokens = || !self.mailroom.ready.is_empty() || scheduler.has_tokens();
         let left = || self.gateway.outbound_waits() || self.has_answer();
         (!scheduler.is_congested() && tokens()) || left() || scheduler.stopped()
     }

@@ -7,17 +7,17 @@
 //! ```
 //!
 //! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
-//! [`Transport`] send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
+//! [`Transport`](crate::transport::Transport) send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
 //! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5).
 
 use std::sync::Arc;
 
-use super::backlog::Account;
 use super::cells::Cell;
 use super::deciding::Question;
 use super::gateway::Gateway;
 use super::instruments::Instruments;
 use super::mailbox::{Begun, By, Finished};
+use super::mailroom::Mailroom;
 use super::patience::Patience;
 use super::ready::Ready;
 use super::sending::Outgoing;
@@ -35,7 +35,7 @@ use crate::arrays::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
-use crate::transport::Transport;
+use crate::transport::way::Way;
 use crate::wire::WireError;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers between two
@@ -50,10 +50,9 @@ const LOOK_EVERY_HANDLERS: u64 = 4;
 pub(crate) struct Worker<'r> {
     pub(super) shared: &'r RankShared,
     pub(super) id: WorkerId,
-    pub(super) ready: Ready<'r>,
+    pub(super) mailroom: Mailroom<'r>,
     pub(super) patience: Patience,
     pub(super) outgoing: Outgoing,
-    pub(super) account: Account,
     pub(super) gateway: Gateway<'r>,
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
@@ -80,20 +79,19 @@ impl<'r> Worker<'r> {
         shared: &'r RankShared,
         id: WorkerId,
         ready: Ready<'r>,
-        transport: Option<Box<dyn Transport<Packet> + 'r>>,
+        transport: Option<Way<'r, Packet>>,
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
         let gateway = Gateway::new(shared, transport);
         Worker {
             shared,
             id,
-            ready,
+            mailroom: Mailroom::new(shared, id, ready),
             patience: Patience::new(),
             outgoing: Outgoing::new(
                 shared.scheduler.lone(),
                 shared.wire.is_some() || instruments.keeps_events(),
             ),
-            account: shared.backlog.account(shared.record.workers()),
             timers: Timers::default(),
             question: None,
             looks_around: gateway.drives(),
@@ -113,7 +111,7 @@ impl<'r> Worker<'r> {
     pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
         let mut steps = 0;
         while steps < most
-            && let Some((id, cell)) = self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
+            && let Some((id, cell)) = self.mailroom.find()
         {
             self.run(id, cell, outbox);
             steps += 1;
@@ -150,7 +148,7 @@ impl<'r> Worker<'r> {
         }
         match cell.mailbox.finish(slot, mail) {
             Finished::Idle => {}
-            Finished::Token => self.put(id, cell),
+            Finished::Token => self.mailroom.put(id, cell),
             Finished::Held => self.held(),
         }
     }
@@ -197,7 +195,7 @@ impl<'r> Worker<'r> {
                     Chunk::Ended => return Chunk::Stays,
                 }
             }
-            if self.account.is_pressed() {
+            if self.mailroom.account.is_pressed() {
                 self.press(cell);
                 return Chunk::Stays;
             }
@@ -340,7 +338,7 @@ impl<'r> Worker<'r> {
         self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
         if !waits {
             let resume = Delivery::by_runtime(Payload::Resume);
-            let refused = self.push(cell, Letter::new(chunk, resume), By::Core);
+            let refused = self.mailroom.push(cell, Letter::new(chunk, resume), By::Core);
             assert!(refused.is_none(), "a chunk that runs is in its cell");
         }
     }

@@ -27,6 +27,7 @@ use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::look_every;
 use crate::trace::at_work::Sight;
 use crate::transport::Transport;
+use crate::transport::way::Way;
 use crate::wire::WireError;
 use crate::wire::codec::{Codec, Plain};
 
@@ -38,7 +39,7 @@ const NAP_PART: u64 = 32;
 
 pub(super) struct Monitor<'m> {
     shared: &'m Shared<'m>,
-    transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
+    transport: Option<Way<'m, PoolPacket>>,
     ranks: u32,
     /// True if ranks are processes, of which each needs the result.
     processes: bool,
@@ -93,7 +94,7 @@ type Conclusion = (Option<Accumulated>, Whole);
 impl<'m> Monitor<'m> {
     pub(super) fn new(
         shared: &'m Shared<'m>,
-        transport: Option<Box<dyn Transport<PoolPacket> + 'm>>,
+        transport: Option<Way<'m, PoolPacket>>,
         ranks: u32,
         config: &'m Config,
         deliver: &'m dyn Fn(Accumulated, Whole),

@@ -41,8 +41,8 @@ use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::trace::at_work::Sightings;
 use crate::trace::recording::Recording;
-use crate::transport::Transport;
 use crate::transport::sim::{Sim, SimMail};
+use crate::transport::way::Way;
 
 /// Sleep of a rank that is not woken for packets.
 const NAP: Duration = Duration::from_micros(50);
@@ -97,7 +97,7 @@ pub(crate) fn run(
     let mut simulation = Simulation::new(pool, seed, &now_ns);
     for (shared, refused) in ranks.iter().zip(refused) {
         let (transport, mail) = Sim::connect(simulation.naps.then_some(NAP));
-        let transport = (ranks.len() > 1).then(|| Box::new(transport) as Box<dyn Transport<_>>);
+        let transport = (ranks.len() > 1).then(|| Way::other(transport));
         let mut monitor = Monitor::new(shared, transport, ranks.len() as u32, config, &deliver);
         monitor.begin(refused);
         simulation.enter(shared, mail, monitor);

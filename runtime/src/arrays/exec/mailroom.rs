@@ -1,0 +1,82 @@
+//! Where a worker puts letters into the mailboxes of its rank, and the tokens that this makes on a queue.
+
+use super::backlog::Account;
+use super::cells::Cell;
+use super::mailbox::{By, Pushed};
+use super::ready::Ready;
+use super::shared::RankShared;
+use crate::arrays::core::envelope::Envelope;
+use crate::arrays::core::mail::{Blanks, Letter};
+use crate::ids::{CellId, WorkerId};
+
+/// That of one worker.
+pub(crate) struct Mailroom<'r> {
+    pub(super) shared: &'r RankShared,
+    id: WorkerId,
+    pub(super) ready: Ready<'r>,
+    pub(super) account: Account,
+}
+
+impl<'r> Mailroom<'r> {
+    pub(crate) fn new(shared: &'r RankShared, id: WorkerId, ready: Ready<'r>) -> Mailroom<'r> {
+        Mailroom { shared, id, ready, account: shared.backlog.account(shared.record.workers()) }
+    }
+
+    /// The next token, with its cell.
+    #[inline]
+    pub(super) fn find(&mut self) -> Option<(CellId, &'r Cell)> {
+        self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
+    }
+
+    /// Hop 4, and the token on its way if the push made one. Returns what the mailbox refused.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {
+        let bytes = letter.message.bytes;
+        let shared = self.shared;
+        let place = shared.cells.get(cell);
+        match place.mailbox.push(letter, by) {
+            Pushed::Queued => {}
+            Pushed::Token => self.put(cell, place),
+            Pushed::Refused(letter) => return Some(letter),
+        }
+        self.count_in(bytes, by);
+        None
+    }
+
+    /// A message of another rank has come; it is written on a letter from where it lies. True if the rank is drained now.
+    #[inline(always)]
+    pub(super) fn take_in(&mut self, envelope: Envelope, blanks: &mut Blanks) -> bool {
+        tracing::trace!(hop = 3, "Transport::poll");
+        let Envelope { to, delivery, epoch } = envelope;
+        let letter = blanks.write(to, delivery.from, delivery.bytes, || delivery.payload);
+        let mut core = self.shared.plane.lock();
+        let (cell, drained) = core.rank.message_received(to, epoch);
+        let unread = match cell {
+            Some(cell) => self.push(cell, letter, By::Core),
+            None => Some(letter),
+        };
+        if let Some(early) = unread {
+            // Its chunk has not arrived, or was removed between the look and the push.
+            core.rank.location.stash(to, early.message);
+        }
+        drained
+    }
+
+    /// Puts the token of the chunk in this cell on a queue: that of the worker where it is at home.
+    #[inline]
+    pub(crate) fn put(&mut self, token: CellId, cell: &'r Cell) {
+        if !self.ready.push_newest(token, cell) {
+            self.put_among(token, cell);
+        }
+    }
+
+    /// The same where there are other tokens, or other workers.
+    #[inline(never)]
+    fn put_among(&mut self, token: CellId, cell: &'r Cell) {
+        if self.shared.scheduler.lone() {
+            self.ready.push(token, cell);
+        } else {
+            self.shared.scheduler.put(token, cell, self.id, &mut self.ready);
+        }
+    }
+}
