@@ -51,13 +51,15 @@ pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
 }
 
 /// The bytes of what a value says, each number as long as in memory: what it holds, about, whether or not it lies in the
-/// value itself. Where that has a known length the compiler knows the sum; 0 if it fails.
+/// value itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where it is
+/// encoded.
 #[inline]
 pub(crate) fn held_bytes<T: Serialize>(value: &T) -> u64 {
     let mut count = Count(0);
     let config = bincode::config::standard().with_fixed_int_encoding();
-    let encoded = bincode::serde::encode_into_writer(value, &mut count, config);
-    encoded.map_or(0, |()| count.0)
+    let encode = || bincode::serde::encode_into_writer(value, &mut count, config);
+    let encoded = catch_unwind(AssertUnwindSafe(encode));
+    if matches!(encoded, Ok(Ok(()))) { count.0 } else { 0 }
 }
 
 /// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: if it panics, that names the type.

@@ -256,7 +256,7 @@ fn a_message_that_panics_when_it_is_encoded_ends_the_run_on_both_sides() {
         let ended = Job::start(command).wait();
         assert!(!ended.status.success() && ended.took < Duration::from_secs(15), "{ended:?}");
         // What two processes say at once may stand in one line.
-        let said = "rank 0: a message to Writes[1] cannot cross the wire: `Unwritable` panicked when it was encoded: \
+        let said = "rank 0: a message to Writes[1] of array 0 cannot cross the wire: `Unwritable` panicked when it was encoded: \
                     it cannot be written";
         assert_eq!(ended.stderr.matches(said).count(), 2, "{ended:?}");
     }

@@ -171,6 +171,16 @@ impl Block {
         }
     }
 
+    /// Their bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Block::One(block) => size_of_val(&block[..]),
+            Block::Two(block) => size_of_val(&block[..]),
+            Block::Four(block) => size_of_val(&block[..]),
+            Block::Eight(block) => size_of_val(&block[..]),
+        }
+    }
+
     /// The numbers as the type they had; the same memory where it holds a whole number of them.
     pub(crate) fn into_numbers<T: Plain>(self) -> Option<Vec<T>> {
         fn cast<F: Pod, T: Plain>(block: Vec<F>) -> Option<Vec<T>> {

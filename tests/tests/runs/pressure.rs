@@ -165,6 +165,62 @@ fn without_a_limit_they_do_not_wait() {
     assert!(alive > 2 * LIMIT && waited > 2 * LIMIT, "{alive} bytes existed, {waited} waited");
 }
 
+/// Numbers that travel beside the bytes of their message.
+const LONG_BYTES: usize = 64 << 10;
+
+/// The second of two sends the first what it has to wait with.
+#[derive(Serialize, Deserialize)]
+struct Long {
+    come: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum LongItem {
+    Numbers(#[serde(with = "caribou::bulk")] Vec<u8>),
+    Next { made: u64 },
+}
+
+impl Chunk for Long {
+    type Index = u32;
+    type Message = LongItem;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 1 {
+            ctx.send(1, LongItem::Next { made: 0 });
+        }
+    }
+
+    fn receive(&mut self, item: LongItem, ctx: &mut Ctx<'_, Self>) {
+        match item {
+            LongItem::Next { made: 100 } => {}
+            LongItem::Next { made } => {
+                ctx.send(0, LongItem::Numbers(vec![7; LONG_BYTES]));
+                ctx.send(1, LongItem::Next { made: made + 1 });
+            }
+            LongItem::Numbers(_) => {
+                std::thread::sleep(Duration::from_millis(1));
+                self.come += 1;
+                if self.come == 100 {
+                    ctx.exit();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_travel_beside_the_bytes_of_a_message_wait_like_those_in_it() {
+    for wire in [false, true] {
+        let config = Config::default().ranks(2).mail_limit(LIMIT).wire_always(wire);
+        let report = caribou::run(config, |setup| {
+            setup.array(2, |_| Long { come: 0 });
+        });
+        let waited = report.expect("all come").waiting_bytes_max;
+        let item = LONG_BYTES as u64 + BURST;
+        assert!((LIMIT..LIMIT / 4 * 5 + 4 * item).contains(&waited), "encoded: {wire}: {waited} bytes");
+    }
+}
+
 const RING: FullRing = FullRing { members: 12, tokens: 20, hops: 200, bytes: ITEM_BYTES };
 
 #[test]

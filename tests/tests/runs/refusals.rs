@@ -243,6 +243,7 @@ enum Fault {
     MessageIsNotReadToItsEnd,
     ChunkPanicsInEncoding,
     ChunkPanicsInDecoding,
+    MessagePanicsInEncoding,
     MessagePanicsInDecoding,
 }
 
@@ -259,7 +260,9 @@ impl<const OF_CHUNK: bool> Serialize for Faulty<OF_CHUNK> {
                 1u8.serialize(serializer)
             }
             (Fault::MessageIsNotReadToItsEnd, false) => [0u8, 1, 2].serialize(serializer),
-            (Fault::ChunkPanicsInEncoding, true) => panic!("it falls"),
+            (Fault::ChunkPanicsInEncoding, true) | (Fault::MessagePanicsInEncoding, false) => {
+                panic!("it falls")
+            }
             (Fault::ChunkPanicsInDecoding, true) | (Fault::MessagePanicsInDecoding, false) => {
                 2u8.serialize(serializer)
             }
@@ -283,7 +286,14 @@ struct Parcel(Faulty<true>);
 
 #[derive(Serialize, Deserialize)]
 enum Letter {
-    Sealed(Faulty<false>),
+    /// With a text, so that its bytes are counted when it is sent.
+    Sealed(Faulty<false>, String),
+}
+
+impl Letter {
+    fn with(fault: Fault) -> Letter {
+        Letter::Sealed(Faulty(fault), String::new())
+    }
 }
 
 impl Chunk for Parcel {
@@ -292,13 +302,13 @@ impl Chunk for Parcel {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == 1 {
-            ctx.send(0, Letter::Sealed(Faulty(self.0.0)));
+            ctx.send(0, Letter::with(self.0.0));
         }
         ctx.at_sync();
     }
 
     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
-        ctx.send(1 - ctx.index(), Letter::Sealed(Faulty(Fault::Nowhere)));
+        ctx.send(1 - ctx.index(), Letter::with(Fault::Nowhere));
     }
 
     fn receive(&mut self, _: Letter, ctx: &mut Ctx<'_, Self>) {
@@ -329,14 +339,28 @@ fn is_refused_on(ranks: u32, fault: Fault) {
 #[test]
 fn what_panics_when_it_is_encoded_or_decoded_is_named_with_its_type() {
     for (fault, whose, said) in [
-        (Fault::ChunkPanicsInEncoding, "Parcel[1]", "`Parcel` panicked when it was encoded: it falls"),
-        (Fault::ChunkPanicsInDecoding, "Parcel[1]", "`Parcel` panicked when it was decoded: it falls"),
+        (
+            Fault::ChunkPanicsInEncoding,
+            "Parcel[1] of array 0",
+            "`Parcel` panicked when it was encoded: it falls",
+        ),
+        (
+            Fault::ChunkPanicsInDecoding,
+            "Parcel[1] of array 0",
+            "`Parcel` panicked when it was decoded: it falls",
+        ),
+        (
+            Fault::MessagePanicsInEncoding,
+            "a message to Parcel[0] of array 0",
+            "`Letter` panicked when it was encoded: it falls",
+        ),
         (
             Fault::MessagePanicsInDecoding,
-            "a message to Parcel[0]",
+            "a message to Parcel[0] of array 0",
             "`Letter` panicked when it was decoded: it falls",
         ),
     ] {
+        send_parcels(fault, 2, false).unwrap_or_else(|error| panic!("{fault:?}, never encoded: {error}"));
         let result = send_parcels(fault, 2, true);
         let Err(Error::Wire { what, why, .. }) = &result else { panic!("{fault:?}: {result:?}") };
         assert_eq!((what.as_str(), why.as_str()), (whose, said), "{fault:?}");
@@ -385,8 +409,7 @@ fn a_message_at_quiescence_that_panics_when_it_is_encoded_is_named_by_its_receiv
         setup.array(2, |_| Patient);
     });
     let error = result.expect_err("it breaks").to_string();
-    let said =
-        "a message to Patient[0] cannot cross the wire: `Brittle` panicked when it was encoded: it breaks";
+    let said = "a message to Patient[0] of array 0 cannot cross the wire: `Brittle` panicked when it was encoded: it breaks";
     assert!(error.ends_with(said), "{error}");
 }
 
@@ -394,6 +417,7 @@ fn a_message_at_quiescence_that_panics_when_it_is_encoded_is_named_by_its_receiv
 #[derive(Serialize, Deserialize)]
 struct Herald {
     to_some: bool,
+    panics: bool,
 }
 
 impl Chunk for Herald {
@@ -401,7 +425,8 @@ impl Chunk for Herald {
     type Message = Letter;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let letter = Letter::Sealed(Faulty(Fault::MessageDoesNotEncode));
+        let fault = if self.panics { Fault::MessagePanicsInEncoding } else { Fault::MessageDoesNotEncode };
+        let letter = Letter::with(fault);
         match self.to_some {
             false => ctx.broadcast(&letter),
             true => ctx.multicast(&Section::new([0]), &letter),
@@ -413,13 +438,16 @@ impl Chunk for Herald {
 
 #[test]
 fn what_cannot_be_said_to_many_ends_the_run_with_an_error_that_names_it() {
-    for (to_some, what) in [(false, "a broadcast"), (true, "a multicast")] {
+    let ways = [(false, "a broadcast"), (true, "a multicast")];
+    let faults = [(false, "it does not want to"), (true, "`Letter` panicked when it was encoded: it falls")];
+    for ((to_some, what), (panics, said)) in ways.into_iter().flat_map(|way| faults.map(|fault| (way, fault)))
+    {
         let result = run(what, config(1), move |setup| {
-            setup.array(1, move |_| Herald { to_some });
+            setup.array(1, move |_| Herald { to_some, panics });
         });
         let Err(Error::Program { chunk, why, .. }) = &result else { panic!("{what}: {result:?}") };
         assert_eq!(chunk, "Herald[0] of array 0");
-        assert_eq!(*why, format!("{what} of `Letter` cannot cross the wire: it does not want to"));
+        assert_eq!(*why, format!("{what} of `Letter` cannot cross the wire: {said}"));
     }
 }
 

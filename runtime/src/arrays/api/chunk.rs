@@ -82,6 +82,10 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// the same order. Its attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and fail on
     /// the wire, as does what a type with them is part of; `CARIBOU_WIRE=always` encodes everything, so that one run on one
     /// machine finds it. The same holds for chunks.
+    ///
+    /// A message that points to memory of its own is also serialised when it is sent, wherever it goes, without its bytes being
+    /// written: that counts how much waits (see [`Config::mail_limit`](crate::Config::mail_limit)). It takes some ns a field;
+    /// numbers in [`bulk`](crate::bulk) are one field.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
     /// The first handler of every chunk, on the rank it was placed on.

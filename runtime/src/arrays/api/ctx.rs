@@ -18,7 +18,7 @@ use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::of_type;
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
-use crate::wire;
+use crate::wire::{self, catching};
 
 /// A handle to an array, to send to it from chunks of other arrays. It can be stored, sent and migrated.
 ///
@@ -415,7 +415,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Leaves a message for many, encoded once, or the failure of that.
     fn spread<M: Serialize>(&mut self, what: &str, message: &M, effect: impl FnOnce(Arc<[u8]>) -> Effect) {
-        match wire::encode(message) {
+        match catching::<M, _>("encoded", || wire::encode(message)) {
             Ok(bytes) => self.handler.outbox.push(effect(bytes.into())),
             Err(why) => self.fail(format!("{what} of `{}` cannot cross the wire: {why}", of_type::<M>())),
         }

@@ -62,9 +62,10 @@ impl Codec for ArrayCodec {
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let Some((address, message)) = Address::take(bytes) else { return self.decode_other(bytes, blocks) };
         let Address { to, from, epoch } = address;
+        let beside: usize = blocks.iter().map(Block::bytes).sum();
         match scatter(blocks, || self.array(to)?.decode_message(message)) {
             Ok(payload) => {
-                let bytes = LETTER_BYTES + message.len() as u64;
+                let bytes = LETTER_BYTES + (message.len() + beside) as u64;
                 let delivery = Delivery { from, bytes, payload };
                 Ok(Packet::Message(Envelope { to, delivery, epoch }))
             }
@@ -140,7 +141,9 @@ impl ArrayCodec {
     #[cold]
     fn error(&self, subject: Subject, why: &WireError) -> Error {
         let name = |chunk: ChunkId| match self.array(chunk) {
-            Ok(array) => format!("{}[{}]", array.name(), array.index_text(chunk.key)),
+            Ok(array) => {
+                format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
+            }
             Err(_) => format!("{chunk:?}"),
         };
         let what = match subject {
