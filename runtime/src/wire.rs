@@ -1,14 +1,17 @@
 //! The encoding of everything that leaves a process. The only file that names bincode, but for
 //! [`Message`](lb_strategies::pool::Message), which encodes what the machines of a pool say.
 //!
-//! Format: bincode 2, little-endian, variable-length integers, fixed-size floats. Bulk numeric fields should use
-//! [`bulk`](crate::bulk), which writes them as one byte string at memory speed.
+//! Format: bincode 2, little-endian, in two kinds. In messages between chunks every number is as long as in memory: to shorten
+//! integers takes longer than to copy them. In all else integers are of variable length: what ranks tell each other of many
+//! chunks is mostly small numbers. Bulk numeric fields should use [`bulk`](crate::bulk), which writes them as one byte string at
+//! memory speed.
 
 pub mod bulk;
 pub(crate) mod codec;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bincode::config::{Config, Configuration, Fixint, LittleEndian};
 use bincode::enc::write::Writer;
 use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
@@ -28,6 +31,11 @@ impl WireError {
     }
 }
 
+/// The format of messages between chunks.
+const MESSAGE: Configuration<LittleEndian, Fixint> = bincode::config::standard().with_fixed_int_encoding();
+/// The format of all else.
+const PLAIN: Configuration = bincode::config::standard();
+
 /// Encodes a value. Fails where its `Serialize` implementation does.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
@@ -38,28 +46,44 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 /// Appends a value's encoding. Of a value that fails, a part may stand there.
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-    bincode::serde::encode_into_writer(value, Append(bytes), bincode::config::standard())
-        .map_err(|why| WireError(unwritable(why)))
+    append(value, bytes, PLAIN)
 }
 
-/// The length of a value's encoding, except for numbers that [`bulk`](crate::bulk) would put beside it; 0 if it fails.
+/// Encodes a message between chunks.
+pub(crate) fn encode_message<M: Serialize>(message: &M) -> Result<Vec<u8>, WireError> {
+    let mut bytes = Vec::new();
+    encode_message_into(message, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same, appended.
+#[inline]
+pub(crate) fn encode_message_into<M: Serialize>(message: &M, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    append(message, bytes, MESSAGE)
+}
+
+#[inline]
+fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>, format: impl Config) -> Result<(), WireError> {
+    bincode::serde::encode_into_writer(value, Append(bytes), format).map_err(|why| WireError(unwritable(why)))
+}
+
+/// The length of a value's encoding, numbers in [`bulk`](crate::bulk) with it; 0 if it fails.
 #[inline]
 pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
-    let mut count = Count(0);
-    let encoded = bincode::serde::encode_into_writer(value, &mut count, bincode::config::standard());
-    encoded.map_or(0, |()| count.0)
+    count(value, PLAIN)
 }
 
-/// The bytes of what a value says, each number as long as in memory: what it holds, about, whether or not it lies in the
-/// value itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where it is
-/// encoded.
+/// The same of a message: what it holds, about, whether or not that lies in the message itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where
+/// it is encoded.
 #[inline]
-pub(crate) fn held_bytes<T: Serialize>(value: &T) -> u64 {
+pub(crate) fn message_bytes<M: Serialize>(message: &M) -> u64 {
+    catch_unwind(AssertUnwindSafe(|| count(message, MESSAGE))).unwrap_or(0)
+}
+
+#[inline]
+fn count<T: Serialize>(value: &T, format: impl Config) -> u64 {
     let mut count = Count(0);
-    let config = bincode::config::standard().with_fixed_int_encoding();
-    let encode = || bincode::serde::encode_into_writer(value, &mut count, config);
-    let encoded = catch_unwind(AssertUnwindSafe(encode));
-    if matches!(encoded, Ok(Ok(()))) { count.0 } else { 0 }
+    bincode::serde::encode_into_writer(value, &mut count, format).map_or(0, |()| count.0)
 }
 
 /// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: if it panics, that names the type.
@@ -94,9 +118,20 @@ impl Writer for Append<'_> {
 }
 
 /// Decodes a value that takes up all of `bytes`.
-pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
+    decode_all(bytes, PLAIN)
+}
+
+/// Decodes a message between chunks that takes up all of `bytes`.
+#[inline]
+pub(crate) fn decode_message<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, WireError> {
+    decode_all(bytes, MESSAGE)
+}
+
+#[inline]
+fn decode_all<T: DeserializeOwned>(mut bytes: &[u8], format: impl Config) -> Result<T, WireError> {
     let length = bytes.len();
-    let value = decode_first(&mut bytes)?;
+    let value = take(&mut bytes, format)?;
     if bytes.is_empty() {
         Ok(value)
     } else {
@@ -107,8 +142,12 @@ pub(crate) fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireErr
 /// Decodes the first value in `bytes`, which becomes what follows it.
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    let (value, used) =
-        bincode::serde::borrow_decode_from_slice(bytes, bincode::config::standard()).map_err(unreadable)?;
+    take(bytes, PLAIN)
+}
+
+#[inline]
+fn take<T: DeserializeOwned>(bytes: &mut &[u8], format: impl Config) -> Result<T, WireError> {
+    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, format).map_err(unreadable)?;
     *bytes = &bytes[used..];
     Ok(value)
 }

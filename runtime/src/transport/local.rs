@@ -122,9 +122,9 @@ impl<P> Local<P> {
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
 
-    /// Gives `take` the packets that have come, as long as there are any and it says that it wants more.
+    /// As [`poll_each`](Transport::poll_each), for a `take` that is known.
     #[inline(always)]
-    pub(super) fn poll_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
+    pub(super) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
         if self.waiting {
             self.waiting = !self.flush();
         }
@@ -198,13 +198,9 @@ impl<P> Transport<P> for Local<P> {
         Ok(())
     }
 
-    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
-        let mut next = None;
-        self.poll_each(|from, packet| {
-            next = Some(Ok((from, packet)));
-            false
-        });
-        next
+    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
+        self.take_each(take);
+        Ok(())
     }
 
     fn idle(&mut self) -> bool {

@@ -28,11 +28,29 @@ pub(crate) trait Transport<P> {
     /// [`Error::Wire`] when it cannot be encoded; it is gone then.
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
-    /// The next packet that has arrived, with its sender.
+    /// Gives `take` the packets that have arrived, each with its sender, as long as there are any and it says that it wants
+    /// more.
     ///
     /// # Errors
-    /// [`Error::Wire`] when it cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
-    fn poll(&mut self) -> Option<Result<(Rank, P), Error>>;
+    /// [`Error::Wire`] when one cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
+    /// That packet is gone; others may follow it.
+    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error>;
+
+    /// The next packet that has arrived.
+    ///
+    /// # Errors
+    /// As of `poll_each`.
+    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
+        let mut next = None;
+        let polled = self.poll_each(&mut |from, packet| {
+            next = Some((from, packet));
+            false
+        });
+        match polled {
+            Ok(()) => next.map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
 
     /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.
     fn idle(&mut self) -> bool;

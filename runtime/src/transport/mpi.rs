@@ -373,13 +373,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// The next packet that has come. There is time for freight if there is none, or it is freight: as much goes as comes.
+    /// Gives `take` the next packet that has come. There is time for freight if there is none, or it is freight: as much goes
+    /// as comes.
     #[inline]
-    fn next(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
-        if self.links.batches.is_some()
-            && let Err(why) = self.take_batches()
-        {
-            return Some(Err(self.error(why.into())));
+    fn next(&mut self, take: &mut dyn FnMut(Rank, C::Packet) -> bool) -> Result<Next, Error> {
+        if self.links.batches.is_some() {
+            self.take_batches().map_err(|why| self.error(why.into()))?;
         }
         self.looks = self.looks.wrapping_add(1);
         let look = Look {
@@ -392,35 +391,37 @@ impl<'l, C: Codec> Mpi<'l, C> {
             self.turn.pass(peers);
         }
         for _ in 0..peers {
-            match self.next_of(self.turn.place(), look) {
-                None => self.turn.pass(peers),
-                some => return some,
+            match self.next_of(self.turn.place(), look, take)? {
+                Next::None => self.turn.pass(peers),
+                next => return Ok(next),
             }
         }
-        match self.load_freight() {
-            Ok(()) => None,
-            Err(why) => Some(Err(self.error(why))),
-        }
+        self.load_freight().map_err(|why| self.error(why))?;
+        Ok(Next::None)
     }
 
-    /// The next packet of the peer at this place. It is decoded here, where it is returned: a packet is long to move.
+    /// The same of the peer at this place. It is decoded here, where it is taken: a packet is long to move.
     #[inline]
-    fn next_of(&mut self, place: usize, look: Look) -> Option<Result<(Rank, C::Packet), Error>> {
+    fn next_of(
+        &mut self,
+        place: usize,
+        look: Look,
+        take: &mut dyn FnMut(Rank, C::Packet) -> bool,
+    ) -> Result<Next, Error> {
         let links = &mut *self.links;
-        let peer = links.peers[place].as_mut()?;
-        let (lane, decoded) = match peer.next(look, &links.communicator) {
-            Ok(Some(come)) => (come.lane, peer.decode(come, &self.codec)),
+        let Some(peer) = &mut links.peers[place] else { return Ok(Next::None) };
+        let come = match peer.next(look, &links.communicator) {
+            Ok(Some(come)) => come,
             Ok(None) => {
                 self.transfers |= peer.transfers();
-                return None;
+                return Ok(Next::None);
             }
-            Err(why) => return Some(Err(self.error(why))),
+            Err(why) => return Err(self.error(why)),
         };
-        let rank = Rank(peer.rank);
-        if let Err(why) = self.has_come(place, lane, look) {
-            return Some(Err(self.error(why)));
-        }
-        Some(decoded.map(|packet| (rank, packet)))
+        let (rank, lane) = (Rank(peer.rank), come.lane);
+        let decoded = peer.decode(come, &self.codec);
+        self.has_come(place, lane, look).map_err(|why| self.error(why))?;
+        Ok(if take(rank, decoded?) { Next::More } else { Next::Enough })
     }
 
     /// A packet has come from the peer at this place.
@@ -461,6 +462,15 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 }
 
+/// The outcome of a look for the next packet.
+enum Next {
+    None,
+    /// It was taken, and more may be.
+    More,
+    /// It was the last that is wanted now.
+    Enough,
+}
+
 fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
     &mut peers[from as usize].as_mut().expect("a process sends nothing to itself").arrivals
 }
@@ -479,15 +489,17 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         .map_err(|why| self.error(why))
     }
 
-    #[inline]
-    fn poll(&mut self) -> Option<Result<(Rank, C::Packet), Error>> {
-        self.looked = true;
-        if self.has_upkeep()
-            && let Err(why) = self.upkeep(false)
-        {
-            return Some(Err(self.error(why.into())));
+    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, C::Packet) -> bool) -> Result<(), Error> {
+        loop {
+            self.looked = true;
+            if self.has_upkeep() {
+                self.upkeep(false).map_err(|why| self.error(why.into()))?;
+            }
+            match self.next(take)? {
+                Next::More => {}
+                Next::None | Next::Enough => return Ok(()),
+            }
         }
-        self.next()
     }
 
     fn idle(&mut self) -> bool {

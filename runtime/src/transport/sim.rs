@@ -50,8 +50,14 @@ impl<P> Transport<P> for Sim<P> {
         Ok(())
     }
 
-    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
-        self.mail.0.borrow_mut().arrived.pop_front().map(Ok)
+    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
+        loop {
+            let next = self.mail.0.borrow_mut().arrived.pop_front();
+            let Some((from, packet)) = next else { return Ok(()) };
+            if !take(from, packet) {
+                return Ok(());
+            }
+        }
     }
 
     fn idle(&mut self) -> bool {

@@ -33,24 +33,16 @@ impl<'s, P: 's> Way<'s, P> {
         }
     }
 
-    /// Gives `take` the packets that have come, as long as there are any and it says that it wants more.
-    ///
-    /// # Errors
-    /// That of [`poll`](Transport::poll), at which it ends.
+    /// As [`poll_each`](Transport::poll_each), for a `take` that is known.
     #[inline(always)]
-    pub(crate) fn poll_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) -> Result<(), Error> {
+    pub(crate) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) -> Result<(), Error> {
         match self {
-            Way::Threads(local) => local.poll_each(take),
-            Way::Other(transport) => {
-                while let Some(come) = transport.poll() {
-                    let (from, packet) = come?;
-                    if !take(from, packet) {
-                        break;
-                    }
-                }
+            Way::Threads(local) => {
+                local.take_each(take);
+                Ok(())
             }
+            Way::Other(transport) => transport.poll_each(&mut take),
         }
-        Ok(())
     }
 }
 
@@ -63,8 +55,8 @@ impl<'s, P: 's> Transport<P> for Way<'s, P> {
         }
     }
 
-    fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
-        self.any().poll()
+    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
+        self.any().poll_each(take)
     }
 
     fn idle(&mut self) -> bool {

@@ -221,14 +221,14 @@ pub(super) fn inserted<C: Chunk>(chunk: &(dyn Any + Send)) -> Option<&C> {
 }
 
 fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
-    catching::<C::Message, _>("decoded", || wire::decode(bytes))
+    catching::<C::Message, _>("decoded", || wire::decode_message(bytes))
 }
 
 /// The bytes that a message takes up while it waits, about.
 #[inline]
 pub(super) fn waiting_bytes<M: Serialize>(message: &M) -> u64 {
     let flat = LETTER_BYTES + size_of::<M>() as u64;
-    if std::mem::needs_drop::<M>() { flat + wire::held_bytes(message) } else { flat }
+    if std::mem::needs_drop::<M>() { flat + wire::message_bytes(message) } else { flat }
 }
 
 /// The variant's name for an enum, else "message".
@@ -325,7 +325,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
                 let value = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 value.map_or(UNNAMED, message)
             }
-            Payload::Encoded(bytes) => wire::decode(bytes).as_ref().map_or(UNNAMED, message),
+            Payload::Encoded(bytes) => wire::decode_message(bytes).as_ref().map_or(UNNAMED, message),
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",
@@ -340,7 +340,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         match payload {
             Payload::Value(value) => {
                 let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
-                message.map_or(0, wire::encoded_bytes)
+                message.map_or(0, wire::message_bytes)
             }
             Payload::Insertion { chunk, .. } => inserted::<C>(&**chunk).map_or(0, wire::encoded_bytes),
             Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
@@ -385,7 +385,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
                 let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
                 // Its handler may long have returned: an error that named what runs now would mislead.
-                catching::<C::Message, _>("encoded", || wire::encode_into(message, bytes))
+                catching::<C::Message, _>("encoded", || wire::encode_message_into(message, bytes))
             }
             Payload::Insertion { chunk, .. } => {
                 let chunk = inserted::<C>(&**chunk).expect("it has its array's type, and was not delivered");

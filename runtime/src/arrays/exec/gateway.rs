@@ -140,7 +140,7 @@ impl<'r> Gateway<'r> {
     #[inline(always)]
     pub(crate) fn poll_each(&mut self, take: impl FnMut(Rank, Packet) -> bool) {
         let Some(transport) = &mut self.transport else { return };
-        if let Err(error) = transport.poll_each(take) {
+        if let Err(error) = transport.take_each(take) {
             self.fails(error);
         }
     }
