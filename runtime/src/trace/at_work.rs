@@ -24,6 +24,8 @@ const WAITING: ArrayId = ArrayId(u32::MAX - 4);
 const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
 /// In place of an array: it asks its policy.
 const ASKING: ArrayId = ArrayId(u32::MAX - 6);
+/// In place of an array: it sends packets and takes those of other ranks.
+const PACKETS: ArrayId = ArrayId(u32::MAX - 7);
 const UNNAMED: u32 = u32::MAX;
 
 /// The present work of one worker. Only that worker writes.
@@ -118,6 +120,12 @@ impl AtWork {
     /// It asks the strategy to decide this sync.
     pub(crate) fn decides(&self, sync: SyncId) {
         self.serves(ChunkId { array: DECISION, key: sync.0 });
+    }
+
+    /// It sends packets and takes those of other ranks.
+    #[inline]
+    pub(crate) fn exchanges(&self) {
+        self.turns_to(ChunkId { array: PACKETS, key: 0 });
     }
 
     /// It turns to a hook of this chunk, or to work of the runtime: no handler.
@@ -245,6 +253,7 @@ impl Recording {
             RELEASED => format!("nothing for want of the end of the pool by the policy `{strategy}`"),
             ASKING => format!("the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
+            PACKETS => "the exchange of packets, which encodes and decodes messages and chunks".into(),
             _ => "what the runtime does itself".into(),
         });
         let text = |number: u32| self.names().get(number as usize).map(|name| name.text.clone());
@@ -340,6 +349,16 @@ mod tests {
             told(&mut sightings, &rank, 2),
             ["rank 0, worker 0 has run the strategy `mine` for sync 3 for 1.0 s"]
         );
+    }
+
+    #[test]
+    fn who_exchanges_packets_may_be_in_code_of_the_program() {
+        let rank = Arc::new(Recording::nothing(1));
+        rank.at_work[0].exchanges();
+        let mut sightings = Sightings::default();
+        told(&mut sightings, &rank, 1);
+        let said = "rank 0, worker 0 has run the exchange of packets, which encodes and decodes messages and chunks for 1.0 s";
+        assert_eq!(told(&mut sightings, &rank, 2), [said]);
     }
 
     #[test]

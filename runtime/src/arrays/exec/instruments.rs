@@ -121,8 +121,14 @@ impl<'r> Instruments<'r> {
         self.at_work.turns_to(chunk);
     }
 
-    /// The worker turns to something of its own, in which it may run user code.
+    /// The worker turns to packets: user code encodes and decodes what is in them.
     #[inline]
+    pub(crate) fn turn_to_packets(&mut self) {
+        self.at_work.exchanges();
+        self.serve(RUNTIME, "a packet", 0);
+    }
+
+    /// The worker turns to something of its own, in which it may run user code.
     pub(crate) fn turn_to_other(&mut self, what: &'static str) {
         self.at_work.turns_to(RUNTIME);
         self.serve(RUNTIME, what, 0);

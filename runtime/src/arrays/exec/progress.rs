@@ -195,7 +195,7 @@ impl Worker<'_> {
             self.fail_if_failed();
         }
         // What comes is decoded by user code, which may panic.
-        self.instruments.turn_to_other("a packet");
+        self.instruments.turn_to_packets();
         let mut left = packets_max;
         while left > 0 {
             let (mut drained, mut other) = (false, None);
