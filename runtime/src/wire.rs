@@ -75,7 +75,7 @@ pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
 
 /// The same of a message: what it holds, about, whether or not that lies in the message itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where
 /// it is encoded.
-#[inline]
+#[inline(always)]
 pub(crate) fn message_bytes<M: Serialize>(message: &M) -> u64 {
     catch_unwind(AssertUnwindSafe(|| count(message, MESSAGE))).unwrap_or(0)
 }
