@@ -1,7 +1,7 @@
 //! `caribou trace chunks`: heavy, unsteady and travelling chunks.
 //!
 //! Events are read once, in the order of time; memory is that of the chunks. Loads are those that the strategy saw
-//! ([`What::Load`]), or CPU time where there was no sync.
+//! ([`What::Load`]), or the CPU time of a chunk that came to no sync.
 
 mod history;
 mod map;
@@ -115,15 +115,7 @@ fn tell(options: &Options, trace: &Trace, page: &mut Page) -> Result<(), Error> 
         Some((chunk, detail)) => chunks.tell_one(trace, *chunk, detail, page),
         None => chunks.tell_all(options, trace, page),
     }
-    let (load_ns, cpu_ns) = chunks.sums_ns();
-    if chunks.phases == 0 {
-        page.notes.push("there was no sync: loads are CPU time, and sizes are not known".into());
-    } else if cpu_ns > 1.02 * load_ns {
-        let (load, cpu) = (duration(load_ns), duration(cpu_ns));
-        page.notes.push(format!(
-            "loads are what chunks had at syncs, {load}, while handlers took {cpu}: what came after the last is not in them"
-        ));
-    }
+    page.notes.extend(chunks.loads_are());
     if let Some(file) = &options.svg {
         let (drawing, notes) =
             map::draw(trace, chunks.histories.iter().map(|(&chunk, history)| (chunk, history)));
@@ -173,25 +165,39 @@ impl Chunks {
         }
     }
 
-    /// Loads, and CPU time of handlers, of all.
-    fn sums_ns(&self) -> (f64, f64) {
-        let sum = |of: fn(&History) -> f64| self.histories.values().map(of).sum();
-        (sum(History::load_ns), sum(|history| history.cpu_ns))
-    }
-
-    /// Load of a chunk, ns.
-    fn load_ns(&self, history: &History) -> f64 {
-        if self.phases > 0 { history.load_ns() } else { history.cpu_ns }
+    /// Notes on what loads are, where they are not all that handlers took.
+    fn loads_are(&self) -> Vec<String> {
+        if self.phases == 0 {
+            return vec!["there was no sync: loads are CPU time, and sizes are not known".into()];
+        }
+        let mut notes = Vec::new();
+        let (at_syncs, others): (Vec<&History>, Vec<&History>) =
+            self.histories.values().partition(|history| history.phases() > 0);
+        let sum_ns = |of: fn(&History) -> f64| at_syncs.iter().map(|history| of(history)).sum::<f64>();
+        let (load_ns, cpu_ns) = (sum_ns(History::load_ns), sum_ns(|history| history.cpu_ns));
+        if cpu_ns > 1.02 * load_ns {
+            let (load, cpu) = (duration(load_ns), duration(cpu_ns));
+            notes.push(format!(
+                "loads are what chunks had at syncs, {load}, while their handlers took {cpu}: what came after the last \
+                 is not in them"
+            ));
+        }
+        if !others.is_empty() {
+            let chunks = counted(others.len(), "chunk");
+            notes.push(format!("{chunks} came to no sync: loads of such are the CPU time of their handlers"));
+        }
+        notes
     }
 
     /// The load of an average rank in an average phase, ns.
     fn rank_ns(&self) -> f64 {
-        let sum: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
+        let sum: f64 = self.histories.values().map(|history| history.load_ns()).sum();
         sum / self.ranks.max(1) as f64 / self.phases.max(1) as f64
     }
 
     fn flags(&self, history: &History, rank_ns: f64) -> Vec<&'static str> {
-        let load_ns = if self.phases > 0 { history.mean_ns() } else { history.cpu_ns };
+        let phases = if history.phases() > 0 { history.phases() } else { self.phases.max(1) };
+        let load_ns = history.load_ns() / phases as f64;
         let ran = history.executions > 0;
         let flags = [
             ("too big", self.ranks > 1 && !self.divisible && load_ns > rank_ns),
@@ -222,7 +228,7 @@ impl Chunks {
         page.says.push(format!("an average rank has a load of {}{each}", duration(rank_ns)));
         let mut sorted: Vec<(&ChunkId, &History)> = self.histories.iter().collect();
         let key = |history: &History| match options.sort {
-            Order::Load => self.load_ns(history),
+            Order::Load => history.load_ns(),
             Order::Cv => history.variation(),
             Order::Moves => history.moves as f64,
             Order::Size => history.bytes as f64,
@@ -233,9 +239,9 @@ impl Chunks {
              executions: runs | mean_ns: mean | wall_over_cpu: wall/CPU | bytes: size | flags",
         );
         let mut table = Table::new("chunks", "", &columns);
-        let all_ns: f64 = self.histories.values().map(|history| self.load_ns(history)).sum();
+        let all_ns: f64 = self.histories.values().map(|history| history.load_ns()).sum();
         for &(&chunk, history) in sorted.iter().take(options.top) {
-            let load_ns = self.load_ns(history);
+            let load_ns = history.load_ns();
             table.row([
                 Cell::Text(trace.chunk_name(chunk)),
                 Cell::Ns(load_ns),

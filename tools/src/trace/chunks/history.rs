@@ -143,9 +143,9 @@ impl History {
         self.mean_ns
     }
 
-    /// The load of all phases, ns.
+    /// The load of all phases, ns; the CPU time of its handlers if it came to no sync.
     pub(super) fn load_ns(&self) -> f64 {
-        self.mean_ns * self.loads as f64
+        if self.loads > 0 { self.mean_ns * self.loads as f64 } else { self.cpu_ns }
     }
 
     /// Standard deviation over mean of the load of its phases; 0 if there are fewer than two.

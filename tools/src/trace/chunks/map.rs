@@ -86,7 +86,7 @@ impl Panel {
         let mut cells: BTreeMap<_, Cell> = BTreeMap::new();
         for &(chunk, place, history) in chunks {
             let cell = cells.entry((down.cell(place[0]), across.cell(place[1]))).or_default();
-            let load_ns = if history.phases() > 0 { history.load_ns() } else { history.cpu_ns };
+            let load_ns = history.load_ns();
             if cell.chunk.is_none() || load_ns > cell.heaviest_ns {
                 (cell.heaviest_ns, cell.rank, cell.chunk) = (load_ns, history.rank, Some(chunk));
             }

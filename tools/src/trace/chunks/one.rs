@@ -16,7 +16,7 @@ impl Chunks {
         let Some(history) = self.histories.get(&chunk) else { return };
         let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());
         let flags = self.flags(history, rank_ns);
-        let load = duration(self.load_ns(history));
+        let load = duration(history.load_ns());
         let counts =
             [(history.phases(), "phase"), (history.executions, "execution"), (history.moves, "move")];
         let [phases, executions, moves] = counts.map(|(count, word)| counted(count as usize, word));

@@ -287,6 +287,22 @@ fn chunks_have_the_loads_and_moves_that_were_recorded() {
 }
 
 #[test]
+fn a_chunk_without_syncs_is_as_heavy_as_its_handlers() {
+    let load = |at_ns, key| {
+        Event::point(at_ns, What::Load { chunk: chunk(key), sync: 0, load_ns: 100_000, bytes: 8 })
+    };
+    let first = vec![handler(0, 100_000, 0, 0, 0, 0), load(100_000, 0)];
+    let second = vec![handler(0, 900_000, 1, 0, 0, 0)];
+    let dir = written("b-without-sync", &run_of(Shape::Arrays), &[first, second]);
+    let page = json(&["chunks", dir.text()]);
+    let row = &page["tables"]["chunks"][0];
+    assert_eq!((&row["chunk"], row["load_ns"].as_f64()), (&"Block[[0, 1]]".into(), Some(900_000.0)));
+    assert_eq!((row["load_share"].as_f64(), &row["flags"]), (Some(0.9), &"too big".into()));
+    let notes = page["notes"].to_string();
+    assert!(notes.contains("1 chunk came to no sync") && !notes.contains("after the last"), "{notes}");
+}
+
+#[test]
 fn flags_tell_big_small_and_blind_chunks() {
     let first = vec![handler(0, 900_000, 0, 0, 0, 0), handler(900_000, 901_000, 1, 0, 0, 0)];
     let second = vec![handler(0, 90_000, 2, 0, 0, 60_000)];
