@@ -172,7 +172,7 @@ fn saving(outcomes: &[Outcome<'_>]) -> String {
     let predicted: f64 = outcomes.iter().map(gain).sum();
     match predicted - held {
         _ if !outcomes.iter().any(|outcome| outcome.saved_ns().is_some()) => {
-            format!("predicted to save {}", duration(predicted))
+            format!("predicted to save {}, which no later sync measured", duration(predicted))
         }
         open if open > 0.0 => format!(
             "predicted to save {}, saved {} (and {} predicted that no later sync measured)",

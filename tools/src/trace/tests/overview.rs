@@ -239,6 +239,18 @@ fn a_sync_is_held_against_the_next_one() {
 }
 
 #[test]
+fn a_prediction_that_no_sync_has_checked_says_so() {
+    let dir = Scratch::new("unchecked");
+    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
+    let mut sync = SyncReport::default();
+    (sync.moved, sync.proposed, sync.gain_ns) = (3, 3, 1_000_000);
+    writer.syncs(&[sync]).unwrap();
+    writer.finish(&End::default()).unwrap();
+    let text = caribou(&["trace", "lb", dir.text()]).unwrap();
+    assert!(text.contains("; predicted to save 1.00 ms, which no later sync measured; "), "{text}");
+}
+
+#[test]
 fn one_sync_lists_its_moves_with_their_loads() {
     let dir = generated("moves", 60_000);
     let trace = Trace::open(dir.path()).unwrap();
