@@ -214,7 +214,9 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         ));
     }
     page.notes.push(
-        "latency: from the send until the idle worker woke; when messages arrived is not recorded".into(),
+        "latency: from the send until the idle worker woke; when messages arrived is not recorded, nor which were sent by \
+         `send_at_quiescence` or `send_after`: what these waited for is in it"
+            .into(),
     );
     let other = match trace.run.shape {
         Shape::Supersteps => {

@@ -66,6 +66,11 @@ fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800);
     assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800);
+    let notes = found["notes"].to_string();
+    assert!(
+        notes.contains("`send_at_quiescence` or `send_after`: what these waited for is in it"),
+        "{notes}"
+    );
     let bounds = &found["tables"]["bounds"];
     assert_eq!(whole(&bounds[0]["time_ns"]), 1050, "2100 ns of work on two workers");
     assert_eq!(whole(&bounds[1]["time_ns"]), 1100, "nothing was lost: the second worker has most to do");
