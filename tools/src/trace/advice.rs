@@ -24,6 +24,8 @@ const IDLE_MAX: f64 = 0.2;
 const SAVED_MIN: f64 = 0.25;
 /// More of the runtime than this asks for larger chunks.
 const RUNTIME_MAX: f64 = 0.1;
+/// The part of the run by which two figures of the runtime are told apart.
+const RUNTIME_APART: f64 = 0.001;
 /// Handlers that are shorter than this on average are too short, ns: writing each down begins to be seen.
 const SHORT_NS: f64 = 20_000.0;
 
@@ -67,6 +69,8 @@ pub(crate) struct Symptoms {
     pub(crate) ending: Ending,
     /// Time that workers spent on writing the trace, ns.
     pub(crate) tracing_ns: f64,
+    /// Time that they spent on taking in what other ranks sent, if there are any, ns.
+    pub(crate) keep_ns: f64,
     /// CPU time of a handler on average, ns.
     pub(crate) handler_ns: Option<f64>,
 }
@@ -286,11 +290,23 @@ fn tracing(symptoms: &Symptoms) -> Option<String> {
 }
 
 fn runtime(symptoms: &Symptoms) -> Option<String> {
-    let own_ns = symptoms.parts.runtime_ns - symptoms.beside_ns - symptoms.tracing_ns;
-    let share = symptoms.parts.share(own_ns.max(0.0));
-    (share > RUNTIME_MAX).then(|| {
-        format!("the runtime itself took {:.1} %: make chunks larger{}", 100.0 * share, symptoms.short())
-    })
+    let all_ns = symptoms.parts.runtime_ns;
+    let own_ns = all_ns - symptoms.beside_ns - symptoms.tracing_ns;
+    let [own, all] = [own_ns.max(0.0), all_ns].map(|ns| symptoms.parts.share(ns));
+    // The tables count all of it as runtime.
+    let with = if all - own > RUNTIME_APART {
+        format!(" ({:.1} % with writing the trace and what was lost beside handlers)", 100.0 * all)
+    } else {
+        String::new()
+    };
+    let cure = if 2.0 * symptoms.keep_ns > own_ns {
+        ", most of it (`keep`) to take in what other ranks sent: send them fewer or shorter messages, numbers with \
+         `caribou::bulk`"
+            .into()
+    } else {
+        format!(": make chunks larger{}", symptoms.short())
+    };
+    (own > RUNTIME_MAX).then(|| format!("the runtime itself took {:.1} %{with}{cure}", 100.0 * own))
 }
 
 impl Symptoms {
@@ -307,6 +323,7 @@ impl Symptoms {
         let busy: Vec<f64> =
             by_rank.values().map(|parts| parts.share(parts.chunks_ns + parts.lost_ns)).collect();
         let (phases, total) = (phases(outcomes), spent.total());
+        let part_ns = |part| total.get(&Activity::Runtime(part)).map_or(0.0, |line| line.total_ns);
         Symptoms {
             parts: spent.parts(),
             shape: trace.run.shape,
@@ -335,7 +352,9 @@ impl Symptoms {
             loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
             beside_ns: facts.taken.beside_ns,
             ending: Ending::of(trace),
-            tracing_ns: total.get(&Activity::Runtime(Part::Flush)).map_or(0.0, |line| line.total_ns),
+            tracing_ns: part_ns(Part::Flush),
+            // On one rank it is messages that chunks were not ready for.
+            keep_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
             handler_ns: handler_ns(&total),
         }
     }
@@ -645,6 +664,18 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_in_much_from_other_ranks_is_not_told_to_make_chunks_larger() {
+        let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
+        let with = |keep_ns| only(&Symptoms { parts, keep_ns, ..quiet() });
+        assert_eq!(
+            with(15.0),
+            "the runtime itself took 20.0 %, most of it (`keep`) to take in what other ranks sent: send them fewer or \
+             shorter messages, numbers with `caribou::bulk`"
+        );
+        assert_eq!(with(5.0), "the runtime itself took 20.0 %: make chunks larger");
+    }
+
+    #[test]
     fn a_chunk_heavier_than_a_worker_can_bear_is_to_be_split() {
         let with = |times| Symptoms { heaviest: Some((times, "Rod[17]".into())), ..quiet() };
         let said = only(&with(1.3));
@@ -686,6 +717,12 @@ mod tests {
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
         let waited = Symptoms { parts, beside_ns: 5.0, loser: Some((2, 0.4)), ..quiet() };
         assert_eq!(waited.advice().says.len(), 1, "9 % are its own");
+        let both = Symptoms { beside_ns: 1.0, tracing_ns: 1.5, ..waited };
+        assert_eq!(
+            both.advice().says[1],
+            "the runtime itself took 11.5 % (14.0 % with writing the trace and what was lost beside handlers): make \
+             chunks larger"
+        );
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
         assert!(only(&Symptoms { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
     }
