@@ -18,6 +18,7 @@ use trace_reader::Trace;
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
+use super::analysis::census::arrays_recorded;
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::analysis::messages::Matcher;
 use super::open::{Input, warn};
@@ -80,6 +81,11 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
                 "a pool on one rank sends nothing: its workers ask the policy under a lock".into()
             }
             true => "nothing was sent there, or sends were not recorded".into(),
+            false if trace.run.arrows > 0 && !arrays_recorded(&trace).is_empty() => format!(
+                "no sends were recorded: `{}` keeps those of chunks of {} alone",
+                trace.run.filter,
+                arrays_recorded(&trace).join(" and ")
+            ),
             false => {
                 "no sends were recorded: this needs sends, CARIBOU_TRACE_FILTER; multicasts, broadcasts and \
                       results of reductions are none"

@@ -105,7 +105,17 @@ impl Observer<'_> for Counting {
     }
 }
 
+/// The arrays that alone were recorded, by the filter; none if all were.
+pub(crate) fn arrays_recorded(trace: &Trace) -> Vec<&str> {
+    trace.run.filter.split(',').filter_map(|word| word.strip_prefix("array=")).collect()
+}
+
 impl Census {
+    /// Messages whose sends were recorded.
+    pub(crate) fn sent(&self) -> u64 {
+        self.counts[1]
+    }
+
     /// Handlers, or ranges of iterations.
     pub(crate) fn handled(&self) -> u64 {
         self.counts[0] + self.counts[11]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Shape};
 use trace_reader::Trace;
 
-use super::super::analysis::census::{Census, SORTS, Traffic};
+use super::super::analysis::census::{Census, SORTS, Traffic, arrays_recorded};
 use super::super::analysis::spent::{Ending, Source, Spent};
 use super::super::analysis::taken::Taken;
 use super::super::page::{Cell, Table, columns, counted, duration, moment};
@@ -153,7 +153,9 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
         let handled = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
         row("deliveries handled", handled, None, "records");
     }
-    if let Some(census) = census.filter(|_| trace.run.arrows > 0) {
+    // None of some arrays does not mean that nothing was sent to them.
+    let told = |census: &&Census| census.sent() > 0 || arrays_recorded(trace).is_empty();
+    if let Some(census) = census.filter(|_| trace.run.arrows > 0).filter(told) {
         for (name, traffic) in
             [("messages within a rank", census.local), ("messages to other ranks", census.remote)]
         {

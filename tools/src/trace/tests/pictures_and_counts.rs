@@ -258,6 +258,19 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
 }
 
 #[test]
+fn who_recorded_one_array_is_not_told_that_nothing_was_sent_to_it() {
+    for (filter, counted) in [("all,array=Block", false), ("all", true)] {
+        let run = RunRecord { filter: filter.into(), ..run_of(Shape::Arrays) };
+        let dir = written("b-one-array", &run, &[vec![handler(0, 10, 0, 1, 1, 0)]]);
+        let summary = caribou(&["trace", "summary", dir.text()]).unwrap();
+        assert_eq!(summary.contains("messages within a rank"), counted, "{summary}");
+        let comm = caribou(&["trace", "comm", dir.text()]).unwrap();
+        let said = "no sends were recorded: `all,array=Block` keeps those of chunks of Block alone";
+        assert_eq!(comm.contains(said), !counted, "{comm}");
+    }
+}
+
+#[test]
 fn chunks_have_the_loads_and_moves_that_were_recorded() {
     let dir = generated("b-chunks", 60_000);
     let trace = Trace::open(dir.path()).unwrap();
