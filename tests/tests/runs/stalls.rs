@@ -18,6 +18,8 @@ enum Cause {
     NoParent,
     MissingAtSync,
     MissingInReduction,
+    NewcomerMissing,
+    NewcomerMissingAtSync,
     MissingInSection,
     ReductionBehindSync,
     Removed,
@@ -52,6 +54,15 @@ impl Chunk for Waiter {
             Cause::NoParent if last => ctx.insert_into(self.other, 8, Listener, 7),
             Cause::MissingAtSync if !last => ctx.at_sync(),
             Cause::MissingInReduction if !last => self.contribute(ctx),
+            Cause::NewcomerMissing | Cause::NewcomerMissingAtSync if ctx.index() < CHUNKS => {
+                if last {
+                    ctx.insert(CHUNKS, Waiter { ..*self });
+                }
+                match self.cause {
+                    Cause::NewcomerMissing => self.contribute(ctx),
+                    _ => ctx.at_sync(),
+                }
+            }
             Cause::MissingInSection | Cause::Removed if last => ctx.remove(),
             Cause::MissingInSection => {
                 let section = Section::new(0..CHUNKS);
@@ -188,6 +199,20 @@ fn a_reduction_that_somebody_does_not_contribute_to_is_reported() {
         let missing = waiting.iter().filter(|line| line.contains("has not contributed")).count();
         assert_eq!(missing, 1, "{waiting:?}");
     }
+}
+
+#[test]
+fn a_newcomer_counts_among_those_that_are_to_contribute_or_to_come() {
+    let lines = [
+        "reduction 0 of array 1 `Waiter` has 6 of 7 contributions",
+        "Waiter[6] of array 1 has not contributed to reduction 0",
+    ];
+    stalls_with(Cause::NewcomerMissing, &lines);
+    let lines = [
+        "sync 0: 6 of 7 chunks of array 1 `Waiter` have arrived",
+        "Waiter[6] of array 1 has not come to sync 0",
+    ];
+    stalls_with(Cause::NewcomerMissingAtSync, &lines);
 }
 
 #[test]

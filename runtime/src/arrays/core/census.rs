@@ -69,6 +69,14 @@ impl Tally {
         self.heard > self.left
     }
 
+    /// Reports of which is known that they are still to come, given the population before this count.
+    pub(crate) fn missing(&self, population: u64) -> u64 {
+        let old = self.surplus.get(&0).map_or(0, |old| old.unsigned_abs());
+        let announced = self.surplus.iter().filter(|&(&depth, &surplus)| depth > 0 && surplus < 0);
+        let newcomers: u64 = announced.map(|(_, surplus)| surplus.unsigned_abs()).sum();
+        population.saturating_sub(old) + newcomers
+    }
+
     /// The population after this count if everybody has been heard, given the population before it.
     pub(crate) fn complete(&self, population: u64) -> Option<u64> {
         // Nobody announced the old members: they alone may be left over.
@@ -139,6 +147,22 @@ mod tests {
         assert_eq!(tally.complete(1), None);
         tally.merge(&Tally::of(y.report()));
         assert_eq!(tally.complete(1), Some(3));
+    }
+
+    #[test]
+    fn who_is_born_or_was_heard_before_its_parent_counts_among_those_to_be_heard() {
+        let (mut x, mut other) = (Membership::default(), Membership::default());
+        let (mut child, mut orphan) = (x.child(), other.child());
+        let mut tally = Tally::of(x.report());
+        assert_eq!((tally.heard(), tally.missing(2)), (1, 2), "the other and the child");
+        tally.merge(&Tally::of(other.report()));
+        tally.merge(&Tally::of(child.report()));
+        assert_eq!((tally.heard(), tally.missing(2)), (3, 1), "both old ones and a child, of four");
+        tally.merge(&Tally::of(orphan.report()));
+        assert_eq!((tally.heard(), tally.missing(2)), (4, 0));
+        let mut parent = Membership::default();
+        let early = Tally::of(parent.child().report());
+        assert_eq!((early.heard(), early.missing(1)), (1, 1), "its parent was not heard");
     }
 
     #[test]

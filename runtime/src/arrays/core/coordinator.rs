@@ -292,7 +292,8 @@ impl Coordinator {
             let members = (*population)?;
             tally.complete(members).is_none().then(|| {
                 let (sync, heard, name) = (self.next, tally.heard(), name(array));
-                format!("sync {sync}: {heard} of {members} chunks of {name} have arrived")
+                let all = heard + tally.missing(members);
+                format!("sync {sync}: {heard} of {all} chunks of {name} have arrived")
             })
         };
         let by_array = self.populations.iter().zip(&gathering.tallies);
