@@ -1,6 +1,6 @@
 //! The transport that a rank has been given.
 
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
 
 use super::Transport;
 use super::local::Local;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 
 /// One of the transports. That between threads is called as it is: a packet takes no longer there than a call that is
-/// looked up. Between processes it is encoded, and that call is nothing.
+/// looked up. Between processes it is encoded, and that call is nothing; nor is it for what is not called with each message.
 pub(crate) enum Way<'s, P> {
     Threads(Local<P>),
     Other(Box<dyn Transport<P> + 's>),
@@ -19,17 +19,12 @@ impl<'s, P: 's> Way<'s, P> {
         Way::Other(Box::new(transport))
     }
 
-    fn any(&mut self) -> &mut (dyn Transport<P> + 's) {
+    /// As [`Transport::send`].
+    #[inline(always)]
+    pub(crate) fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
         match self {
-            Way::Threads(local) => local,
-            Way::Other(transport) => &mut **transport,
-        }
-    }
-
-    fn seen(&self) -> &(dyn Transport<P> + 's) {
-        match self {
-            Way::Threads(local) => local,
-            Way::Other(transport) => &**transport,
+            Way::Threads(local) => local.send(to, packet),
+            Way::Other(transport) => transport.send(to, packet),
         }
     }
 
@@ -46,40 +41,22 @@ impl<'s, P: 's> Way<'s, P> {
     }
 }
 
-impl<'s, P: 's> Transport<P> for Way<'s, P> {
-    #[inline(always)]
-    fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
+impl<'s, P: 's> Deref for Way<'s, P> {
+    type Target = dyn Transport<P> + 's;
+
+    fn deref(&self) -> &Self::Target {
         match self {
-            Way::Threads(local) => local.send(to, packet),
-            Way::Other(transport) => transport.send(to, packet),
+            Way::Threads(local) => local,
+            Way::Other(transport) => &**transport,
         }
     }
+}
 
-    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
-        self.any().poll_each(take)
-    }
-
-    fn idle(&mut self) -> bool {
-        self.any().idle()
-    }
-
-    fn ready(&mut self) -> bool {
-        self.any().ready()
-    }
-
-    fn congested(&self) -> bool {
-        self.seen().congested()
-    }
-
-    fn transfers(&self) -> bool {
-        self.seen().transfers()
-    }
-
-    fn nap(&mut self) -> Option<Duration> {
-        self.any().nap()
-    }
-
-    fn close(&mut self, lost: &dyn Fn() -> bool) {
-        self.any().close(lost);
+impl<'s, P: 's> DerefMut for Way<'s, P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Way::Threads(local) => local,
+            Way::Other(transport) => &mut **transport,
+        }
     }
 }

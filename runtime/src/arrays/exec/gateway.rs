@@ -9,7 +9,6 @@ use super::shared::RankShared;
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
-use crate::transport::Transport;
 use crate::transport::way::Way;
 use crate::wire::codec::Codec;
 

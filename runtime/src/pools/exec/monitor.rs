@@ -26,7 +26,6 @@ use crate::pools::core::packet::{Part, PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::look_every;
 use crate::trace::at_work::Sight;
-use crate::transport::Transport;
 use crate::transport::way::Way;
 use crate::wire::WireError;
 use crate::wire::codec::{Codec, Plain};
