@@ -8,6 +8,7 @@
 mod job;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use caribou::trace::What;
 use job::{Ended, Job, PATIENCE, launcher, side_by_side};
@@ -216,6 +217,28 @@ fn what_all_processes_complain_of_is_said_once() {
         let Some(ended) = start(2, &[], program, arguments) else { return };
         assert_eq!(ended.status.code(), Some(2), "{arguments}: {}", ended.stderr);
         assert_eq!(ended.stderr.matches(words).count(), 1, "{arguments}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_process_that_would_list_strategies_or_options_while_others_run_ends_the_job() {
+    for (variable, option) in [("CARIBOU_LB=help", ""), ("CARIBOU_LB=refine", "--help")] {
+        let tells = format!("{variable} {STENCIL} {option}");
+        for [first, second] in [[STENCIL, &tells], [&tells, STENCIL]] {
+            let both = format!("{first} : -n 1 env {second}");
+            let Some(ended) = start(1, &[], "env", &both) else { return };
+            assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{both}: {ended:?}");
+            assert_eq!(ended.stderr.matches("what is asked for: rank 1 has").count(), 1, "{both}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn a_list_that_all_processes_are_asked_for_is_told_once() {
+    for (options, words) in [("--lb help", "for arrays of chunks, as NAME"), ("--help", "--grid <CELLS>")] {
+        let Some(ended) = start(2, &[], STENCIL, options) else { return };
+        ended.assert_success(options);
+        assert_eq!(ended.lines_with(words), 1, "{options}: {:?}", ended.stdout);
     }
 }
 

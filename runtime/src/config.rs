@@ -174,7 +174,8 @@ impl Config {
         self
     }
 
-    /// All that must be the same in all processes of a job, by name.
+    /// All that must be the same in all processes of a job, by name: first what the program has named, of which the rest
+    /// may come.
     #[cfg(feature = "mpi")]
     pub(crate) fn agreed(&self, lb: &str) -> Vec<(String, String)> {
         let trace = self.trace.as_ref().map_or_else(|| "no trace".into(), |dir| dir.display().to_string());
@@ -186,7 +187,7 @@ impl Config {
             ("CARIBOU_TRACE", trace),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        own.chain(self.also_agreed.iter().cloned()).collect()
+        self.also_agreed.iter().cloned().chain(own).collect()
     }
 
     /// Steps between two syncs, for [`Ctx::sync_due`](crate::Ctx::sync_due); 0 for never.

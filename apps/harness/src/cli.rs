@@ -1,52 +1,17 @@
 //! The command line as all programs here treat it: one line for what is wrong, exit code 2, lists of strategies.
 
-use std::io::Write;
-use std::process::ExitCode;
-
-use caribou::Launch;
 use clap::error::ErrorKind;
 use clap::{Arg, Parser};
 use lb_strategies::spec::split_list;
 use presentation::words::visible;
 
 use crate::error::Error;
-use crate::launch;
-
-/// Why a program does not start: the text to print, and how to end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    text: String,
-    /// Help that was asked for is a result; everything else is a complaint.
-    asked_for: bool,
-}
-
-impl Refusal {
-    /// Prints the text where it belongs and returns the exit code: 0 for help, 2 for a bad command line. Of several
-    /// processes only the one that speaks prints.
-    #[must_use]
-    pub fn report(&self, launch: Launch) -> ExitCode {
-        if !self.asked_for {
-            launch.refuse(&self.text, 2);
-        }
-        // A closed stream leaves nobody to tell.
-        let _ = match (launch.speaks(), self.asked_for) {
-            (true, true) => write!(std::io::stdout(), "{}", self.text),
-            (true, false) => writeln!(std::io::stderr(), "{}", self.text),
-            (false, true) => Ok(()),
-            (false, false) => {
-                launch::give_way();
-                Ok(())
-            }
-        };
-        if self.asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) }
-    }
-}
 
 /// Reads the command line.
 ///
 /// # Errors
-/// [`Refusal`] with the help that was asked for, or with one line that says what is wrong.
-pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<T, Refusal> {
+/// [`Error::Listed`] with the help that was asked for, or [`Error::Usage`] with one line that says what is wrong.
+pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<T, Error> {
     let options = |argument: Arg| {
         let negative = argument.get_action().takes_values() && !argument.is_positional();
         argument.allow_negative_numbers(negative)
@@ -56,9 +21,11 @@ pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>)
     let matches = command.try_get_matches_from_mut(arguments);
     let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
     parsed.map_err(|error| {
-        let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         let text = error.render().to_string();
-        Refusal { text: if asked_for { text } else { one_line(&text) }, asked_for }
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Error::Listed(text),
+            _ => Error::Usage(one_line(&text)),
+        }
     })
 }
 
@@ -68,6 +35,7 @@ fn one_line(text: &str) -> String {
         paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     });
     let mut line = paragraphs.next().unwrap_or_default();
+    line = line.strip_prefix("error: ").map(str::to_owned).unwrap_or(line);
     if let Some(tip) = paragraphs.find(|paragraph| paragraph.starts_with("tip:")) {
         line = format!("{line} ({tip})");
     }
@@ -98,7 +66,7 @@ mod tests {
         must: u32,
     }
 
-    fn refusal(arguments: &[&str]) -> Refusal {
+    fn refusal(arguments: &[&str]) -> Error {
         let all = ["program"].iter().chain(arguments);
         parse::<Options>(all.map(std::ffi::OsString::from)).unwrap_err()
     }
@@ -114,17 +82,16 @@ mod tests {
             (&[], "not provided: --must"),
             (&["stray", "--must", "1"], "'stray'"),
         ] {
-            let Refusal { text, asked_for } = refusal(arguments);
+            let Error::Usage(text) = refusal(arguments) else { panic!("{arguments:?}") };
             assert!(text.contains(words) && !text.contains('\n') && text.contains("--help"), "{text}");
-            assert!(!asked_for);
+            assert!(!text.starts_with("error"), "its teller says so: {text}");
         }
     }
 
     #[test]
     fn help_is_not_a_complaint() {
         let refusal = refusal(&["--help"]);
-        assert!(refusal.asked_for && refusal.text.lines().count() > 3);
-        assert_eq!(refusal.report(Launch::Together { process: 1, processes: 2 }), ExitCode::SUCCESS);
+        assert!(matches!(&refusal, Error::Listed(text) if text.lines().count() > 3), "{refusal}");
     }
 
     #[test]

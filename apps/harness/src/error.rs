@@ -63,7 +63,7 @@ pub enum Error {
     /// The runtime could not start the run, or could not go on with it.
     #[error(transparent)]
     Runtime(#[from] caribou::Error),
-    /// No error: the list of strategies was asked for, instead of a run.
+    /// No error: help or the list of strategies was asked for, instead of a run.
     #[error("{0}")]
     Listed(String),
     /// The result is not what was asked for: ask for less, or for more time.

@@ -22,9 +22,31 @@ pub fn this() -> Launch {
 /// # Errors
 /// [`Error::Runtime`], naming the variable that is wrong.
 pub fn config() -> Result<Config, Error> {
+    asked_for("a run")
+}
+
+fn asked_for(what: &str) -> Result<Config, Error> {
     let options: Vec<String> =
         std::env::args_os().skip(1).map(|option| option.to_string_lossy().into_owned()).collect();
-    Ok(Config::from_env()?.agree("the command line", options.join(" ")))
+    Ok(Config::from_env()?.agree("what is asked for", what).agree("the command line", options.join(" ")))
+}
+
+/// Makes sure that all processes of the job were asked for a text instead of a run: one that ran would wait for this one.
+///
+/// # Errors
+/// [`Error::Runtime`] where another one was started with other options or settings.
+pub fn gives_way(launch: Launch) -> Result<(), Error> {
+    let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
+    let meet = || {
+        let config = asked_for("help or a list")?.lb("none")?;
+        // For so many ranks no run begins, but the processes meet, and learn in what they differ.
+        caribou::run(config.ranks(processes + 1), |_| {})?;
+        Ok(())
+    };
+    match meet() {
+        Err(Error::Runtime(caribou::Error::Config { .. })) => Ok(()),
+        met => met,
+    }
 }
 
 /// Tells if this process is the one to print `error`.

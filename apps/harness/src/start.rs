@@ -37,16 +37,17 @@ pub fn start<O: clap::Parser>(
     }
     log::start();
     let launch = launch::this();
-    let options = match cli::parse::<O>(arguments) {
-        Ok(options) => options,
-        Err(refusal) => return refusal.report(launch),
+    let ended = cli::parse::<O>(arguments).and_then(|options| run(options, launch));
+    let ended = match ended {
+        Err(Error::Listed(text)) => launch::gives_way(launch).and(Err(Error::Listed(text))),
+        ended => ended,
     };
-    match run(options, launch) {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Listed(list)) => {
+        Err(Error::Listed(text)) => {
             if launch.speaks() {
                 // A closed stream leaves nobody to tell.
-                let _ = print(&list);
+                let _ = print(&text);
             }
             ExitCode::SUCCESS
         }

@@ -369,13 +369,7 @@ impl Job {
         let agreed = config.agreed(shape.lb(config));
         let name = named.ok().flatten();
         let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), agreed, failed })?;
-        if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
-            return Err(error);
-        }
-        if let Some((rank, _)) = (0..).map(Rank).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
-            let [its, first] = [rank, ROOT].map(|rank| all[rank.index()].shape.clone());
-            return Err(Error::ProgramDiffers { rank, its, first });
-        }
+        // First, as a failure or another program may come of it.
         for (rank, hello) in (0..).map(Rank).zip(&all) {
             let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
             if let Some(((setting, its), (_, first))) = differs {
@@ -386,6 +380,13 @@ impl Job {
                     first: first.clone(),
                 });
             }
+        }
+        if let Some(error) = all.iter().find_map(|hello| hello.failed.clone()) {
+            return Err(error);
+        }
+        if let Some((rank, _)) = (0..).map(Rank).zip(&all).find(|(_, hello)| hello.shape != all[0].shape) {
+            let [its, first] = [rank, ROOT].map(|rank| all[rank.index()].shape.clone());
+            return Err(Error::ProgramDiffers { rank, its, first });
         }
         let name = all[0].name.clone().expect("rank 0 names the run");
         let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
