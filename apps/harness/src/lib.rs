@@ -96,6 +96,7 @@ mod summary;
 pub mod supersteps;
 pub mod table;
 mod times;
+mod trace;
 
 pub use self::comparison::Comparison;
 pub use self::error::Error;
@@ -105,3 +106,4 @@ pub use self::shape::{Facts, Shape};
 pub use self::start::{main, start};
 pub use self::summary::{Run, Settings, Summary};
 pub use self::times::Times;
+pub use self::trace::Trace;

@@ -10,6 +10,7 @@ use super::machine::Machine;
 use super::plot::Picture;
 use super::shape::Facts;
 use super::times::Times;
+use super::trace::Trace;
 
 /// Below this a gain is noise, and a share of it says nothing.
 const WORTH_GAINING: f64 = 0.03;
@@ -67,8 +68,8 @@ pub struct Run<F> {
     pub gain_share: Option<f64>,
     /// True if every quota asked for was in force; true when none was.
     pub quotas_held: bool,
-    /// The directory of its trace; empty if it has none.
-    pub trace: String,
+    /// Its trace.
+    pub trace: Trace,
     /// The result in numbers, as the program tells it.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub result: serde_json::Value,
@@ -85,7 +86,7 @@ impl<F: Facts> Run<F> {
     #[must_use]
     pub fn new(facts: F, times: Times, quotas_held: bool) -> Self {
         let (total_s, bound_s) = (times.total_s(), facts.bound_s());
-        let trace = facts.run().record.trace.clone();
+        let trace = Trace::of(facts.run());
         let result = serde_json::Value::Null;
         Self { trace, total_s, bound_s, gain: None, gain_share: None, quotas_held, result, facts, times }
     }

@@ -37,13 +37,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
         let _ = writeln!(text, "{note}");
     }
-    text + &traces(summary.runs.iter().map(|run| (run.facts.lb(), &run.trace[..])))
-}
-
-/// Says where the traces of runs are: a line each, of a strategy and a directory, which may be empty.
-pub fn traces<'r>(runs: impl Iterator<Item = (&'r str, &'r str)>) -> String {
-    let line = |(lb, dir)| format!("Trace of `{lb}`: {dir} (`caribou trace summary {dir}`)\n");
-    runs.filter(|(_, dir)| !dir.is_empty()).map(line).collect()
+    text + &summary.runs.iter().map(|run| run.trace.told(run.facts.lb())).collect::<String>()
 }
 
 fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
@@ -171,7 +165,7 @@ mod tests {
     fn runs_with_a_trace_say_where_it_is() {
         let mut summary = sample("none", &[]);
         let without = table(&summary);
-        summary.runs[1].trace = "traces/run-2".to_owned();
+        summary.runs[1].trace.dir = "traces/run-2".to_owned();
         let said = "Trace of `refine`: traces/run-2 (`caribou trace summary traces/run-2`)\n";
         assert_eq!(table(&summary), without + said);
     }

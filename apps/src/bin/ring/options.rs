@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use caribou::{Config, Launch, Report};
 use harness::machine::Machine;
-use harness::table::traces;
-use harness::{Error, launch, memory};
+use harness::{Error, Trace, launch, memory};
 use presentation::counts;
 use serde::Serialize;
 
@@ -116,8 +115,8 @@ pub(crate) struct Outcome {
     pub(crate) placement: Neighbourhood,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub(crate) seats: String,
-    /// The directory of its trace; empty if it has none.
-    pub(crate) trace: String,
+    /// Its trace.
+    pub(crate) trace: Trace,
     /// The machine.
     pub(crate) machine: Machine,
 }
@@ -189,7 +188,7 @@ impl Options {
             profile: config.profiles().into(),
             placement: self.placement,
             seats: report.run.placement.clone(),
-            trace: report.run.record.trace.clone(),
+            trace: Trace::of(&report.run),
             machine: Machine::this(),
         }
     }
@@ -211,7 +210,7 @@ impl std::fmt::Display for Outcome {
             f,
             "{ns_per_message:.1} ns per message, {switched_on} ({messages} messages in {elapsed_s:.3} s{place})"
         )?;
-        f.write_str(&traces([("none", &self.trace[..])].into_iter()))
+        f.write_str(&self.trace.told("none"))
     }
 }
 

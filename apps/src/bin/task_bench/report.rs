@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use caribou::Report;
 use clap::ValueEnum;
+use harness::Trace;
 use serde::Serialize;
 
 use super::graph::Graph;
@@ -131,8 +132,8 @@ pub(crate) struct Outcome {
     pub(crate) workers: u32,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub(crate) seats: String,
-    /// The directory of its trace; empty if it has none.
-    pub(crate) trace: String,
+    /// Its trace.
+    pub(crate) trace: Trace,
 }
 
 impl Outcome {
@@ -144,7 +145,7 @@ impl Outcome {
             syncs: report.sync_totals.syncs,
             moved: report.sync_totals.moved,
             seats: report.run.placement.clone(),
-            trace: report.run.record.trace.clone(),
+            trace: Trace::of(&report.run),
             ..Self::of(totals, elapsed_ns as f64 / 1e9, report.run.workers_per_rank.iter().sum())
         }
     }
@@ -162,7 +163,7 @@ impl Outcome {
             moved: 0,
             workers,
             seats: String::new(),
-            trace: String::new(),
+            trace: Trace::default(),
         }
     }
 }

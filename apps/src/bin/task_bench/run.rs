@@ -18,7 +18,6 @@ use harness::disturbance::Disturbances;
 use harness::experiment::Experiment;
 use harness::machine::Machine;
 use harness::output::{Output, print};
-use harness::table::traces;
 use harness::{Error, Total, launch, strategies};
 
 /// Graphs, and where and beside what they are executed.
@@ -229,7 +228,7 @@ impl Bench {
                 On::Raw => format!("{workers} processes"),
             };
             say(&format!("`{lb}`: {what}\n{outcome}"))?;
-            say(&traces([(&lb[..], &trace[..])].into_iter()))?;
+            say(&trace.told(&lb))?;
             Ok(Run { lb, outcome })
         };
         systems.iter().map(run).collect()
