@@ -10,7 +10,7 @@ use crate::Error;
 
 /// Longest time of an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Longest answer; programs keep to a twentieth of it.
+/// Longest answer: that of a program with as many ranks as a process has at most takes an eighth of it.
 const BYTES_MAX: u64 = 4 << 20;
 /// Programs that are asked at most.
 const SOURCES_MAX: usize = 256;
@@ -110,6 +110,12 @@ fn reason(error: &ureq::Error) -> String {
         ureq::Error::Protocol(_) => {
             "this is no Caribou program: it does not speak HTTP, expected the address of its CARIBOU_MONITOR"
                 .into()
+        }
+        ureq::Error::BodyExceedsLimit(_) => {
+            format!("this is no Caribou program: its /status has more than {} MiB", BYTES_MAX >> 20)
+        }
+        ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
+            "this is no Caribou program: its /status is not text".into()
         }
         ureq::Error::StatusCode(404) => "this is no Caribou program: it has no /status".into(),
         other => clean(&other.to_string()),
