@@ -67,7 +67,7 @@ fn a_handler_that_never_returns_does_not_keep_a_job_that_has_failed_from_ending(
     let ended = Job::start(command).wait();
     assert!(!ended.status.success() && ended.took < Duration::from_secs(30), "{ended:?}");
     let told = "rank 1, worker 0 has run Hangs[1] of array 0 in its handler of `start` for";
-    for words in ["the first one falls", told, "ranks that do not answer are given up"] {
+    for words in ["the first one falls", told, "ranks that do not answer (1) are given up"] {
         assert!(ended.stderr.contains(words), "{words}: {ended:?}");
     }
 }

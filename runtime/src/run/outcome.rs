@@ -5,8 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::ids::Rank;
 use crate::threads::clock::Clock;
+use crate::transport::Silent;
 use crate::warn::warn;
+
+/// Ranks that are named when they are given up; there may be thousands.
+const NAMED_MAX: usize = 8;
 
 /// The outcome of a run as far as this process knows it.
 #[derive(Default)]
@@ -33,16 +38,25 @@ impl Outcome {
 
     /// Says to a rank that has stopped when to wait no longer for the others: a rank is lost, or the run has failed and
     /// somebody takes longer than `patience` to hear it, such as a handler that never returns. Zero is for ever.
-    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock, patience: Duration) -> impl Fn() -> bool + 'a {
+    pub(crate) fn gives_up<'a>(
+        &'a self,
+        clock: &'a Clock,
+        patience: Duration,
+    ) -> impl Fn(Silent<'_>) -> bool + 'a {
         let limit_ns = if patience.is_zero() { u64::MAX } else { patience.as_nanos() as u64 };
         let until_ns = clock.now_ns().saturating_add(limit_ns);
-        move || self.lost() || (clock.now_ns() >= until_ns && self.give_up())
+        move |silent| self.lost() || (clock.now_ns() >= until_ns && self.give_up(&silent()))
     }
 
     /// Leaves a run that has failed without those who have not heard of it.
-    fn give_up(&self) -> bool {
+    fn give_up(&self, silent: &[Rank]) -> bool {
         let Some(error) = self.error() else { return false };
-        warn(&format!("ranks that do not answer are given up, because the run has failed: {error}"));
+        let ranks: Vec<String> = silent.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+        let more = if silent.len() > NAMED_MAX { ", ..." } else { "" };
+        warn(&format!(
+            "ranks that do not answer ({}{more}) are given up, because the run has failed: {error}",
+            ranks.join(", ")
+        ));
         self.lost.store(true, Ordering::Release);
         true
     }

@@ -164,7 +164,7 @@ fn ranks_in_threads_conform() {
                     transport.idle();
                     thread::sleep(Duration::from_millis(1));
                 }
-                transport.close(&|| false);
+                transport.close(&|_| false);
             });
         }
     });
@@ -280,7 +280,7 @@ mod processes {
     /// The end of a run. Others may still need us to take what they send.
     fn close(mut transport: Mpi<'_, WithFreight>) {
         let rounds = Cell::new(0);
-        transport.close(&|| rounds.replace(rounds.get() + 1) > ROUNDS_MAX);
+        transport.close(&|_| rounds.replace(rounds.get() + 1) > ROUNDS_MAX);
     }
 
     /// A process that panics ends the job: it must not wait in MPI's end for others, which wait for it.

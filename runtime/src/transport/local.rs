@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::Transport;
 use super::turn::Turn;
+use super::{Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -214,7 +214,7 @@ impl<P> Transport<P> for Local<P> {
 
     /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
     /// no meaning any more, but is taken, or two ranks that end would wait for each other.
-    fn close(&mut self, _lost: &dyn Fn() -> bool) {
+    fn close(&mut self, _lost: &dyn Fn(Silent<'_>) -> bool) {
         while !self.idle() {
             while self.poll().is_some() {}
             std::thread::sleep(Duration::from_millis(1));

@@ -74,6 +74,10 @@ pub(crate) trait Transport<P> {
         None
     }
 
-    /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost.
-    fn close(&mut self, lost: &dyn Fn() -> bool);
+    /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost;
+    /// it is given a way to ask who has not taken leave yet.
+    fn close(&mut self, lost: &dyn Fn(Silent<'_>) -> bool);
 }
+
+/// The ranks of which nobody knows yet whether they have everything.
+pub(crate) type Silent<'s> = &'s dyn Fn() -> Vec<Rank>;

@@ -34,9 +34,9 @@ use self::failure::Failure;
 use self::frame::Lane;
 use self::peer::{Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
-use super::Transport;
 use super::ring::{self, Reader, Ring, Writer};
 use super::turn::Turn;
+use super::{Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
@@ -460,6 +460,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
         Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
     }
+
+    fn silent(&self) -> Vec<Rank> {
+        let peers = (0..).map(Rank).zip(&self.links.peers);
+        let silent = |peer: &Option<Peer>| peer.as_ref().is_some_and(|peer| !peer.is_gone());
+        peers.filter(|(_, peer)| silent(peer)).map(|(rank, _)| rank).collect()
+    }
 }
 
 /// The outcome of a look for the next packet.
@@ -533,7 +539,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         (!wakes).then_some(nap)
     }
 
-    fn close(&mut self, lost: &dyn Fn() -> bool) {
+    fn close(&mut self, lost: &dyn Fn(Silent<'_>) -> bool) {
         let me = self.links.rank;
         let mut said = true;
         for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
@@ -545,7 +551,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
             }
         }
         let mut rounds = 0u32;
-        while said && !lost() {
+        while said && !lost(&|| self.silent()) {
             match self.part() {
                 Ok(true) => {
                     self.links.closed = true;

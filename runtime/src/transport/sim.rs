@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Transport;
+use super::{Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -72,5 +72,5 @@ impl<P> Transport<P> for Sim<P> {
         self.nap
     }
 
-    fn close(&mut self, _lost: &dyn Fn() -> bool) {}
+    fn close(&mut self, _lost: &dyn Fn(Silent<'_>) -> bool) {}
 }

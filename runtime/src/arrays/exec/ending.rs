@@ -9,6 +9,7 @@ use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
+use crate::transport::Silent;
 
 /// The end of the run on one rank.
 pub(crate) struct Ending {
@@ -50,7 +51,7 @@ impl Ending {
     }
 
     /// Says when to wait no longer for other ranks, see [`Outcome::gives_up`].
-    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn() -> bool + 'a {
+    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn(Silent<'_>) -> bool + 'a {
         self.outcome.gives_up(clock, self.patience)
     }
 
