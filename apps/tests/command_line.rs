@@ -486,6 +486,18 @@ fn a_filter_without_a_trace_is_told_of() {
 }
 
 #[test]
+fn a_process_that_runs_by_itself_though_others_were_started_says_so() {
+    let mut command = Command::new(RING);
+    command.env_remove("MPIRUN").args(["--hops", "10"]).env("CARIBOU_PROCESSES", "threads");
+    for (variable, value) in [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")] {
+        command.env(variable, value);
+    }
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let line = "CARIBOU_PROCESSES=threads: process 1 of the 2 that were started runs by itself";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
+}
+
+#[test]
 fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
     for (program, arguments) in [
         (RING, "--hops 100"),

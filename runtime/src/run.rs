@@ -11,11 +11,14 @@ mod status;
 mod threads;
 pub(crate) mod watchdog;
 
+use std::sync::Once;
+
 use self::report::RunReport;
 use self::shape::Shape;
 use crate::config::Config;
 use crate::error::Error;
-use crate::launch::Launch;
+use crate::launch::{self, Launch};
+use crate::warn::warn;
 
 /// A finished run: what every run tells, and what each of its ranks knew at the end, in their order.
 pub(crate) type Finished<S> = (RunReport, Vec<<S as Shape>::Figures>);
@@ -23,8 +26,23 @@ pub(crate) type Finished<S> = (RunReport, Vec<<S as Shape>::Figures>);
 /// Runs a program with the ranks that the configuration and the launcher say.
 pub(crate) fn run_shape<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
     match config.launch() {
-        Launch::Alone => threads::run(config, shape),
+        Launch::Alone => {
+            warn_of_others(launch::found());
+            threads::run(config, shape)
+        }
         Launch::Together { process, processes } => run_process(config, process, processes, shape),
+    }
+}
+
+/// The launcher started others, which this process runs without as it was told to; they may have been told otherwise.
+fn warn_of_others(found: Launch) {
+    static TOLD: Once = Once::new();
+    if let Launch::Together { process, processes: processes @ 2.. } = found {
+        TOLD.call_once(|| {
+            warn(&format!(
+                "CARIBOU_PROCESSES=threads: process {process} of the {processes} that were started runs by itself"
+            ));
+        });
     }
 }
 
