@@ -50,7 +50,7 @@ fn a_killed_process_ends_the_others_within_seconds_and_is_named() {
         let ended = job.wait();
         assert!(!ended.status.success() && ended.took < Duration::from_secs(10), "{ended:?}");
         // A launcher that kills the others at once, as MPICH's, says itself which process it was.
-        let named = format!("rank {victim} is gone: its process was killed or has crashed");
+        let named = format!("rank {victim} is gone: its process was killed, has crashed or has exited");
         let by_launcher =
             ended.stderr.contains("BAD TERMINATION") || ended.stdout.join("\n").contains("BAD TERMINATION");
         assert!(ended.stderr.contains(&named) || by_launcher, "{ended:?}");
@@ -283,6 +283,15 @@ fn processes_with_different_settings_do_not_begin() {
         assert!(!ended.status.success());
         assert!(ended.stderr.contains(said), "{ended:?}");
     });
+}
+
+#[test]
+fn a_process_that_waits_for_one_without_a_run_says_so() {
+    let Some(command) = situation(2, &["absent"]) else { return };
+    let mut job = Job::start(command);
+    job.limit(Duration::from_secs(15));
+    let ended = job.wait();
+    assert_eq!(ended.stderr.matches("still waiting for the other processes").count(), 1, "{ended:?}");
 }
 
 #[test]

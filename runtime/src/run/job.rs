@@ -20,6 +20,7 @@ mod clocks;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -64,6 +65,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Time for a launcher to pass on why the job ends; it may share its vCPU with the whole job.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Time in which MPI starts, unless the job is very large or a process does not come.
+const LONG_START: Duration = Duration::from_secs(10);
 
 /// Tag of the word by which the first process tells another that it refuses too. No run has begun that could use it.
 const REFUSED: i32 = 0;
@@ -145,7 +149,7 @@ pub(crate) fn run_in_world<S: Shape>(config: &Config, shape: &S) -> Result<Finis
             return Err(system("a run", "one is going on already in this process"));
         };
         if world.is_none() {
-            *world = Some(World::start(config)?);
+            *world = Some(said_if_long(|| World::start(config))?);
         }
         let job = world.as_mut().and_then(|world| world.job.as_mut());
         job.expect("it was just started").run(config, shape)
@@ -184,6 +188,25 @@ impl Drop for World {
         }
         drop(self.universe.take());
     }
+}
+
+/// Says where the start of MPI takes long: it waits for all processes, and one of them may have ended.
+fn said_if_long<T>(start: impl FnOnce() -> T) -> T {
+    // If the first is the one that does not come, another says so.
+    if !matches!(launch::found(), Launch::Together { process: 0 | 1, processes: 2.. }) {
+        return start();
+    }
+    let (started, waits) = mpsc::channel::<()>();
+    let say = move || {
+        if waits.recv_timeout(LONG_START) == Err(RecvTimeoutError::Timeout) {
+            warn::warn("still waiting for the other processes to start MPI: has one ended without a run?");
+        }
+    };
+    // Without that thread nothing is said.
+    let _ = thread::Builder::new().name("caribou start".into()).spawn(say);
+    let value = start();
+    drop(started);
+    value
 }
 
 /// Makes sure that MPI has a connection ready from each process to each when it ends.
@@ -588,7 +611,7 @@ fn first_refuses(world: &SimpleCommunicator) -> bool {
 impl Lost {
     fn error(self) -> Error {
         let why = match self.how {
-            How::Died => "its process was killed or has crashed",
+            How::Died => "its process was killed, has crashed or has exited",
             How::Left => "its process has ended while others were still in the run",
         };
         Error::RankLost { rank: self.rank, why: why.into() }

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         "leave" => leaves(),
         "differ" => differs(argument(1)),
         "refuse" => refuses(argument(1)),
+        "absent" => absent(),
         "decode" => decodes(),
         "communicator" => communicator(),
         "clocks" => clocks(),
@@ -564,6 +565,14 @@ fn differs(setting: &str) -> Result<(), Error> {
         setup.array(2u32, |_| Panics);
     })?;
     Ok(())
+}
+
+/// Rank 1 ends without a run, and says nothing.
+fn absent() -> Result<(), Error> {
+    match config()?.launch() {
+        Launch::Together { process: 1, .. } => Ok(()),
+        _ => one_a_rank(|| Waits),
+    }
 }
 
 /// A process that will not take part, or none that will.
