@@ -286,11 +286,12 @@ fn processes_with_different_settings_do_not_begin() {
 }
 
 #[test]
-fn a_process_that_waits_for_one_without_a_run_says_so() {
+fn a_process_that_waits_long_for_another_says_so() {
     let Some(command) = situation(2, &["absent"]) else { return };
     let mut job = Job::start(command);
-    job.limit(Duration::from_secs(15));
+    job.limit(Duration::from_secs(30));
     let ended = job.wait();
+    assert!(!ended.status.success(), "{ended:?}");
     assert_eq!(ended.stderr.matches("still waiting for the other processes").count(), 1, "{ended:?}");
 }
 

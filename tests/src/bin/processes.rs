@@ -567,12 +567,14 @@ fn differs(setting: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rank 1 ends without a run, and says nothing.
+/// Rank 1 does not come for long, and then says that it will not.
 fn absent() -> Result<(), Error> {
-    match config()?.launch() {
-        Launch::Together { process: 1, .. } => Ok(()),
-        _ => one_a_rank(|| Waits),
+    let launch = config()?.launch();
+    if matches!(launch, Launch::Together { process: 1, .. }) {
+        std::thread::sleep(Duration::from_secs(12));
+        launch.refuse("error: it has other plans", 3);
     }
+    one_a_rank(|| Waits)
 }
 
 /// A process that will not take part, or none that will.

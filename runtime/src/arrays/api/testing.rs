@@ -216,7 +216,8 @@ impl<C: Chunk> Effects<C> {
     }
 
     fn add(&mut self, effect: Effect) {
-        let decode = |bytes: &[u8]| wire::decode(bytes).expect("what was encoded a moment ago decodes");
+        let decode =
+            |bytes: &[u8]| wire::decode_message(bytes).expect("what was encoded a moment ago decodes");
         match effect {
             Effect::SendAtQuiescence(letter) => {
                 let to = C::Index::unpack(letter.to.key);
