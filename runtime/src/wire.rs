@@ -49,14 +49,7 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Resul
     append(value, bytes, PLAIN)
 }
 
-/// Encodes a message between chunks.
-pub(crate) fn encode_message<M: Serialize>(message: &M) -> Result<Vec<u8>, WireError> {
-    let mut bytes = Vec::new();
-    encode_message_into(message, &mut bytes)?;
-    Ok(bytes)
-}
-
-/// The same, appended.
+/// The same of a message between chunks.
 #[inline]
 pub(crate) fn encode_message_into<M: Serialize>(message: &M, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     append(message, bytes, MESSAGE)

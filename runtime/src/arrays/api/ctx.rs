@@ -415,8 +415,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Leaves a message for many, encoded once, or the failure of that.
     fn spread<M: Serialize>(&mut self, what: &str, message: &M, effect: impl FnOnce(Arc<[u8]>) -> Effect) {
-        match catching::<M, _>("encoded", || wire::encode_message(message)) {
-            Ok(bytes) => self.handler.outbox.push(effect(bytes.into())),
+        let mut bytes = Vec::new();
+        match catching::<M, _>("encoded", || wire::encode_message_into(message, &mut bytes)) {
+            Ok(()) => self.handler.outbox.push(effect(bytes.into())),
             Err(why) => self.fail(format!("{what} of `{}` cannot cross the wire: {why}", of_type::<M>())),
         }
     }

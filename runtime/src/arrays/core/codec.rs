@@ -141,9 +141,7 @@ impl ArrayCodec {
     #[cold]
     fn error(&self, subject: Subject, why: &WireError) -> Error {
         let name = |chunk: ChunkId| match self.array(chunk) {
-            Ok(array) => {
-                format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
-            }
+            Ok(array) => array.describe(chunk),
             Err(_) => format!("{chunk:?}"),
         };
         let what = match subject {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::{Handler, Passport};
-use crate::ids::{ArrayId, Rank};
+use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 
 /// One chunk with the messages it was not ready for.
@@ -56,6 +56,10 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn home(&self, key: u64, ranks: u32) -> Rank;
     fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
     fn index_text(&self, key: u64) -> String;
+    /// One of its chunks, for people.
+    fn describe(&self, chunk: ChunkId) -> String {
+        format!("{}[{}] of array {}", self.name(), self.index_text(chunk.key), chunk.array)
+    }
     /// The array whose chunks its own keep to, each to the one of the same key.
     fn leader(&self) -> Option<ArrayId>;
     /// False for arrays that a sync does not wait for and does not move.

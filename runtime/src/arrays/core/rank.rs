@@ -740,8 +740,7 @@ impl RankCore {
 
     /// A chunk's name for people.
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
-        let array = &self.arrays[chunk.array.index()];
-        format!("{}[{}] of array {}", array.name(), array.index_text(chunk.key), chunk.array)
+        self.arrays[chunk.array.index()].describe(chunk)
     }
 }
 
