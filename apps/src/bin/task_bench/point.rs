@@ -66,10 +66,10 @@ impl Chunk for Point {
             return self.finish(ctx);
         }
         let [graph, point] = ctx.index();
-        for to in self.tasks.receivers() {
+        for &to in self.tasks.receivers() {
             ctx.send([graph, to], self.halos.halo(point, self.tasks.output()));
         }
-        self.halos.expect(self.tasks.senders().count() as u32);
+        self.halos.expect(self.tasks.senders().len() as u32);
         if self.tasks.step() < self.shortest && ctx.sync_due(self.halos.step()) {
             ctx.at_sync_nowait();
         }

@@ -97,9 +97,9 @@ impl Part {
         // Buffers of inputs from other ranks, and of outputs for them, by sender and receiver.
         let (mut come, mut gone) = (BTreeMap::new(), BTreeMap::new());
         for (point, tasks) in (self.first..).zip(&self.points) {
-            let from = tasks.senders().filter(|&from| !self.holds(from));
+            let from = tasks.senders().iter().copied().filter(|&from| !self.holds(from));
             come.extend(from.map(|from| ((from, point), vec![0i64; numbers])));
-            let to = tasks.receivers().filter(|&to| !self.holds(to));
+            let to = tasks.receivers().iter().copied().filter(|&to| !self.holds(to));
             gone.extend(to.map(|to| ((point, to), tasks.output().numbers())));
         }
         multiple_scope(come.len() + gone.len(), |scope, requests| {
@@ -115,7 +115,7 @@ impl Part {
         });
         let here: Vec<Output> = self.points.iter().map(Tasks::output).collect();
         for (point, tasks) in (self.first..).zip(&mut self.points) {
-            let senders: Vec<u32> = tasks.senders().collect();
+            let senders = tasks.senders().to_vec();
             let inputs = senders.into_iter().map(|from| match come.remove(&(from, point)) {
                 Some(numbers) => Output::of_numbers(numbers),
                 None => here[(from - self.first) as usize].clone(),

@@ -1,5 +1,6 @@
 //! The tasks of a point: what they read, the check of every input, what they put out.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,20 @@ impl Output {
     }
 }
 
+/// A point at one timestep. Most patterns stay the same for all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Turn {
+    /// The list of inputs; the points that had a task at the timestep before, and those that have one now.
+    at: (u32, Range<u32>, Range<u32>),
+    /// The point has a task.
+    is_active: bool,
+    /// The points whose outputs it reads.
+    inputs: Vec<u32>,
+    /// See [`Tasks::senders`] and [`Tasks::receivers`].
+    senders: Vec<u32>,
+    receivers: Vec<u32>,
+}
+
 /// The tasks of one point, one a timestep while the point is active, and all that they need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tasks {
@@ -50,15 +65,24 @@ pub(crate) struct Tasks {
     point: u32,
     /// By list of inputs: the points that are read, and those that read.
     links: Vec<[Vec<u32>; 2]>,
-    /// The next timestep, and the points whose outputs are read then.
+    /// The next timestep, and what holds then.
     step: u32,
-    inputs: Vec<u32>,
+    turn: Turn,
     /// Of the last task.
     output: Output,
     #[serde(with = "caribou::bulk")]
     scratch: Vec<u64>,
     executed: u64,
     checked: u64,
+    /// Bytes that travel with them, but for the lists of this timestep.
+    fixed_bytes: u64,
+}
+
+impl Turn {
+    /// Points in all lists.
+    fn links(&self) -> usize {
+        self.inputs.len() + self.senders.len() + self.receivers.len()
+    }
 }
 
 impl Tasks {
@@ -66,23 +90,27 @@ impl Tasks {
     #[must_use]
     pub(crate) fn new(graph: &Graph, point: u32) -> Self {
         let links = |set| [graph.dependencies(set, point), graph.dependents(set, point)];
-        Self {
+        let mut tasks = Self {
             links: (0..graph.sets()).map(links).collect(),
             scratch: graph.kernel.scratch(),
             graph: graph.clone(),
             point,
             step: 0,
-            inputs: Vec::new(),
+            turn: Turn::default(),
             output: Output::default(),
             executed: 0,
             checked: 0,
-        }
+            fixed_bytes: graph.kernel.scratch_bytes + graph.output_bytes + graph.links_bytes(),
+        };
+        tasks.begin_again();
+        tasks
     }
 
     /// Begins again with the first timestep.
     pub(crate) fn begin_again(&mut self) {
         self.step = 0;
-        self.inputs.clear();
+        let first = self.graph.active(0);
+        self.turn = Turn { is_active: first.contains(&self.point), at: (0, 0..0, first), ..Turn::default() };
     }
 
     /// Tells if there is no next timestep.
@@ -112,29 +140,20 @@ impl Tasks {
     /// Bytes that travel with them.
     #[must_use]
     pub(crate) fn state_bytes(&self) -> u64 {
-        let inputs = size_of_val(&self.inputs[..]) as u64;
-        self.graph.kernel.scratch_bytes + self.graph.output_bytes + self.graph.links_bytes() + inputs
+        self.fixed_bytes + (size_of::<u32>() * self.turn.links()) as u64
     }
 
     /// The points that a point waits for before its next timestep: those that it reads then, but for itself; or else itself
     /// alone. Nobody before the first.
-    pub(crate) fn senders(&self) -> impl Iterator<Item = u32> {
-        let others = self.inputs.iter().copied().filter(|&from| from != self.point);
-        others.chain(self.hears_itself().then_some(self.point))
+    #[must_use]
+    pub(crate) fn senders(&self) -> &[u32] {
+        &self.turn.senders
     }
 
     /// The points that wait for what the last timestep of this one put out: see [`senders`](Self::senders).
-    pub(crate) fn receivers(&self) -> impl Iterator<Item = u32> {
-        let [_, to] = &self.links[self.graph.set(self.step) as usize];
-        let now = self.step.checked_sub(1).is_some_and(|last| self.graph.active(last).contains(&self.point));
-        let next = self.graph.active(self.step);
-        let others = to.iter().copied().filter(move |to| now && *to != self.point && next.contains(to));
-        others.chain(self.hears_itself().then_some(self.point))
-    }
-
-    /// Tells if nobody else is read at the next timestep.
-    fn hears_itself(&self) -> bool {
-        self.step > 0 && self.inputs.iter().all(|&from| from == self.point)
+    #[must_use]
+    pub(crate) fn receivers(&self) -> &[u32] {
+        &self.turn.receivers
     }
 
     /// Executes the next timestep's task, if the point is active, on what the [`senders`](Self::senders) sent, in their
@@ -143,7 +162,7 @@ impl Tasks {
     /// # Panics
     /// When an input is not the output it should be.
     pub(crate) fn execute(&mut self, sent: impl Iterator<Item = Output>) {
-        if self.graph.active(self.step).contains(&self.point) {
+        if self.turn.is_active {
             self.check(sent);
             self.output = Output::new(self.step, self.point, self.graph.output_bytes);
             let task = TaskId { graph: self.graph.number, step: self.step, point: self.point };
@@ -151,19 +170,33 @@ impl Tasks {
             self.executed += 1;
         }
         self.step += 1;
-        let [from, _] = &self.links[self.graph.set(self.step) as usize];
-        let (before, now) = (self.graph.active(self.step - 1), self.graph.active(self.step));
-        self.inputs.clear();
-        if now.contains(&self.point) {
-            self.inputs.extend(from.iter().filter(|&from| before.contains(from)));
+        let set = if self.links.len() == 1 { 0 } else { self.graph.set(self.step) };
+        let at = (set, self.turn.at.2.clone(), self.graph.active(self.step));
+        if self.turn.at != at {
+            self.turn_to(at);
         }
     }
 
+    /// Lists who is read, and who reads, from now on.
+    fn turn_to(&mut self, at: (u32, Range<u32>, Range<u32>)) {
+        let (point, turn, (set, before, now)) = (self.point, &mut self.turn, &at);
+        let [from, to] = &self.links[*set as usize];
+        let (was_active, is_active) = (before.contains(&point), now.contains(&point));
+        [&mut turn.inputs, &mut turn.senders, &mut turn.receivers].into_iter().for_each(Vec::clear);
+        turn.inputs.extend(from.iter().filter(|&from| is_active && before.contains(from)));
+        let alone = turn.inputs.iter().all(|&from| from == point).then_some(point);
+        turn.senders.extend(turn.inputs.iter().copied().filter(|&from| from != point).chain(alone));
+        let readers = to.iter().copied().filter(|to| was_active && now.contains(to));
+        turn.receivers.extend(readers.filter(|&to| to != point).chain(alone));
+        (turn.is_active, turn.at) = (is_active, at);
+    }
+
     fn check(&mut self, mut sent: impl Iterator<Item = Output>) {
-        let (point, step, alone) = (self.point, self.step, self.hears_itself());
-        for &from in &self.inputs {
+        let (point, step) = (self.point, self.step);
+        let hears_itself = self.turn.senders == [point];
+        for &from in &self.turn.inputs {
             let other;
-            let input = if from == point && !alone {
+            let input = if from == point && !hears_itself {
                 Some(&self.output)
             } else {
                 other = sent.next();
@@ -172,7 +205,7 @@ impl Tasks {
             let right = input.is_some_and(|input| input.is_of(step - 1, from, self.graph.output_bytes));
             assert!(right, "point {point} at timestep {step} reads {from}: {input:?}");
         }
-        self.checked += self.inputs.len() as u64;
+        self.checked += self.turn.inputs.len() as u64;
     }
 }
 
@@ -190,9 +223,10 @@ mod tests {
             let mut all: Vec<Tasks> = (0..7).map(|point| Tasks::new(&graph, point)).collect();
             all.iter_mut().for_each(|tasks| tasks.execute(std::iter::empty()));
             for step in 1..20 {
-                let waits =
-                    |to: u32| all[to as usize].senders().map(move |from| (from, to)).collect::<Vec<_>>();
-                let sends = |from: u32| all[from as usize].receivers().map(move |to| (from, to));
+                let waits = |to: u32| {
+                    all[to as usize].senders().iter().map(move |&from| (from, to)).collect::<Vec<_>>()
+                };
+                let sends = |from: u32| all[from as usize].receivers().iter().map(move |&to| (from, to));
                 let mut waits: Vec<(u32, u32)> = (0..7).flat_map(waits).collect();
                 let mut sends: Vec<(u32, u32)> = (0..7).flat_map(sends).collect();
                 waits.sort_unstable();
@@ -205,12 +239,12 @@ mod tests {
                 let outputs: Vec<Output> = all.iter().map(Tasks::output).collect();
                 for tasks in &mut all {
                     let sent: Vec<Output> =
-                        tasks.senders().map(|from| outputs[from as usize].clone()).collect();
+                        tasks.senders().iter().map(|&from| outputs[from as usize].clone()).collect();
                     tasks.execute(sent.into_iter());
                 }
             }
             assert!(all.iter().all(Tasks::are_over));
-            assert!((0..7).all(|point| all[point as usize].senders().eq([point])), "the end");
+            assert!((0..7).all(|point| all[point as usize].senders() == [point]), "the end");
         }
     }
 

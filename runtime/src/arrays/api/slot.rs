@@ -72,7 +72,9 @@ impl<C: Chunk> Slot<C> {
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
-        if let Some(kept) = &mut self.kept {
+        if let Some(kept) = &mut self.kept
+            && !kept.is_empty()
+        {
             offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
         }
     }
