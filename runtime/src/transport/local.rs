@@ -69,7 +69,7 @@ pub(crate) struct Local<P> {
     /// Of all ranks.
     doors: Arc<[Door<P>]>,
     /// None where nothing was sent yet.
-    outgoing: Vec<Option<Outgoing<P>>>,
+    outgoing: Vec<Option<Box<Outgoing<P>>>>,
     incoming: Vec<(Rank, Consumer<Parcel<P>>)>,
     /// Among the rings.
     turn: Turn,
@@ -94,11 +94,11 @@ impl<P> Local<P> {
     }
 
     #[cold]
-    fn open(&self, to: Rank) -> Outgoing<P> {
+    fn open(&self, to: Rank) -> Box<Outgoing<P>> {
         let capacity = (PACKETS_PER_RANK / self.doors.len()).clamp(RING_MIN, RING_MAX);
         let (ring, end) = RingBuffer::new(capacity);
         self.doors[to.index()].leave(self.me, end);
-        Outgoing { ring, waiting: VecDeque::new() }
+        Box::new(Outgoing { ring, waiting: VecDeque::new() })
     }
 
     /// Takes in the new rings at the door.
