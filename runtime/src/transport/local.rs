@@ -122,9 +122,31 @@ impl<P> Local<P> {
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
 
+    /// As [`send`](Transport::send), of a packet that is made where it goes.
+    #[inline(always)]
+    pub(crate) fn send_made(&mut self, to: Rank, packet: impl FnOnce() -> P) {
+        debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
+        if self.outgoing[to.index()].is_none() {
+            self.outgoing[to.index()] = Some(self.open(to));
+        }
+        let wake = &self.doors[to.index()].wake;
+        let outgoing = self.outgoing[to.index()].as_mut().expect("it is open");
+        if !outgoing.waiting.is_empty() && !outgoing.flush(wake) {
+            outgoing.waiting.push_back(packet());
+            return;
+        }
+        match outgoing.ring.push(Parcel(Cell::new(packet()))) {
+            Ok(()) => wake(),
+            Err(PushError::Full(Parcel(packet))) => {
+                outgoing.waiting.push_back(packet.into_inner());
+                self.waiting = true;
+            }
+        }
+    }
+
     /// As [`poll_each`](Transport::poll_each), for a `take` that is known.
     #[inline(always)]
-    pub(super) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
+    pub(crate) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
         if self.waiting {
             self.waiting = !self.flush();
         }
@@ -176,25 +198,8 @@ impl<P> Outgoing<P> {
 }
 
 impl<P> Transport<P> for Local<P> {
-    #[inline(always)]
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
-        debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
-        if self.outgoing[to.index()].is_none() {
-            self.outgoing[to.index()] = Some(self.open(to));
-        }
-        let wake = &self.doors[to.index()].wake;
-        let outgoing = self.outgoing[to.index()].as_mut().expect("it is open");
-        if !outgoing.waiting.is_empty() && !outgoing.flush(wake) {
-            outgoing.waiting.push_back(packet);
-            return Ok(());
-        }
-        match outgoing.ring.push(Parcel(Cell::new(packet))) {
-            Ok(()) => wake(),
-            Err(PushError::Full(Parcel(packet))) => {
-                outgoing.waiting.push_back(packet.into_inner());
-                self.waiting = true;
-            }
-        }
+        self.send_made(to, || packet);
         Ok(())
     }
 

@@ -4,8 +4,6 @@ use std::ops::{Deref, DerefMut};
 
 use super::Transport;
 use super::local::Local;
-use crate::error::Error;
-use crate::ids::Rank;
 
 /// One of the transports. That between threads is called as it is: a packet takes no longer there than a call that is
 /// looked up. Between processes it is encoded, and that call is nothing; nor is it for what is not called with each message.
@@ -17,27 +15,6 @@ pub(crate) enum Way<'s, P> {
 impl<'s, P: 's> Way<'s, P> {
     pub(crate) fn other(transport: impl Transport<P> + 's) -> Way<'s, P> {
         Way::Other(Box::new(transport))
-    }
-
-    /// As [`Transport::send`].
-    #[inline(always)]
-    pub(crate) fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
-        match self {
-            Way::Threads(local) => local.send(to, packet),
-            Way::Other(transport) => transport.send(to, packet),
-        }
-    }
-
-    /// As [`poll_each`](Transport::poll_each), for a `take` that is known.
-    #[inline(always)]
-    pub(crate) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) -> Result<(), Error> {
-        match self {
-            Way::Threads(local) => {
-                local.take_each(take);
-                Ok(())
-            }
-            Way::Other(transport) => transport.poll_each(&mut take),
-        }
     }
 }
 

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::mailroom::{Intake, Mailroom};
 use super::plane::Core;
 use super::shared::RankShared;
+use crate::arrays::core::mail::Blanks;
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
@@ -90,8 +92,15 @@ impl<'r> Gateway<'r> {
     /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
     #[inline]
     pub(crate) fn send(&mut self, to: Rank, packet: impl FnOnce() -> Packet) {
-        let Some(transport) = &mut self.transport else { return };
-        if let Err(error) = transport.send(to, packet()) {
+        let sent = match &mut self.transport {
+            Some(Way::Threads(local)) => {
+                local.send_made(to, packet);
+                Ok(())
+            }
+            Some(Way::Other(transport)) => transport.send(to, packet()),
+            None => Ok(()),
+        };
+        if let Err(error) = sent {
             self.fails(error);
         }
     }
@@ -135,11 +144,26 @@ impl<'r> Gateway<'r> {
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: gives `take` the packets that have come, as long as there are any and it wants more.
+    /// Hop 3, receiving side: packets that have come go to the mailroom, as many as it takes. Each way has a copy of what is done
+    /// with one: so a packet is moved from where it lies to its letter, and nowhere in between.
     #[inline(always)]
-    pub(crate) fn poll_each(&mut self, take: impl FnMut(Rank, Packet) -> bool) {
-        let Some(transport) = &mut self.transport else { return };
-        if let Err(error) = transport.take_each(take) {
+    pub(crate) fn poll_each(
+        &mut self,
+        mailroom: &mut Mailroom<'r>,
+        blanks: &mut Blanks,
+        intake: &mut Intake,
+    ) {
+        let polled = match &mut self.transport {
+            Some(Way::Threads(local)) => {
+                local.take_each(|from, packet| mailroom.take(from, packet, blanks, intake));
+                Ok(())
+            }
+            Some(Way::Other(transport)) => {
+                transport.poll_each(&mut |from, packet| mailroom.take(from, packet, blanks, intake))
+            }
+            None => Ok(()),
+        };
+        if let Err(error) = polled {
             self.fails(error);
         }
     }

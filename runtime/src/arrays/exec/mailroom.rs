@@ -7,7 +7,8 @@ use super::ready::Ready;
 use super::shared::RankShared;
 use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::mail::{Blanks, Letter};
-use crate::ids::{CellId, WorkerId};
+use crate::arrays::core::packet::Packet;
+use crate::ids::{CellId, Rank, WorkerId};
 
 /// That of one worker.
 pub(crate) struct Mailroom<'r> {
@@ -15,6 +16,16 @@ pub(crate) struct Mailroom<'r> {
     id: WorkerId,
     pub(super) ready: Ready<'r>,
     pub(super) account: Account,
+}
+
+/// What a look at the transport brings: messages, which go into mailboxes at once, until there is something else.
+pub(crate) struct Intake {
+    /// Packets that may be taken.
+    pub(super) left: usize,
+    /// The rank has all messages of the epoch that has ended.
+    pub(super) drained: bool,
+    /// The packet that is no message.
+    pub(super) other: Option<(Rank, Packet)>,
 }
 
 impl<'r> Mailroom<'r> {
@@ -41,6 +52,23 @@ impl<'r> Mailroom<'r> {
         }
         self.count_in(bytes, by);
         None
+    }
+
+    /// A packet has come. True if it may be followed by others.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        from: Rank,
+        packet: Packet,
+        blanks: &mut Blanks,
+        intake: &mut Intake,
+    ) -> bool {
+        intake.left -= 1;
+        match packet {
+            Packet::Message(envelope) => intake.drained = self.take_in(envelope, blanks),
+            packet => intake.other = Some((from, packet)),
+        }
+        intake.left > 0 && !intake.drained && intake.other.is_none()
     }
 
     /// A message of another rank has come; it is written on a letter from where it lies. True if the rank is drained now.

@@ -7,6 +7,7 @@
 
 use super::backlog;
 use super::mailbox::By;
+use super::mailroom::Intake;
 use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
@@ -174,18 +175,25 @@ impl Worker<'_> {
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
     pub(crate) fn take_packets(&mut self, blanks: &mut Blanks) -> bool {
-        self.looks_around && self.poll(PACKETS_MAX, blanks)
+        if !self.looks_around {
+            return false;
+        }
+        self.gateway.look(self.instruments.time_ns());
+        self.poll(PACKETS_MAX, blanks)
     }
 
     /// The same for one packet at most: a worker without work looks so, and has work then.
     #[inline]
     pub(crate) fn take_packet(&mut self, blanks: &mut Blanks) -> bool {
+        // Where the time is at hand: to read the counter takes longer than such a look.
+        if let Some(last_ns) = self.instruments.last_ns() {
+            self.gateway.look(last_ns);
+        }
         self.looks_around && self.poll(1, blanks)
     }
 
     #[inline(never)]
     fn poll(&mut self, packets_max: usize, blanks: &mut Blanks) -> bool {
-        self.gateway.look(self.instruments.time_ns());
         let any = self.timers.next_ns().is_some() && self.send_due(blanks);
         if !self.gateway.drives() {
             return any;
@@ -198,20 +206,14 @@ impl Worker<'_> {
         self.instruments.turn_to_packets();
         let mut left = packets_max;
         while left > 0 {
-            let (mut drained, mut other) = (false, None);
-            self.gateway.poll_each(|from, packet| {
-                left -= 1;
-                match packet {
-                    Packet::Message(envelope) => drained = self.mailroom.take_in(envelope, blanks),
-                    packet => other = Some((from, packet)),
-                }
-                left > 0 && !drained && other.is_none()
-            });
-            if drained {
+            let mut intake = Intake { left, drained: false, other: None };
+            self.gateway.poll_each(&mut self.mailroom, blanks, &mut intake);
+            left = intake.left;
+            if intake.drained {
                 self.drained();
                 continue;
             }
-            let Some((from, packet)) = other else { break };
+            let Some((from, packet)) = intake.other else { break };
             // A chunk takes long to come: nobody who has work by now waits for the next.
             let is_chunk = matches!(packet, Packet::Arrive(_));
             self.receive_other(from, packet);
