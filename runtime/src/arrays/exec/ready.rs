@@ -82,7 +82,9 @@ impl<'r> Ready<'r> {
     pub(crate) fn push(&mut self, token: CellId, cell: &'r Cell) {
         match self {
             Ready::Alone { newest, older, .. } => {
-                older.extend(newest.replace((token, cell)).map(|(token, _)| token));
+                if let Some((token, _)) = newest.replace((token, cell)) {
+                    older.push_back(token);
+                }
             }
             Ready::Stealing { deque, .. } => deque.push(token),
             Ready::Seeded { tokens, .. } => tokens.push(token),
