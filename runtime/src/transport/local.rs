@@ -68,7 +68,7 @@ pub(crate) struct Local<P> {
     me: Rank,
     /// Of all ranks.
     doors: Arc<[Door<P>]>,
-    /// None where nothing was sent yet.
+    /// None where nothing was sent yet; each on its own, so that such a rank takes a word.
     outgoing: Vec<Option<Box<Outgoing<P>>>>,
     incoming: Vec<(Rank, Consumer<Parcel<P>>)>,
     /// Among the rings.
@@ -122,7 +122,8 @@ impl<P> Local<P> {
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
 
-    /// As [`send`](Transport::send), of a packet that is made where it goes.
+    /// As [`send`](Transport::send), of a packet that is made where it goes: into the ring, or the queue of what waits. It is made
+    /// once in any case.
     #[inline(always)]
     pub(crate) fn send_made(&mut self, to: Rank, packet: impl FnOnce() -> P) {
         debug_assert_ne!(to, self.me, "a rank sends to other ranks only");

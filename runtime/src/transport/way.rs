@@ -5,8 +5,10 @@ use std::ops::{Deref, DerefMut};
 use super::Transport;
 use super::local::Local;
 
-/// One of the transports. That between threads is called as it is: a packet takes no longer there than a call that is
-/// looked up. Between processes it is encoded, and that call is nothing; nor is it for what is not called with each message.
+/// One of the transports. For what is called with each message the
+/// [`Gateway`](crate::arrays::exec::gateway::Gateway) of a worker tells them apart, and calls that between threads as it is:
+/// a packet takes no longer there than a call that is looked up. Between processes it is encoded, and that call is nothing;
+/// nor is it for all else.
 pub(crate) enum Way<'s, P> {
     Threads(Local<P>),
     Other(Box<dyn Transport<P> + 's>),

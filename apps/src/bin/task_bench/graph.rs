@@ -138,7 +138,8 @@ impl Graph {
         }
     }
 
-    /// Bytes at most of the lists of a point: whom it reads, and who reads it, in each list of inputs.
+    /// Bytes at most of the lists of a point: whom it reads and who reads it, in each list of inputs, and the three of a
+    /// timestep.
     #[must_use]
     pub(crate) fn links_bytes(&self) -> u64 {
         let inputs = match self.pattern {
@@ -146,7 +147,8 @@ impl Graph {
             Pattern::Nearest | Pattern::Spread | Pattern::RandomNearest => self.radix,
             _ => 3,
         };
-        u64::from(self.sets()).saturating_mul(2 * size_of::<u32>() as u64 * u64::from(inputs))
+        let lists = 2 * u64::from(self.sets()) + 3;
+        lists.saturating_mul(size_of::<u32>() as u64 * u64::from(inputs.max(1)))
     }
 
     /// The list that holds at a timestep.

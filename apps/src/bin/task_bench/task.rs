@@ -44,20 +44,6 @@ impl Output {
     }
 }
 
-/// A point at one timestep. Most patterns stay the same for all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Turn {
-    /// The list of inputs; the points that had a task at the timestep before, and those that have one now.
-    at: (u32, Range<u32>, Range<u32>),
-    /// The point has a task.
-    is_active: bool,
-    /// The points whose outputs it reads.
-    inputs: Vec<u32>,
-    /// See [`Tasks::senders`] and [`Tasks::receivers`].
-    senders: Vec<u32>,
-    receivers: Vec<u32>,
-}
-
 /// The tasks of one point, one a timestep while the point is active, and all that they need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tasks {
@@ -74,15 +60,32 @@ pub(crate) struct Tasks {
     scratch: Vec<u64>,
     executed: u64,
     checked: u64,
-    /// Bytes that travel with them, but for the lists of this timestep.
-    fixed_bytes: u64,
+    /// Bytes that travel with them.
+    state_bytes: u64,
 }
 
-impl Turn {
-    /// Points in all lists.
-    fn links(&self) -> usize {
-        self.inputs.len() + self.senders.len() + self.receivers.len()
-    }
+/// Whom a point reads at one timestep, and who reads it. In most patterns that is the same from the second on, so it is
+/// listed only where `at` differs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Turn {
+    at: At,
+    /// The point has a task.
+    is_active: bool,
+    /// The points whose outputs it reads.
+    inputs: Vec<u32>,
+    /// See [`Tasks::senders`] and [`Tasks::receivers`].
+    senders: Vec<u32>,
+    receivers: Vec<u32>,
+}
+
+/// What the lists of a timestep follow from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct At {
+    /// The list of inputs.
+    set: u32,
+    /// The points that had a task at the timestep before, and those that have one now.
+    before: Range<u32>,
+    now: Range<u32>,
 }
 
 impl Tasks {
@@ -100,7 +103,7 @@ impl Tasks {
             output: Output::default(),
             executed: 0,
             checked: 0,
-            fixed_bytes: graph.kernel.scratch_bytes + graph.output_bytes + graph.links_bytes(),
+            state_bytes: graph.kernel.scratch_bytes + graph.output_bytes + graph.links_bytes(),
         };
         tasks.begin_again();
         tasks
@@ -109,8 +112,9 @@ impl Tasks {
     /// Begins again with the first timestep.
     pub(crate) fn begin_again(&mut self) {
         self.step = 0;
-        let first = self.graph.active(0);
-        self.turn = Turn { is_active: first.contains(&self.point), at: (0, 0..0, first), ..Turn::default() };
+        // Nothing was before the first timestep: the second always differs.
+        let at = At { now: self.graph.active(0), ..At::default() };
+        self.turn = Turn { is_active: at.now.contains(&self.point), at, ..Turn::default() };
     }
 
     /// Tells if there is no next timestep.
@@ -140,7 +144,7 @@ impl Tasks {
     /// Bytes that travel with them.
     #[must_use]
     pub(crate) fn state_bytes(&self) -> u64 {
-        self.fixed_bytes + (size_of::<u32>() * self.turn.links()) as u64
+        self.state_bytes
     }
 
     /// The points that a point waits for before its next timestep: those that it reads then, but for itself; or else itself
@@ -170,23 +174,24 @@ impl Tasks {
             self.executed += 1;
         }
         self.step += 1;
+        // Most graphs have one list: no division for them.
         let set = if self.links.len() == 1 { 0 } else { self.graph.set(self.step) };
-        let at = (set, self.turn.at.2.clone(), self.graph.active(self.step));
+        let at = At { set, before: self.turn.at.now.clone(), now: self.graph.active(self.step) };
         if self.turn.at != at {
             self.turn_to(at);
         }
     }
 
     /// Lists who is read, and who reads, from now on.
-    fn turn_to(&mut self, at: (u32, Range<u32>, Range<u32>)) {
-        let (point, turn, (set, before, now)) = (self.point, &mut self.turn, &at);
-        let [from, to] = &self.links[*set as usize];
-        let (was_active, is_active) = (before.contains(&point), now.contains(&point));
+    fn turn_to(&mut self, at: At) {
+        let (point, turn) = (self.point, &mut self.turn);
+        let [from, to] = &self.links[at.set as usize];
+        let (was_active, is_active) = (at.before.contains(&point), at.now.contains(&point));
         [&mut turn.inputs, &mut turn.senders, &mut turn.receivers].into_iter().for_each(Vec::clear);
-        turn.inputs.extend(from.iter().filter(|&from| is_active && before.contains(from)));
+        turn.inputs.extend(from.iter().filter(|&from| is_active && at.before.contains(from)));
         let alone = turn.inputs.iter().all(|&from| from == point).then_some(point);
         turn.senders.extend(turn.inputs.iter().copied().filter(|&from| from != point).chain(alone));
-        let readers = to.iter().copied().filter(|to| was_active && now.contains(to));
+        let readers = to.iter().copied().filter(|to| was_active && at.now.contains(to));
         turn.receivers.extend(readers.filter(|&to| to != point).chain(alone));
         (turn.is_active, turn.at) = (is_active, at);
     }
@@ -245,6 +250,40 @@ mod tests {
             }
             assert!(all.iter().all(Tasks::are_over));
             assert!((0..7).all(|point| all[point as usize].senders() == [point]), "the end");
+        }
+    }
+
+    #[test]
+    fn a_point_reads_what_its_graph_says_at_each_timestep_and_again() {
+        for (pattern, steps, width) in [
+            ("trivial", 9, 7),
+            ("no_comm", 9, 7),
+            ("stencil_1d", 9, 7),
+            ("stencil_1d_periodic", 9, 7),
+            ("dom", 9, 7),
+            ("dom", 4, 9),
+            ("tree", 9, 7),
+            ("fft", 9, 8),
+            ("nearest", 9, 7),
+            ("spread", 9, 9),
+            ("random_nearest", 9, 7),
+            ("all_to_all", 9, 7),
+        ] {
+            let graph = graph(&format!("--type {pattern} --steps {steps} --width {width}"));
+            for point in 0..width {
+                let mut tasks = Tasks::new(&graph, point);
+                for step in (0..steps).chain(0..steps) {
+                    if step == 0 {
+                        tasks.begin_again();
+                    }
+                    let mut reads = graph.dependencies(graph.set(step), point);
+                    let before = step.checked_sub(1).map_or(0..0, |last| graph.active(last));
+                    reads.retain(|from| before.contains(from) && graph.active(step).contains(&point));
+                    assert_eq!(tasks.turn.inputs, reads, "{pattern}, point {point} at timestep {step}");
+                    let senders = tasks.senders().to_vec();
+                    tasks.execute(senders.into_iter().map(|from| Output::new(step - 1, from, 16)));
+                }
+            }
         }
     }
 

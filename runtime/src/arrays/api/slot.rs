@@ -72,6 +72,7 @@ impl<C: Chunk> Slot<C> {
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
+        // At each message, and most chunks that kept one once have none now.
         if let Some(kept) = &mut self.kept
             && !kept.is_empty()
         {

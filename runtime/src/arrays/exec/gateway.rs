@@ -26,7 +26,8 @@ pub(crate) struct Gateway<'r> {
     look: Look,
 }
 
-/// The last look at the transport: a lap of the worker ended before it, ns.
+/// The last look at the transport of which the time was known: a lap of the worker ended before it, ns. Those of a worker
+/// without work are not, where handlers are not measured.
 #[derive(Default)]
 struct Look {
     began_ns: u64,
@@ -89,7 +90,8 @@ impl<'r> Gateway<'r> {
         self.send(to, || packet);
     }
 
-    /// A packet that cannot be encoded ends the run as soon as the worker is back from what it does.
+    /// Hands the transport a packet, which is made only where it goes: into the ring, between threads. One that cannot be encoded
+    /// ends the run as soon as the worker is back from what it does.
     #[inline]
     pub(crate) fn send(&mut self, to: Rank, packet: impl FnOnce() -> Packet) {
         let sent = match &mut self.transport {
@@ -144,22 +146,17 @@ impl<'r> Gateway<'r> {
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: packets that have come go to the mailroom, as many as it takes. Each way has a copy of what is done
-    /// with one: so a packet is moved from where it lies to its letter, and nowhere in between.
+    /// Hop 3, receiving side: the mailroom gets what has come, as long as it takes more. Written out for each transport: a
+    /// closure that both call is not inlined, and each packet would be copied to be handed to it.
     #[inline(always)]
-    pub(crate) fn poll_each(
-        &mut self,
-        mailroom: &mut Mailroom<'r>,
-        blanks: &mut Blanks,
-        intake: &mut Intake,
-    ) {
+    pub(crate) fn poll(&mut self, mailroom: &mut Mailroom<'r>, blanks: &mut Blanks, intake: &mut Intake) {
         let polled = match &mut self.transport {
             Some(Way::Threads(local)) => {
-                local.take_each(|from, packet| mailroom.take(from, packet, blanks, intake));
+                local.take_each(|from, packet| mailroom.receive(from, packet, blanks, intake));
                 Ok(())
             }
             Some(Way::Other(transport)) => {
-                transport.poll_each(&mut |from, packet| mailroom.take(from, packet, blanks, intake))
+                transport.poll_each(&mut |from, packet| mailroom.receive(from, packet, blanks, intake))
             }
             None => Ok(()),
         };

@@ -1,4 +1,5 @@
-//! Where a worker puts letters into the mailboxes of its rank, and the tokens that this makes on a queue.
+//! Where a worker puts letters into the mailboxes of its rank, and the tokens that this makes on a queue; and where packets of
+//! other ranks come in.
 
 use super::backlog::Account;
 use super::cells::Cell;
@@ -18,9 +19,9 @@ pub(crate) struct Mailroom<'r> {
     pub(super) account: Account,
 }
 
-/// What a look at the transport brings: messages, which go into mailboxes at once, until there is something else.
+/// How far a look at the transport has come: messages go into mailboxes at once, and it stops at anything else.
 pub(crate) struct Intake {
-    /// Packets that may be taken.
+    /// Packets that may still be taken: one at least when the look begins.
     pub(super) left: usize,
     /// The rank has all messages of the epoch that has ended.
     pub(super) drained: bool,
@@ -54,9 +55,10 @@ impl<'r> Mailroom<'r> {
         None
     }
 
-    /// A packet has come. True if it may be followed by others.
+    /// A packet has come: a message goes into its mailbox, anything else is put by for the worker. True if another one may be
+    /// taken.
     #[inline(always)]
-    pub(super) fn take(
+    pub(super) fn receive(
         &mut self,
         from: Rank,
         packet: Packet,

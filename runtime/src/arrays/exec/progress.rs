@@ -185,11 +185,14 @@ impl Worker<'_> {
     /// The same for one packet at most: a worker without work looks so, and has work then.
     #[inline]
     pub(crate) fn take_packet(&mut self, blanks: &mut Blanks) -> bool {
-        // Where the time is at hand: to read the counter takes longer than such a look.
+        if !self.looks_around {
+            return false;
+        }
+        // Where handlers are measured the time is at hand; elsewhere to read the counter takes longer than the look.
         if let Some(last_ns) = self.instruments.last_ns() {
             self.gateway.look(last_ns);
         }
-        self.looks_around && self.poll(1, blanks)
+        self.poll(1, blanks)
     }
 
     #[inline(never)]
@@ -204,16 +207,14 @@ impl Worker<'_> {
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.turn_to_packets();
-        let mut left = packets_max;
-        while left > 0 {
-            let mut intake = Intake { left, drained: false, other: None };
-            self.gateway.poll_each(&mut self.mailroom, blanks, &mut intake);
-            left = intake.left;
-            if intake.drained {
+        let mut intake = Intake { left: packets_max, drained: false, other: None };
+        while intake.left > 0 {
+            self.gateway.poll(&mut self.mailroom, blanks, &mut intake);
+            if std::mem::take(&mut intake.drained) {
                 self.drained();
                 continue;
             }
-            let Some((from, packet)) = intake.other else { break };
+            let Some((from, packet)) = intake.other.take() else { break };
             // A chunk takes long to come: nobody who has work by now waits for the next.
             let is_chunk = matches!(packet, Packet::Arrive(_));
             self.receive_other(from, packet);
@@ -222,7 +223,7 @@ impl Worker<'_> {
             }
         }
         self.fail_if_failed();
-        any || left < packets_max
+        any || intake.left < packets_max
     }
 
     /// The rank has all messages of the epoch that has ended.

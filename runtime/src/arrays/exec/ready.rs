@@ -82,6 +82,7 @@ impl<'r> Ready<'r> {
     pub(crate) fn push(&mut self, token: CellId, cell: &'r Cell) {
         match self {
             Ready::Alone { newest, older, .. } => {
+                // Not by `extend`, which takes three times as long for one.
                 if let Some((token, _)) = newest.replace((token, cell)) {
                     older.push_back(token);
                 }
