@@ -154,9 +154,11 @@ impl Graph {
     /// The list that holds at a timestep.
     #[must_use]
     pub(crate) fn set(&self, step: u32) -> u32 {
-        match self.pattern {
-            Pattern::Fft => (step + self.sets() - 1) % self.sets(),
-            _ => step % self.sets(),
+        match (self.sets(), self.pattern) {
+            // Most graphs: asked at each task, and a division takes long.
+            (1, _) => 0,
+            (sets, Pattern::Fft) => (step + sets - 1) % sets,
+            (sets, _) => step % sets,
         }
     }
 

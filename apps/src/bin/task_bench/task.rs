@@ -69,8 +69,6 @@ pub(crate) struct Tasks {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Turn {
     at: At,
-    /// The point has a task.
-    is_active: bool,
     /// The points whose outputs it reads.
     inputs: Vec<u32>,
     /// See [`Tasks::senders`] and [`Tasks::receivers`].
@@ -113,8 +111,7 @@ impl Tasks {
     pub(crate) fn begin_again(&mut self) {
         self.step = 0;
         // Nothing was before the first timestep: the second always differs.
-        let at = At { now: self.graph.active(0), ..At::default() };
-        self.turn = Turn { is_active: at.now.contains(&self.point), at, ..Turn::default() };
+        self.turn = Turn { at: At { now: self.graph.active(0), ..At::default() }, ..Turn::default() };
     }
 
     /// Tells if there is no next timestep.
@@ -166,7 +163,7 @@ impl Tasks {
     /// # Panics
     /// When an input is not the output it should be.
     pub(crate) fn execute(&mut self, sent: impl Iterator<Item = Output>) {
-        if self.turn.is_active {
+        if self.turn.at.now.contains(&self.point) {
             self.check(sent);
             self.output = Output::new(self.step, self.point, self.graph.output_bytes);
             let task = TaskId { graph: self.graph.number, step: self.step, point: self.point };
@@ -174,9 +171,8 @@ impl Tasks {
             self.executed += 1;
         }
         self.step += 1;
-        // Most graphs have one list: no division for them.
-        let set = if self.links.len() == 1 { 0 } else { self.graph.set(self.step) };
-        let at = At { set, before: self.turn.at.now.clone(), now: self.graph.active(self.step) };
+        let (set, now) = (self.graph.set(self.step), self.graph.active(self.step));
+        let at = At { set, before: self.turn.at.now.clone(), now };
         if self.turn.at != at {
             self.turn_to(at);
         }
@@ -193,7 +189,7 @@ impl Tasks {
         turn.senders.extend(turn.inputs.iter().copied().filter(|&from| from != point).chain(alone));
         let readers = to.iter().copied().filter(|to| was_active && at.now.contains(to));
         turn.receivers.extend(readers.filter(|&to| to != point).chain(alone));
-        (turn.is_active, turn.at) = (is_active, at);
+        turn.at = at;
     }
 
     fn check(&mut self, mut sent: impl Iterator<Item = Output>) {

@@ -72,12 +72,7 @@ impl<C: Chunk> Slot<C> {
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
-        // At each message, and most chunks that kept one once have none now.
-        if let Some(kept) = &mut self.kept
-            && !kept.is_empty()
-        {
-            offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
-        }
+        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
     }
 
     #[inline(never)]
@@ -161,9 +156,7 @@ impl<C: Chunk> Slot<C> {
         handler.begin(kind, self.passport.syncs.next, &Sender::RUNTIME);
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         call(&mut self.chunk, &mut ctx);
-        if let Some(kept) = &mut self.kept {
-            offer_kept(&mut self.chunk, kept, &mut self.unnamed, &mut ctx);
-        }
+        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
     }
 }
 
@@ -173,10 +166,25 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
     ctx.at_sync_nowait();
 }
 
+/// Handles kept messages, if there are any: most chunks that kept one once have none now.
+#[inline(always)]
+fn offer_kept<C: Chunk>(
+    chunk: &mut C,
+    kept: &mut Option<Box<Waiting<C>>>,
+    unnamed: &mut bool,
+    ctx: &mut Ctx<'_, C>,
+) {
+    if let Some(kept) = kept
+        && !kept.is_empty()
+    {
+        offer_all(chunk, kept, unnamed, ctx);
+    }
+}
+
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
 ///
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
-fn offer_kept<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
+fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|(_, kept)| kept.is_ready(chunk))
         && let Some((from, oldest)) = kept.remove(oldest)
