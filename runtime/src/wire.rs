@@ -80,7 +80,7 @@ fn count<T: Serialize>(value: &T, format: impl Config) -> u64 {
 }
 
 /// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: if it panics, that names the type.
-#[inline]
+#[inline(always)]
 pub(crate) fn catching<T, R>(
     doing: &str,
     act: impl FnOnce() -> Result<R, WireError>,

@@ -205,8 +205,8 @@ mod processes {
     use crate::threads::clock::Clock;
     use crate::transport::mpi::raw::{Communicator, abort};
     use crate::transport::mpi::{Links, Mpi};
-    use crate::wire::bulk::{Attachment, Block};
-    use crate::wire::codec::{Codec, Plain};
+    use crate::wire::bulk::Block;
+    use crate::wire::codec::{Codec, Encoded, Plain};
     use std::cell::Cell;
     use std::collections::VecDeque;
     use std::panic;
@@ -224,7 +224,7 @@ mod processes {
     impl Codec for WithFreight {
         type Packet = Packet;
 
-        fn encode(&self, packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
+        fn encode(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Encoded {
             self.0.encode(packet, bytes)
         }
 

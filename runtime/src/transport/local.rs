@@ -14,7 +14,7 @@ use std::time::Duration;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::turn::Turn;
-use super::{Silent, Transport};
+use super::{Receiver, Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -157,7 +157,7 @@ impl<P> Local<P> {
         let (rings, mut empty) = (self.incoming.len(), 0);
         while empty < rings {
             let (from, ring) = &mut self.incoming[self.turn.place()];
-            let there = ring.slots().min(self.turn.left());
+            let there = ring.slots().min(self.turn.left() as usize);
             if there == 0 {
                 empty += 1;
                 self.turn.pass(rings);
@@ -165,7 +165,7 @@ impl<P> Local<P> {
             }
             empty = 0;
             for Parcel(packet) in ring.read_chunk(there).expect("they are there") {
-                self.turn.took(rings);
+                self.turn.took(1, rings);
                 if !take(*from, packet.into_inner()) {
                     return;
                 }
@@ -204,8 +204,8 @@ impl<P> Transport<P> for Local<P> {
         Ok(())
     }
 
-    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
-        self.take_each(take);
+    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error> {
+        self.take_each(|from, packet| receiver.take(from, packet));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::ids::Rank;
+use crate::wire::codec::Encoded;
 
 /// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
 ///
@@ -28,13 +29,25 @@ pub(crate) trait Transport<P> {
     /// [`Error::Wire`] when it cannot be encoded; it is gone then.
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
-    /// Gives `take` the packets that have arrived, each with its sender, as long as there are any and it says that it wants
-    /// more.
+    /// The same of a packet that `write` appends to bytes, for a transport that has some. None if this has none: the packet is to
+    /// be sent as it is.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    fn send_written(
+        &mut self,
+        _to: Rank,
+        _write: &mut dyn FnMut(&mut Vec<u8>) -> Encoded,
+    ) -> Option<Result<(), Error>> {
+        None
+    }
+
+    /// Gives the packets that have arrived, each with its sender, as long as there are any and the receiver wants more.
     ///
     /// # Errors
     /// [`Error::Wire`] when one cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
     /// That packet is gone; others may follow it.
-    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error>;
+    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error>;
 
     /// The next packet that has arrived.
     ///
@@ -42,7 +55,7 @@ pub(crate) trait Transport<P> {
     /// As of `poll_each`.
     fn poll(&mut self) -> Option<Result<(Rank, P), Error>> {
         let mut next = None;
-        let polled = self.poll_each(&mut |from, packet| {
+        let polled = self.poll_each(&mut |from: Rank, packet: P| {
             next = Some((from, packet));
             false
         });
@@ -77,6 +90,27 @@ pub(crate) trait Transport<P> {
     /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost;
     /// it is given a way to ask who has not taken leave yet.
     fn close(&mut self, lost: &dyn Fn(Silent<'_>) -> bool);
+}
+
+/// Who takes what has arrived.
+pub(crate) trait Receiver<P> {
+    /// Takes a packet from that rank. True if it wants more.
+    fn take(&mut self, from: Rank, packet: P) -> bool;
+
+    /// The same of a packet as bytes that need nothing beside them, for who can read them where they lie. None if they are to be
+    /// decoded, and taken so.
+    ///
+    /// # Errors
+    /// [`Error::Wire`] when they cannot be read.
+    fn read(&mut self, _bytes: &[u8]) -> Option<Result<bool, Error>> {
+        None
+    }
+}
+
+impl<P, T: FnMut(Rank, P) -> bool> Receiver<P> for T {
+    fn take(&mut self, from: Rank, packet: P) -> bool {
+        self(from, packet)
+    }
 }
 
 /// The ranks of which nobody knows yet whether they have everything.

@@ -32,23 +32,23 @@ use std::time::Duration;
 use self::batch::{Arrivals, Departures, Waiting};
 use self::failure::Failure;
 use self::frame::Lane;
-use self::peer::{Look, Peer};
+use self::peer::{Come, Look, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
 use super::ring::{self, Reader, Ring, Writer};
 use super::turn::Turn;
-use super::{Silent, Transport};
+use super::{Receiver, Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
 use crate::threads::sleep::{Fences, SharedBed, wake_at};
 use crate::warn::warn;
-use crate::wire::codec::Codec;
+use crate::wire::codec::{Codec, Encoded};
 
 /// Lines of all rings into one process together, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
-/// At every so many-th look at what has come it is freight's turn: messages alone must not keep it from coming on.
+/// After so many looks at what has come it is freight's turn: messages alone must not keep it from coming on.
 const FREIGHT_EVERY: u32 = 32;
 /// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
 const TALK_LOOKS: u32 = 32;
@@ -195,9 +195,10 @@ pub(crate) struct Mpi<'l, C: Codec> {
     /// besides, and no time from messages. At the end of a run nobody waits for what is left.
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
-    /// Looks at what has come, and how many there had been when the last message came.
+    /// Looks at what has come, and how many there had been when the last message came, and when freight came first.
     looks: u32,
     spoken: u32,
+    freight_looked: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
@@ -223,6 +224,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             freight_waits: 0,
             looks: 0,
             spoken: 0,
+            freight_looked: 0,
             unseen: Vec::new(),
             looked: true,
             turn: Turn::default(),
@@ -308,10 +310,10 @@ impl<'l, C: Codec> Mpi<'l, C> {
 
     #[inline(never)]
     fn load_for(&mut self, to: usize) -> Result<(), Failure> {
-        let packet = self.freight[to].pop_front().expect("some wait");
+        let mut packet = self.freight[to].pop_front().expect("some wait");
         self.freight_waits -= 1;
         self.with_peer(to as u32, |peer, codec, now_ns, communicator| {
-            peer.send_freight(packet, codec, now_ns, communicator)
+            peer.send_freight(|bytes| codec.encode(&mut packet, bytes), now_ns, communicator)
         })
     }
 
@@ -373,75 +375,64 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Gives `take` the next packet that has come. There is time for freight if there is none, or it is freight: as much goes
-    /// as comes.
+    /// Gives what has come next from one peer. There is time for freight if there is nothing, or it is freight: as much
+    /// goes as comes.
     #[inline]
-    fn next(&mut self, take: &mut dyn FnMut(Rank, C::Packet) -> bool) -> Result<Next, Error> {
+    fn next(&mut self, receiver: &mut dyn Receiver<C::Packet>) -> Result<Next, Failure> {
         if self.links.batches.is_some() {
-            self.take_batches().map_err(|why| self.error(why.into()))?;
+            self.take_batches()?;
         }
         self.looks = self.looks.wrapping_add(1);
         let look = Look {
-            freights_turn: self.looks.is_multiple_of(FREIGHT_EVERY),
+            freights_turn: self.looks.wrapping_sub(self.freight_looked) >= FREIGHT_EVERY,
             freight_in_one_go: self.looks.wrapping_sub(self.spoken) > TALK_LOOKS,
         };
         let peers = self.links.peers.len();
         if look.freights_turn {
+            self.freight_looked = self.looks;
             // That of all peers: who speaks without a pause must not keep the others' from coming on.
             self.turn.pass(peers);
         }
         for _ in 0..peers {
-            match self.next_of(self.turn.place(), look, take)? {
+            match self.next_of(self.turn.place(), look, receiver)? {
                 Next::None => self.turn.pass(peers),
                 next => return Ok(next),
             }
         }
-        self.load_freight().map_err(|why| self.error(why))?;
+        self.load_freight()?;
         Ok(Next::None)
     }
 
-    /// The same of the peer at this place. It is decoded here, where it is taken: a packet is long to move.
+    /// The same of the peer at this place.
     #[inline]
     fn next_of(
         &mut self,
         place: usize,
         look: Look,
-        take: &mut dyn FnMut(Rank, C::Packet) -> bool,
-    ) -> Result<Next, Error> {
+        receiver: &mut dyn Receiver<C::Packet>,
+    ) -> Result<Next, Failure> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[place] else { return Ok(Next::None) };
-        let come = match peer.next(look, &links.communicator) {
-            Ok(Some(come)) => come,
-            Ok(None) => {
-                self.transfers |= peer.transfers();
-                return Ok(Next::None);
-            }
-            Err(why) => return Err(self.error(why)),
-        };
-        let (rank, lane) = (Rank(peer.rank), come.lane);
-        let decoded = peer.decode(come, &self.codec);
-        self.has_come(place, lane, look).map_err(|why| self.error(why))?;
-        Ok(if take(rank, decoded?) { Next::More } else { Next::Enough })
-    }
-
-    /// A packet has come from the peer at this place.
-    #[inline]
-    fn has_come(&mut self, place: usize, lane: Lane, look: Look) -> Result<(), Failure> {
-        let links = &mut *self.links;
-        if let Some(peer) = &mut links.peers[place] {
-            self.transfers |= peer.transfers() | peer.pay_grant(&links.communicator)?;
-        }
+        let come = peer.take(look, self.turn.left(), &self.codec, &links.communicator, receiver)?;
+        self.transfers |= peer.transfers();
+        let Some(Come { lane, packets, more }) = come else { return Ok(Next::None) };
+        self.transfers |= peer.pay_grant(&links.communicator)?;
         self.naps = 0;
         let peers = links.peers.len();
         match lane {
             Lane::Express => {
-                self.turn.took(peers);
+                self.turn.took(packets, peers);
+                // Each is a look: freight's turn comes the sooner the more is said.
+                self.looks = self.looks.wrapping_add(packets - 1);
                 self.spoken = self.looks;
             }
             // Behind a chunk, which takes long to come, others may have waited.
             Lane::Freight => self.turn.pass(peers),
         }
-        if lane == Lane::Freight || look.freights_turn { self.load_freight() } else { Ok(()) }
+        if lane == Lane::Freight || look.freights_turn {
+            self.load_freight()?;
+        }
+        Ok(if more { Next::More } else { Next::Enough })
     }
 
     #[cold]
@@ -468,10 +459,10 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 }
 
-/// The outcome of a look for the next packet.
+/// The outcome of a look at what has come.
 enum Next {
     None,
-    /// It was taken, and more may be.
+    /// Something was taken, and more may be.
     More,
     /// It was the last that is wanted now.
     Enough,
@@ -483,25 +474,38 @@ fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
 
 impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     #[inline]
-    fn send(&mut self, to: Rank, packet: C::Packet) -> Result<(), Error> {
+    fn send(&mut self, to: Rank, mut packet: C::Packet) -> Result<(), Error> {
         if C::is_freight(&packet) {
             self.freight[to.index()].push_back(packet);
             self.freight_waits += 1;
             return Ok(());
         }
         self.with_peer(to.0, |peer, codec, now_ns, communicator| {
-            peer.send(packet, codec, now_ns, communicator)
+            peer.send(|bytes| codec.encode(&mut packet, bytes), now_ns, communicator)
         })
         .map_err(|why| self.error(why))
     }
 
-    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, C::Packet) -> bool) -> Result<(), Error> {
+    fn send_written(
+        &mut self,
+        to: Rank,
+        write: &mut dyn FnMut(&mut Vec<u8>) -> Encoded,
+    ) -> Option<Result<(), Error>> {
+        let sent =
+            self.with_peer(to.0, |peer, _, now_ns, communicator| peer.send(write, now_ns, communicator));
+        Some(match sent {
+            Ok(()) => Ok(()),
+            Err(why) => Err(self.error(why)),
+        })
+    }
+
+    fn poll_each(&mut self, receiver: &mut dyn Receiver<C::Packet>) -> Result<(), Error> {
         loop {
             self.looked = true;
             if self.has_upkeep() {
                 self.upkeep(false).map_err(|why| self.error(why.into()))?;
             }
-            match self.next(take)? {
+            match self.next(receiver).map_err(|why| self.error(why))? {
                 Next::More => {}
                 Next::None | Next::Enough => return Ok(()),
             }

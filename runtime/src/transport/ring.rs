@@ -36,7 +36,8 @@ pub(crate) const LINE_WORDS: usize = 3;
 const LOAD_WORDS: usize = LINE_WORDS - 1;
 /// The place of the lap in a control word.
 const LAP_SHIFT: u32 = 32;
-const LAP_MASK: u64 = (1 << (64 - LAP_SHIFT)) - 1;
+/// This bit of a lap is set, so that it is never what fresh memory shows; the others count.
+const LAP_SET: u64 = 1 << (63 - LAP_SHIFT);
 
 /// The words of a ring's first line: its tail, the number of runs that its reader has received, and the number that
 /// have left its writer.
@@ -73,10 +74,10 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
         self.words.as_chunks().0.get(at).expect("places are masked")
     }
 
-    /// The lap in which that line is written, as its control word shows it; never 0, which is what fresh memory shows.
+    /// The lap in which that line is written, as its control word shows it.
     #[inline]
     fn lap(&self, number: u64) -> u64 {
-        (number >> self.lines_log2) % LAP_MASK + 1
+        (number >> self.lines_log2) & (LAP_SET - 1) | LAP_SET
     }
 
     fn lines(&self) -> u64 {
@@ -191,20 +192,21 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
     /// Appends the next batch. False if there is none.
     #[inline]
     pub(crate) fn read(&mut self, batch: &mut Vec<u8>) -> bool {
-        let Some(mut left) = self.batch_words() else { return false };
+        let Some(words) = self.batch_words() else { return false };
         let ring = &self.ring;
+        let length = batch.len() + words * WORD;
         loop {
             let line = ring.line(self.read);
-            // All of them, and one copy: words behind the batch's last are cheaper to load than to tell apart.
+            // All of them: words behind the batch's last are cheaper to copy than to tell apart.
             let load: [_; LOAD_WORDS] =
                 std::array::from_fn(|word| line[1 + word].load(Ordering::Relaxed).to_ne_bytes());
-            batch.extend_from_slice(load[..left.min(LOAD_WORDS)].as_flattened());
+            batch.extend_from_slice(load.as_flattened());
             self.read += 1;
-            left = left.saturating_sub(LOAD_WORDS);
-            if left == 0 {
+            if batch.len() >= length {
                 break;
             }
         }
+        batch.truncate(length);
         // Told now and then: the writer's look at the tail takes the line away from us.
         if self.read - self.told >= ring.lines() / 4 {
             ring.said[TAIL].store(self.read, Ordering::Release);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Silent, Transport};
+use super::{Receiver, Silent, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -50,11 +50,11 @@ impl<P> Transport<P> for Sim<P> {
         Ok(())
     }
 
-    fn poll_each(&mut self, take: &mut dyn FnMut(Rank, P) -> bool) -> Result<(), Error> {
+    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error> {
         loop {
             let next = self.mail.0.borrow_mut().arrived.pop_front();
             let Some((from, packet)) = next else { return Ok(()) };
-            if !take(from, packet) {
+            if !receiver.take(from, packet) {
                 return Ok(());
             }
         }

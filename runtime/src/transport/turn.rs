@@ -18,14 +18,14 @@ impl Turn {
 
     /// Packets that may be taken before it is the next one's turn.
     #[inline]
-    pub(super) fn left(&self) -> usize {
-        (PACKETS_IN_A_ROW - self.in_a_row) as usize
+    pub(super) fn left(&self) -> u32 {
+        PACKETS_IN_A_ROW - self.in_a_row
     }
 
-    /// A packet was taken from the one whose turn it is, one of so many.
+    /// So many packets were taken, no more than are left, from the one whose turn it is, one of so many.
     #[inline]
-    pub(super) fn took(&mut self, places: usize) {
-        self.in_a_row += 1;
+    pub(super) fn took(&mut self, packets: u32, places: usize) {
+        self.in_a_row += packets;
         if self.in_a_row == PACKETS_IN_A_ROW {
             self.pass(places);
         }

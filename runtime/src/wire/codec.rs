@@ -14,13 +14,17 @@ use crate::ids::Rank;
 /// Most packets are shorter.
 const USUAL_BYTES: usize = 256;
 
+/// What becomes of a packet that is encoded: what travels beside its bytes, if anything does. Of one that fails, a part may stand
+/// in the bytes.
+pub(crate) type Encoded = Result<Option<Vec<Attachment>>, Error>;
+
 /// Encodes and decodes the packets of one rank. Long runs of numbers travel beside the bytes (see
 /// [`bulk`](super::bulk)).
 pub(crate) trait Codec {
     type Packet;
 
-    /// Appends the packet to `bytes`; what travels beside them comes back. Of a packet that fails, a part may stand there.
-    fn encode(&self, packet: Self::Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error>;
+    /// Appends the packet to `bytes`, after which it is of no use.
+    fn encode(&self, packet: &mut Self::Packet, bytes: &mut Vec<u8>) -> Encoded;
 
     /// Tells whether a packet is *freight*: it may be long, and those that are sent after it need not wait for it. A
     /// transport may let them arrive first.
@@ -34,10 +38,10 @@ pub(crate) trait Codec {
 
     /// The packet as it would arrive from another process.
     #[inline(never)]
-    fn round_trip(&self, packet: Self::Packet) -> Result<Self::Packet, Error> {
+    fn round_trip(&self, mut packet: Self::Packet) -> Result<Self::Packet, Error> {
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
-        let attachments = self.encode(packet, &mut bytes)?;
-        self.decode(&bytes, attachments.iter().map(Block::copied).collect())
+        let attachments = self.encode(&mut packet, &mut bytes)?;
+        self.decode(&bytes, attachments.iter().flatten().map(Block::copied).collect())
     }
 }
 
@@ -60,8 +64,8 @@ impl<P> Plain<P> {
 impl<P: Serialize + DeserializeOwned> Codec for Plain<P> {
     type Packet = P;
 
-    fn encode(&self, packet: P, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
-        let (encoded, attachments) = gather(|| encode_into(&packet, bytes));
+    fn encode(&self, packet: &mut P, bytes: &mut Vec<u8>) -> Encoded {
+        let (encoded, attachments) = gather(|| encode_into(packet, bytes));
         encoded.map(|()| attachments).map_err(|why| self.error(&why))
     }
 

@@ -406,8 +406,9 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         }
     }
 
-    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError> {
-        Ok(Payload::Value(smallbox!(Place::Filled(decode_message::<C>(bytes)?))))
+    fn decode_message(&self, bytes: &[u8], over: &mut Payload) -> Result<(), WireError> {
+        over.overwrite(Payload::Value(smallbox!(Place::Filled(decode_message::<C>(bytes)?))));
+        Ok(())
     }
 
     fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {

@@ -1,8 +1,9 @@
 //! The packets of arrays as bytes, and back.
 //!
-//! Forms are told apart by their first byte. A message between chunks is encoded in one go and decoded to a typed value
-//! in one go: it is what comes most often. A chunk is written after the packet that carries it. Everything else is a
-//! [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see [`bulk`](crate::wire::bulk)).
+//! Forms are told apart by their first byte. A message between chunks is encoded in one go, from its letter, and decoded to a
+//! typed value in one go, onto one: it is what comes most often, and long to move. A chunk is written after the packet that
+//! carries it. Everything else is a [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see
+//! [`bulk`](crate::wire::bulk)).
 //!
 //! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held.
 
@@ -12,17 +13,21 @@ use std::sync::Arc;
 use super::crossings::Epoch;
 use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
+use super::mail::{Blanks, Letter};
 use super::packet::{Cargo, Packet};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::wire::bulk::{Attachment, Block, gather, scatter};
-use crate::wire::codec::Codec;
+use crate::wire::bulk::{Attachment, Block, Gathering, gather, scatter};
+use crate::wire::codec::{Codec, Encoded};
 use crate::wire::{self, WireError};
 
 const PACKET: u8 = 0;
 const MESSAGE: u8 = 1;
 const FAR_MESSAGE: u8 = 2;
 const CHUNK: u8 = 3;
+
+/// A message that has come, and the routes under which it was sent.
+pub(crate) type Arrived = (Box<Letter>, Epoch);
 
 /// Encodes and decodes the packets of one rank.
 #[derive(Clone)]
@@ -35,21 +40,17 @@ impl Codec for ArrayCodec {
     type Packet = Packet;
 
     #[inline]
-    fn encode(&self, mut packet: Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, Error> {
-        if let Packet::Message(envelope) = &packet
-            && envelope.delivery.payload.is_value()
+    fn encode(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Encoded {
+        if let Packet::Message(Envelope { to, delivery, epoch }) = packet
+            && delivery.payload.is_value()
         {
-            let (encoded, attachments) = gather(|| self.encode_message(envelope, bytes));
-            return match encoded {
-                Ok(()) => Ok(attachments),
-                Err(why) => Err(self.error(Subject::Message(envelope.to), &why)),
-            };
+            return self.write(*to, delivery, *epoch, bytes);
         }
-        let encoded = match &packet {
-            Packet::Arrive(_) => self.encode_chunk(&mut packet, bytes),
-            _ => self.encode_packet(&mut packet, bytes),
+        let encoded = match packet {
+            Packet::Arrive(_) => self.encode_chunk(packet, bytes),
+            _ => self.encode_packet(packet, bytes),
         };
-        encoded.map_err(|why| self.error(Subject::of(&packet), &why))
+        encoded.map_err(|why| self.error(Subject::of(packet), &why))
     }
 
     /// A chunk on its way to another rank: see [`balance`](super::balance) for why that may take its time.
@@ -58,19 +59,14 @@ impl Codec for ArrayCodec {
         matches!(packet, Packet::Arrive(traveller) if traveller.journey.is_some())
     }
 
-    #[inline]
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let Some((address, message)) = Address::take(bytes) else { return self.decode_other(bytes, blocks) };
         let Address { to, from, epoch } = address;
         let beside: usize = blocks.iter().map(Block::bytes).sum();
-        match scatter(blocks, || self.array(to)?.decode_message(message)) {
-            Ok(payload) => {
-                let bytes = LETTER_BYTES + (message.len() + beside) as u64;
-                let delivery = Delivery { from, bytes, payload };
-                Ok(Packet::Message(Envelope { to, delivery, epoch }))
-            }
-            Err(why) => Err(self.error(Subject::Message(to), &why)),
-        }
+        let bytes = LETTER_BYTES + (message.len() + beside) as u64;
+        let mut delivery = Delivery { from, bytes, payload: Payload::Resume };
+        self.decode_message(to, message, blocks, &mut delivery.payload).map_err(|why| *why)?;
+        Ok(Packet::Message(Envelope { to, delivery, epoch }))
     }
 }
 
@@ -79,22 +75,65 @@ impl ArrayCodec {
         ArrayCodec { rank, arrays }
     }
 
+    /// Appends a message between chunks, which is a typed value, from where it lies.
+    #[inline(always)]
+    pub(crate) fn write(
+        &self,
+        to: ChunkId,
+        delivery: &Delivery,
+        epoch: Epoch,
+        bytes: &mut Vec<u8>,
+    ) -> Encoded {
+        Address { to, from: delivery.from, epoch }.append(bytes);
+        let gathering = Gathering::begin();
+        let encoded = self.array(to).and_then(|array| array.encode_into(&delivery.payload, bytes));
+        match encoded {
+            Ok(()) => Ok(gathering.end()),
+            Err(why) => Err(self.error(Subject::Message(to), &why)),
+        }
+    }
+
+    /// Reads a message between chunks from its bytes onto a letter; None if they are something else.
+    #[inline(always)]
+    pub(crate) fn read(&self, bytes: &[u8], blanks: &mut Blanks) -> Option<Result<Arrived, Box<Error>>> {
+        let (Address { to, from, epoch }, message) = Address::take(bytes)?;
+        let mut letter = blanks.address(to, from, LETTER_BYTES + message.len() as u64);
+        match self.decode_message(to, message, VecDeque::new(), &mut letter.message.payload) {
+            Ok(()) => Some(Ok((letter, epoch))),
+            Err(why) => Some(Err(why)),
+        }
+    }
+
+    /// Decodes a message over what may be forgotten; `blocks` came beside it.
+    #[inline(always)]
+    fn decode_message(
+        &self,
+        to: ChunkId,
+        message: &[u8],
+        blocks: VecDeque<Block>,
+        over: &mut Payload,
+    ) -> Result<(), Box<Error>> {
+        let decoded = scatter(blocks, || self.array(to)?.decode_message(message, over));
+        decoded.map_err(|why| Box::new(self.error(Subject::Message(to), &why)))
+    }
+
     #[inline(never)]
-    fn encode_packet(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, WireError> {
+    fn encode_packet(
+        &self,
+        packet: &mut Packet,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Vec<Attachment>>, WireError> {
         packet.seal(&self.arrays)?;
         bytes.push(PACKET);
         let (encoded, attachments) = gather(|| wire::encode_into(packet, bytes));
         encoded.map(|()| attachments)
     }
 
-    #[inline]
-    fn encode_message(&self, envelope: &Envelope, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-        let Envelope { to, delivery, epoch } = envelope;
-        Address { to: *to, from: delivery.from, epoch: *epoch }.append(bytes);
-        self.array(*to)?.encode_into(&delivery.payload, bytes)
-    }
-
-    fn encode_chunk(&self, packet: &mut Packet, bytes: &mut Vec<u8>) -> Result<Vec<Attachment>, WireError> {
+    fn encode_chunk(
+        &self,
+        packet: &mut Packet,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Vec<Attachment>>, WireError> {
         packet.seal(&self.arrays)?;
         let slot = match &mut *packet {
             Packet::Arrive(traveller) => match std::mem::replace(&mut traveller.cargo, Cargo::Follows) {
@@ -171,22 +210,21 @@ struct Address {
 /// The place of the epoch's bit in the form.
 const EPOCH_SHIFT: u8 = 7;
 
-/// Form, two arrays, two keys, a number.
-const SHORT_BYTES: usize = 3 + 3 * 4;
+/// Two words: form, two arrays, a byte of 0, a key; a key, a number. Written and read as such: what was stored in parts a processor
+/// cannot load as a whole before it has left for the cache.
+const SHORT_BYTES: usize = 2 * 8;
 const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;
 
 impl Address {
-    #[inline]
+    #[inline(always)]
     fn append(self, bytes: &mut Vec<u8>) {
         let Address { to, from, epoch } = self;
         let epoch = epoch.bit() << EPOCH_SHIFT;
         if (to.array.0 | from.array.0) < 1 << 8 && (to.key | from.key) < 1 << 32 {
-            let mut short = [0; SHORT_BYTES];
-            short[..3].copy_from_slice(&[MESSAGE | epoch, to.array.0 as u8, from.array.0 as u8]);
-            short[3..7].copy_from_slice(&(to.key as u32).to_le_bytes());
-            short[7..11].copy_from_slice(&(from.key as u32).to_le_bytes());
-            short[11..].copy_from_slice(&from.number.to_le_bytes());
-            bytes.extend_from_slice(&short);
+            let form =
+                u64::from(MESSAGE | epoch) | u64::from(to.array.0) << 8 | u64::from(from.array.0) << 16;
+            let words = [form | to.key << 32, from.key | u64::from(from.number) << 32];
+            bytes.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
         } else {
             bytes.push(FAR_MESSAGE | epoch);
             bytes.extend_from_slice(&to.array.0.to_le_bytes());
@@ -210,8 +248,13 @@ impl Address {
         };
         match form & !(1 << EPOCH_SHIFT) {
             MESSAGE if bytes.len() >= SHORT_BYTES => {
-                let (to, from) = ((bytes[1].into(), four(3).into()), (bytes[2].into(), four(7).into()));
-                Some((address(to, from, four(11)), &bytes[SHORT_BYTES..]))
+                let (to, from) = (eight(0), eight(8));
+                let key = |word: u64| word & u64::from(u32::MAX);
+                let arrays = [to >> 8, to >> 16].map(|array| u32::from(array as u8));
+                Some((
+                    address((arrays[0], to >> 32), (arrays[1], key(from)), (from >> 32) as u32),
+                    &bytes[SHORT_BYTES..],
+                ))
             }
             FAR_MESSAGE if bytes.len() >= LONG_BYTES => {
                 let (to, from) = ((four(1), eight(13)), (four(5), eight(21)));
@@ -245,7 +288,7 @@ impl Subject {
 
 impl Payload {
     #[inline]
-    fn is_value(&self) -> bool {
+    pub(crate) fn is_value(&self) -> bool {
         matches!(self, Payload::Value(_))
     }
 }

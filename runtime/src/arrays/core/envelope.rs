@@ -71,6 +71,13 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
+    /// Writes this over what may be forgotten, as the payload on a blank letter may.
+    #[inline(always)]
+    pub(crate) fn overwrite(&mut self, payload: Payload) {
+        #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
+        std::mem::forget(std::mem::replace(self, payload));
+    }
+
     /// Tells whether it is no message, but a chunk that the receiver is to insert.
     pub(crate) fn is_insertion(&self) -> bool {
         matches!(self, Payload::Insertion { .. } | Payload::EncodedInsertion { .. })

@@ -66,8 +66,8 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn syncs(&self) -> bool;
     /// Appends the encoding of a message, or of a chunk to insert; the payload is a typed value.
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
-    /// The typed value again.
-    fn decode_message(&self, bytes: &[u8]) -> Result<Payload, WireError>;
+    /// Writes the typed value over a payload that may be forgotten.
+    fn decode_message(&self, bytes: &[u8], over: &mut Payload) -> Result<(), WireError>;
     fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
 }
 

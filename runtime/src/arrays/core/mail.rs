@@ -136,11 +136,18 @@ impl Blanks {
         bytes: u64,
         payload: impl FnOnce() -> Payload,
     ) -> Box<Letter> {
+        let mut letter = self.address(to, from, bytes);
+        letter.message.payload.overwrite(payload());
+        letter
+    }
+
+    /// A letter with all on it but the payload.
+    #[inline(always)]
+    pub(crate) fn address(&mut self, to: ChunkId, from: Sender, bytes: u64) -> Box<Letter> {
         let mut letter = self.take();
         letter.to = to;
-        let nothing = std::mem::replace(&mut letter.message, Delivery { from, bytes, payload: payload() });
-        #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
-        std::mem::forget(nothing);
+        letter.message.from = from;
+        letter.message.bytes = bytes;
         letter
     }
 

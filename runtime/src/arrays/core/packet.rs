@@ -13,6 +13,7 @@ use super::census::Tally;
 use super::crossings::{Counts, Epoch};
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
+use super::mail::Letter;
 use super::moves::Moves;
 use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
@@ -141,6 +142,12 @@ impl std::fmt::Debug for Cargo {
 }
 
 impl Packet {
+    /// The message on a letter, which is blank then.
+    #[inline(always)]
+    pub(crate) fn of_letter(letter: &mut Letter, epoch: Epoch) -> Packet {
+        Packet::Message(Envelope { to: letter.to, delivery: letter.message.take(), epoch })
+    }
+
     /// Tells whether the packet counts in the search for quiescence; those of the search itself do not.
     pub(crate) fn counts(&self) -> bool {
         !matches!(self, Packet::Probe | Packet::Answer(_) | Packet::Explain { .. } | Packet::Waiting(_))

@@ -67,7 +67,8 @@ pub(crate) fn build_rank(
     let measures = config.measure && config.simulate.is_none();
     RankShared {
         facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
-        wire: config.wire.then(|| ArrayCodec::new(rank, arrays.clone())),
+        codec: ArrayCodec::new(rank, arrays.clone()),
+        wire: config.wire,
         arrays,
         clock: parts.clock,
         cells: Cells::new(tag),

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::mailroom::{Intake, Mailroom};
+use super::mailroom::{Intake, Mailroom, Reception};
 use super::plane::Core;
 use super::shared::RankShared;
-use crate::arrays::core::mail::Blanks;
+use crate::arrays::core::crossings::Epoch;
+use crate::arrays::core::envelope::Payload;
+use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
@@ -80,29 +82,48 @@ impl<'r> Gateway<'r> {
     fn hand_over(&mut self, to: Rank, packet: Packet) {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
-        let packet = match &self.shared.wire {
-            Some(codec) if !crossed() => match codec.round_trip(packet) {
-                Ok(packet) => packet,
-                Err(error) => return self.fails(error),
-            },
-            _ => packet,
-        };
-        self.send(to, || packet);
+        let through =
+            if self.shared.wire && !crossed() { self.shared.codec.round_trip(packet) } else { Ok(packet) };
+        match through {
+            Ok(packet) => self.send(to, packet),
+            Err(error) => self.fails(error),
+        }
     }
 
-    /// Hands the transport a packet, which is made only where it goes: into the ring, between threads. One that cannot be encoded
-    /// ends the run as soon as the worker is back from what it does.
+    /// Hands the transport a message, from the letter it is on, which is blank then. One that cannot be encoded ends the run as
+    /// soon as the worker is back from what it does.
     #[inline]
-    pub(crate) fn send(&mut self, to: Rank, packet: impl FnOnce() -> Packet) {
-        let sent = match &mut self.transport {
-            Some(Way::Threads(local)) => {
-                local.send_made(to, packet);
-                Ok(())
+    pub(crate) fn send_letter(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
+        match &mut self.transport {
+            Some(Way::Threads(local)) => local.send_made(to, || Packet::of_letter(letter, epoch)),
+            Some(Way::Other(_)) => self.send_written(to, letter, epoch),
+            None => {}
+        }
+    }
+
+    /// The same as bytes, where the transport has some.
+    #[inline(never)]
+    fn send_written(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
+        let codec = &self.shared.codec;
+        if letter.message.payload.is_value()
+            && let Some(Way::Other(transport)) = &mut self.transport
+            && let Some(sent) =
+                transport.send_written(to, &mut |bytes| codec.write(letter.to, &letter.message, epoch, bytes))
+        {
+            letter.message.payload = Payload::Resume;
+            if let Err(error) = sent {
+                self.fails(error);
             }
-            Some(Way::Other(transport)) => transport.send(to, packet()),
-            None => Ok(()),
-        };
-        if let Err(error) = sent {
+        } else {
+            self.send(to, Packet::of_letter(letter, epoch));
+        }
+    }
+
+    /// Hands the transport a packet. One that cannot be encoded ends the run, as such a message does.
+    fn send(&mut self, to: Rank, packet: Packet) {
+        if let Some(transport) = &mut self.transport
+            && let Err(error) = transport.send(to, packet)
+        {
             self.fails(error);
         }
     }
@@ -155,9 +176,7 @@ impl<'r> Gateway<'r> {
                 local.take_each(|from, packet| mailroom.receive(from, packet, blanks, intake));
                 Ok(())
             }
-            Some(Way::Other(transport)) => {
-                transport.poll_each(&mut |from, packet| mailroom.receive(from, packet, blanks, intake))
-            }
+            Some(Way::Other(transport)) => transport.poll_each(&mut Reception { mailroom, blanks, intake }),
             None => Ok(()),
         };
         if let Err(error) = polled {

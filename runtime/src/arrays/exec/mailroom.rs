@@ -6,10 +6,13 @@ use super::cells::Cell;
 use super::mailbox::{By, Pushed};
 use super::ready::Ready;
 use super::shared::RankShared;
+use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
+use crate::error::Error;
 use crate::ids::{CellId, Rank, WorkerId};
+use crate::transport::Receiver;
 
 /// That of one worker.
 pub(crate) struct Mailroom<'r> {
@@ -17,6 +20,29 @@ pub(crate) struct Mailroom<'r> {
     id: WorkerId,
     pub(super) ready: Ready<'r>,
     pub(super) account: Account,
+}
+
+/// Takes what another process has sent: a message goes from its bytes onto its letter.
+pub(crate) struct Reception<'a, 'r> {
+    pub(super) mailroom: &'a mut Mailroom<'r>,
+    pub(super) blanks: &'a mut Blanks,
+    pub(super) intake: &'a mut Intake,
+}
+
+impl Receiver<Packet> for Reception<'_, '_> {
+    fn take(&mut self, from: Rank, packet: Packet) -> bool {
+        self.mailroom.receive(from, packet, self.blanks, self.intake)
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Option<Result<bool, Error>> {
+        let (letter, epoch) = match self.mailroom.shared.codec.read(bytes, self.blanks)? {
+            Ok(read) => read,
+            Err(why) => return Some(Err(*why)),
+        };
+        self.intake.left -= 1;
+        self.intake.drained = self.mailroom.deliver(letter, epoch);
+        Some(Ok(self.intake.wants_more()))
+    }
 }
 
 /// How far a look at the transport has come: messages go into mailboxes at once, and it stops at anything else.
@@ -27,6 +53,17 @@ pub(crate) struct Intake {
     pub(super) drained: bool,
     /// The packet that is no message.
     pub(super) other: Option<(Rank, Packet)>,
+}
+
+impl Intake {
+    pub(crate) fn new(packets_max: usize) -> Intake {
+        Intake { left: packets_max, drained: false, other: None }
+    }
+
+    #[inline]
+    fn wants_more(&self) -> bool {
+        self.left > 0 && !self.drained && self.other.is_none()
+    }
 }
 
 impl<'r> Mailroom<'r> {
@@ -70,15 +107,22 @@ impl<'r> Mailroom<'r> {
             Packet::Message(envelope) => intake.drained = self.take_in(envelope, blanks),
             packet => intake.other = Some((from, packet)),
         }
-        intake.left > 0 && !intake.drained && intake.other.is_none()
+        intake.wants_more()
     }
 
     /// A message of another rank has come; it is written on a letter from where it lies. True if the rank is drained now.
     #[inline(always)]
-    pub(super) fn take_in(&mut self, envelope: Envelope, blanks: &mut Blanks) -> bool {
-        tracing::trace!(hop = 3, "Transport::poll");
+    fn take_in(&mut self, envelope: Envelope, blanks: &mut Blanks) -> bool {
         let Envelope { to, delivery, epoch } = envelope;
         let letter = blanks.write(to, delivery.from, delivery.bytes, || delivery.payload);
+        self.deliver(letter, epoch)
+    }
+
+    /// The same of one that is written on its letter.
+    #[inline(always)]
+    fn deliver(&mut self, letter: Box<Letter>, epoch: Epoch) -> bool {
+        tracing::trace!(hop = 3, "Transport::poll");
+        let to = letter.to;
         let mut core = self.shared.plane.lock();
         let (cell, drained) = core.rank.message_received(to, epoch);
         let unread = match cell {

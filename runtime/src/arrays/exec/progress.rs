@@ -7,7 +7,7 @@
 
 use super::backlog;
 use super::mailbox::By;
-use super::mailroom::Intake;
+use super::mailroom::{Intake, Reception};
 use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
@@ -19,6 +19,7 @@ use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank, SyncId};
 use crate::trace::Part;
+use crate::transport::Receiver;
 
 /// Packets taken from the transport before looking at ready chunks again.
 const PACKETS_MAX: usize = 64;
@@ -207,23 +208,29 @@ impl Worker<'_> {
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.turn_to_packets();
-        let mut intake = Intake { left: packets_max, drained: false, other: None };
+        let mut intake = Intake::new(packets_max);
         while intake.left > 0 {
             self.gateway.poll(&mut self.mailroom, blanks, &mut intake);
-            if std::mem::take(&mut intake.drained) {
-                self.drained();
-                continue;
-            }
-            let Some((from, packet)) = intake.other.take() else { break };
-            // A chunk takes long to come: nobody who has work by now waits for the next.
-            let is_chunk = matches!(packet, Packet::Arrive(_));
-            self.receive_other(from, packet);
-            if is_chunk {
+            if !self.goes_on(&mut intake) {
                 break;
             }
         }
         self.fail_if_failed();
         any || intake.left < packets_max
+    }
+
+    /// Deals with what a look at the transport has stopped at. False if it is over.
+    #[inline]
+    fn goes_on(&mut self, intake: &mut Intake) -> bool {
+        if std::mem::take(&mut intake.drained) {
+            self.drained();
+            return true;
+        }
+        let Some((from, packet)) = intake.other.take() else { return false };
+        // A chunk takes long to come: nobody who has work by now waits for the next.
+        let is_chunk = matches!(packet, Packet::Arrive(_));
+        self.receive_other(from, packet);
+        !is_chunk
     }
 
     /// The rank has all messages of the epoch that has ended.
@@ -232,16 +239,19 @@ impl Worker<'_> {
         self.with_core(|core, now_ns, out| core.drained(now_ns, out));
     }
 
-    /// A packet of another rank has arrived.
+    /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
-        match packet {
-            Packet::Message(envelope) => {
-                if self.mailroom.take_in(envelope, blanks) {
-                    self.drained();
-                }
+        let mut intake = Intake::new(1);
+        let bytes = self.shared.message_bytes(&packet);
+        let mut reception = Reception { mailroom: &mut self.mailroom, blanks, intake: &mut intake };
+        match bytes.and_then(|bytes| reception.read(&bytes)) {
+            None => {
+                reception.take(from, packet);
             }
-            other => self.receive_other(from, other),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.fail(error),
         }
+        self.goes_on(&mut intake);
     }
 
     #[inline(never)]

@@ -116,15 +116,12 @@ impl<'r> Worker<'r> {
             }
         };
         let (epoch, sent) = core.rank.message_sent(rank, letter.message.bytes);
-        // Made where it is handed over: it is long to move.
-        let mut message =
-            || Packet::Message(Envelope { to: letter.to, delivery: letter.message.take(), epoch });
         if self.gateway.drives() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.gateway.send(rank, message);
+            self.gateway.send_letter(rank, &mut letter, epoch);
         } else {
-            self.gateway.transmit(&mut core, rank, message());
+            self.gateway.transmit(&mut core, rank, Packet::of_letter(&mut letter, epoch));
             drop(core);
             self.gateway.hand_over_all();
         }
@@ -208,10 +205,12 @@ impl<'r> Worker<'r> {
         if self.instruments.keeps_events() {
             self.record_send(letter.to, &letter.message);
         }
-        let Some(codec) = &self.shared.wire else { return true };
+        if !self.shared.wire {
+            return true;
+        }
         // It is routed afterwards, and gets its epoch then.
         let (to, delivery, epoch) = (letter.to, letter.message.take(), Epoch::default());
-        match codec.round_trip(Packet::Message(Envelope { to, delivery, epoch })) {
+        match self.shared.codec.round_trip(Packet::Message(Envelope { to, delivery, epoch })) {
             Ok(Packet::Message(envelope)) => letter.message = envelope.delivery,
             Ok(other) => unreachable!("{other:?} was a message"),
             Err(error) => {

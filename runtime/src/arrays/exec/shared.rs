@@ -9,8 +9,10 @@ use super::plane::Plane;
 use super::record::Record;
 use super::scheduler::Scheduler;
 use crate::arrays::core::codec::ArrayCodec;
+use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::handler::Facts;
+use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::panics::of_panic;
@@ -21,8 +23,9 @@ use crate::threads::guarded::Tag;
 pub(crate) struct RankShared {
     pub(crate) facts: Facts,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
-    /// Encodes and decodes every packet even inside the process; none where they stay as they are.
-    pub(crate) wire: Option<ArrayCodec>,
+    pub(crate) codec: ArrayCodec,
+    /// Every packet is encoded and decoded even inside the process.
+    pub(crate) wire: bool,
     pub(crate) clock: Clock,
     pub(crate) cells: Cells,
     pub(crate) plane: Plane,
@@ -43,6 +46,15 @@ impl RankShared {
     pub(crate) fn worker_died(&self, worker: WorkerId, panic: &(dyn std::any::Any + Send)) {
         let what = format!("worker {worker} of rank {}", self.facts.rank);
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", of_panic(panic)) });
+    }
+
+    /// The bytes of a message between chunks that needs nothing beside them, in a run that goes through the wire format.
+    pub(crate) fn message_bytes(&self, packet: &Packet) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let Packet::Message(Envelope { to, delivery, epoch }) = packet else { return None };
+        let writes = self.wire && delivery.payload.is_value();
+        let alone = writes && matches!(self.codec.write(*to, delivery, *epoch, &mut bytes), Ok(None));
+        alone.then_some(bytes)
     }
 
     /// The run is over here, well or not.

@@ -53,19 +53,33 @@ struct Credit {
 /// Frames on their way to one process.
 pub(crate) struct Departures {
     batch: Vec<u8>,
-    /// Start of the body of the frame that was begun and not ended.
-    open: Option<usize>,
+    /// Bytes of whole frames; behind them is one that was begun and not ended, if any.
+    whole: usize,
+    /// From so many bytes on it is full.
+    full_bytes: usize,
     since_ns: u64,
     out: Out,
 }
 
 impl Departures {
     pub(crate) fn by_ring(writer: Writer<Words>) -> Departures {
-        Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Ring(writer) }
+        Departures {
+            batch: Vec::new(),
+            whole: 0,
+            full_bytes: RING_BYTES,
+            since_ns: 0,
+            out: Out::Ring(writer),
+        }
     }
 
     pub(crate) fn by_mpi() -> Departures {
-        Departures { batch: Vec::new(), open: None, since_ns: 0, out: Out::Mpi(Credit::default()) }
+        Departures {
+            batch: Vec::new(),
+            whole: 0,
+            full_bytes: MPI_BYTES,
+            since_ns: 0,
+            out: Out::Mpi(Credit::default()),
+        }
     }
 
     /// Tells whether age matters: a batch for a ring leaves at the next look anyway.
@@ -74,52 +88,55 @@ impl Departures {
         matches!(self.out, Out::Mpi(_))
     }
 
-    /// Begins a frame: where its body is to be appended, and from which place on. None if the batch is full, and has to
-    /// leave first.
-    #[inline]
-    pub(crate) fn begin(&mut self, now_ns: u64) -> Option<(&mut Vec<u8>, usize)> {
+    /// Begins a frame: where its body is to be appended. None if the batch is full, and has to leave first.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, now_ns: u64) -> Option<&mut Vec<u8>> {
         self.take_back();
         if self.is_full() {
             return None;
         }
-        if self.batch.is_empty() {
+        if self.ages() && self.batch.is_empty() {
             self.since_ns = now_ns;
-            if self.ages() {
-                // The place of the grant.
-                self.batch.extend_from_slice(&[0; WORD]);
-            }
+            // The place of the grant.
+            self.batch.extend_from_slice(&[0; WORD]);
+            self.whole = WORD;
         }
-        let start = frame::begin(&mut self.batch);
-        self.open = Some(start);
-        Some((&mut self.batch, start))
+        frame::begin(&mut self.batch);
+        Some(&mut self.batch)
+    }
+
+    /// The length of the body that was begun.
+    #[inline]
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.batch.len() - self.whole - WORD
     }
 
     /// Ends the frame that was begun.
     #[inline]
     pub(crate) fn end(&mut self, lane: Lane, kind: Kind, beside: &[Attachment]) {
-        let start = self.open.take().expect("a frame is ended once");
-        frame::end(&mut self.batch, start, lane, kind, beside);
+        frame::end(&mut self.batch, self.whole + WORD, lane, kind, beside);
+        self.whole = self.batch.len();
     }
 
     /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
     #[inline]
     pub(crate) fn take_back(&mut self) -> Vec<u8> {
-        self.open.take().map_or_else(Vec::new, |start| self.cut_off(start))
+        if self.batch.len() == self.whole { Vec::new() } else { self.cut_off() }
     }
 
     #[cold]
-    fn cut_off(&mut self, start: usize) -> Vec<u8> {
-        let body = self.batch.split_off(start);
-        self.batch.truncate(start - WORD);
-        if self.ages() && self.batch.len() == WORD {
-            self.batch.clear();
+    fn cut_off(&mut self) -> Vec<u8> {
+        let body = self.batch.split_off(self.whole + WORD);
+        if self.ages() && self.whole == WORD {
+            self.whole = 0;
         }
+        self.batch.truncate(self.whole);
         body
     }
 
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.batch.len() >= if self.ages() { MPI_BYTES } else { RING_BYTES }
+        self.batch.len() >= self.full_bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -147,6 +164,7 @@ impl Departures {
                 let left = ring.write(&self.batch);
                 if left {
                     self.batch.clear();
+                    self.whole = 0;
                 }
                 Ok(left)
             }
@@ -158,6 +176,7 @@ impl Departures {
                 }
                 credit.sent += bytes;
                 let mut batch = std::mem::take(&mut self.batch);
+                self.whole = 0;
                 batch[..WORD].copy_from_slice(&taken().to_ne_bytes());
                 credit.sendings.push(communicator.send(to, BATCH, Arc::new(batch))?);
                 Ok(true)
@@ -255,13 +274,30 @@ impl Arrivals {
     /// The next frame. After something malformed there is no way to the frame behind it: it stays the next.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
-        if self.read == self.batch.len() && !self.open() {
+        if self.is_read() && !self.open() {
             return Ok(None);
         }
         self.last = self.read;
         let (frame, next) = frame::read(&self.batch, self.read).ok_or(Malformed)?;
         self.read = next;
         Ok(Some(frame))
+    }
+
+    /// Tells whether what was opened is read to its end.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        self.read == self.batch.len()
+    }
+
+    /// The body of the next frame, if that is a plain one.
+    #[inline]
+    pub(crate) fn next_plain(&mut self) -> Option<&[u8]> {
+        if self.is_read() && !self.open() {
+            return None;
+        }
+        let (body, next) = frame::read_plain(&self.batch, self.read)?;
+        self.read = next;
+        Some(body)
     }
 
     /// The frame that was read last.
@@ -404,6 +440,26 @@ mod tests {
                 assert_eq!(arrivals.last(), None);
             }
         }
+    }
+
+    #[test]
+    fn a_frame_that_was_begun_and_not_ended_leaves_nothing() {
+        let mut departures = Departures::by_mpi();
+        let frame = |departures: &mut Departures, body: &[u8]| {
+            departures.begin(7).expect("there is room").extend_from_slice(body);
+            assert_eq!(departures.body_bytes(), body.len());
+        };
+        frame(&mut departures, b"begun");
+        assert_eq!(departures.take_back(), b"begun");
+        assert!(departures.is_empty() && departures.take_back().is_empty());
+        frame(&mut departures, b"one");
+        departures.end(Lane::Express, Kind::Packet, &[]);
+        frame(&mut departures, b"begun");
+        frame(&mut departures, b"two");
+        departures.end(Lane::Express, Kind::Packet, &[]);
+        frame(&mut departures, b"begun");
+        departures.take_back();
+        assert_eq!(departures.batch, batch(&[b"one", b"two"], &[]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::ids::Rank;
 
 pub(crate) enum Failure {
     /// A packet that does not survive encoding.
-    Wire(Error),
+    Wire(Box<Error>),
     /// The other process sent what is no frame.
     Malformed {
         from: u32,
@@ -21,10 +21,15 @@ impl From<MpiError> for Failure {
 }
 
 impl Failure {
+    #[cold]
+    pub(super) fn wire(why: Error) -> Failure {
+        Failure::Wire(Box::new(why))
+    }
+
     /// The error of a run on this rank.
     pub(super) fn error(self, rank: u32) -> Error {
         match self {
-            Failure::Wire(error) => error,
+            Failure::Wire(error) => *error,
             Failure::Malformed { from } => Error::Wire {
                 rank: Rank(rank),
                 what: format!("what rank {from} sent"),

@@ -44,6 +44,9 @@ const KINDS: [(Kind, Lane); 6] = [
     (Bye, Freight),
 ];
 
+/// The bytes of a body at most: a header with no more than that is one of a packet in the express lane, with no runs.
+const BYTES_MAX: usize = (1 << 24) - 1;
+
 /// Bytes that are no frame, or not the whole of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Malformed;
@@ -112,11 +115,24 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
     let header = u64::from_ne_bytes(*header);
     let (kind, lane) = *KINDS.get((header >> 32) as usize)?;
-    let (bytes, runs) = ((header & 0xff_ffff) as usize, (header >> 24 & 0xff) as usize);
+    let (bytes, runs) = (header as usize & BYTES_MAX, (header >> 24 & 0xff) as usize);
     let padded = bytes.next_multiple_of(WORD);
     let runs = rest.get(padded..padded + runs * WORD)?;
     let next = at + WORD + padded + runs.len();
     Some((Frame { lane, kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next))
+}
+
+/// The body of the frame at this place of a batch, and where the next one begins, if it is a *plain* frame: a message with
+/// nothing beside it, as nearly all are.
+#[inline]
+pub(crate) fn read_plain(batch: &[u8], at: usize) -> Option<(&[u8], usize)> {
+    let (header, rest) = batch.get(at..)?.split_first_chunk()?;
+    let bytes = u64::from_ne_bytes(*header) as usize;
+    if bytes > BYTES_MAX {
+        return None;
+    }
+    let padded = bytes.next_multiple_of(WORD);
+    Some((rest.get(..padded)?.get(..bytes)?, at + WORD + padded))
 }
 
 #[cfg(test)]
@@ -147,6 +163,8 @@ mod tests {
                 prop_assert_eq!(frame.body, body);
                 let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, alignment: 4 }).collect();
                 prop_assert_eq!(frame.runs_beside(), Ok(expected));
+                let plain = runs.is_empty() && (lane(*of), kind(*of)) == (Express, Packet);
+                prop_assert_eq!(read_plain(&batch, at), plain.then_some((&body[..], next)));
                 at = next;
             }
             prop_assert_eq!(at, batch.len());
@@ -157,11 +175,14 @@ mod tests {
             let bytes = &words.as_flattened()[..(words.len() * WORD).saturating_sub(cut)];
             let mut at = 0;
             while let Some((frame, next)) = read(bytes, at) {
+                let plain = frame.runs.is_empty() && (frame.lane, frame.kind) == (Express, Packet);
+                prop_assert_eq!(read_plain(bytes, at), plain.then_some((frame.body, next)));
                 prop_assert!(next > at && next <= bytes.len());
                 prop_assert!(WORD + frame.body.len() + frame.runs.len() * WORD <= next - at);
                 prop_assert!(frame.runs_beside().is_err() || frame.runs.len() < 256);
                 at = next;
             }
+            prop_assert_eq!(read_plain(bytes, at), None);
         }
     }
 

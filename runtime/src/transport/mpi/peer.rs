@@ -17,9 +17,10 @@ use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
 use super::runs::{Runs, Whole};
-use crate::error::Error;
+use crate::ids::Rank;
+use crate::transport::Receiver;
 use crate::wire::bulk::Attachment;
-use crate::wire::codec::Codec;
+use crate::wire::codec::{Codec, Encoded};
 
 /// Longer bodies travel beside their frame.
 const BODY_BYTES_MAX: usize = 16 * 1024;
@@ -40,11 +41,13 @@ pub(crate) struct Look {
     pub(crate) freight_in_one_go: bool,
 }
 
-/// A packet that has come, and is not decoded yet.
+/// What was taken of what has come.
 pub(crate) struct Come {
     pub(crate) lane: Lane,
-    /// None if it is the frame that was read last.
-    whole: Option<Whole>,
+    /// One at least.
+    pub(crate) packets: u32,
+    /// Who took them wants more.
+    pub(crate) more: bool,
 }
 
 /// A frame that found no room, with all that it needs.
@@ -102,24 +105,24 @@ impl Peer {
         self.gone
     }
 
-    /// Sends a packet, now or when there is room.
+    /// Sends a packet, now or when there is room. It is written where it leaves from.
     #[inline]
-    pub(crate) fn send<C: Codec>(
+    pub(crate) fn send(
         &mut self,
-        packet: C::Packet,
-        codec: &C,
+        write: impl FnOnce(&mut Vec<u8>) -> Encoded,
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         if self.waiting.is_empty()
             && self.express.leaving_bytes() <= BESIDE_BYTES_MAX
-            && !self.departures.is_full()
+            && let Some(batch) = self.departures.begin(now_ns)
         {
-            return self.send_now(Lane::Express, packet, codec, now_ns, communicator);
+            let encoded = write(batch);
+            return self.send_encoded(Lane::Express, encoded, now_ns, communicator);
         }
         let mut body = Vec::new();
-        let beside = codec.encode(packet, &mut body).map_err(Failure::Wire)?;
-        self.send_frame(Lane::Express, Kind::Packet, body, beside, now_ns, communicator)
+        let beside = write(&mut body).map_err(Failure::wire)?;
+        self.send_frame(Lane::Express, Kind::Packet, body, beside.unwrap_or_default(), now_ns, communicator)
     }
 
     /// Tells whether there is room for freight.
@@ -128,38 +131,50 @@ impl Peer {
     }
 
     /// Sends a packet that others may overtake, where there is room for it.
-    pub(crate) fn send_freight<C: Codec>(
+    pub(crate) fn send_freight(
         &mut self,
-        packet: C::Packet,
-        codec: &C,
+        write: impl FnOnce(&mut Vec<u8>) -> Encoded,
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         debug_assert!(self.takes_freight());
-        self.send_now(Lane::Freight, packet, codec, now_ns, communicator)
+        let batch = self.departures.begin(now_ns).expect("a batch that is not full takes a frame");
+        let encoded = write(batch);
+        self.send_encoded(Lane::Freight, encoded, now_ns, communicator)
     }
 
-    /// Encodes a packet where it leaves from.
-    #[inline]
-    fn send_now<C: Codec>(
+    /// Sends the packet that was encoded where it leaves from.
+    #[inline(always)]
+    fn send_encoded(
         &mut self,
         lane: Lane,
-        packet: C::Packet,
-        codec: &C,
+        encoded: Encoded,
         now_ns: u64,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
-        let (batch, start) = self.departures.begin(now_ns).expect("a batch that is not full takes a frame");
-        let encoded = codec.encode(packet, batch);
-        let long = batch.len() - start > BODY_BYTES_MAX;
-        let beside = match encoded {
-            Ok(beside) => beside,
+        match encoded {
+            Ok(None) if self.departures.body_bytes() <= BODY_BYTES_MAX => {
+                self.departures.end(lane, Kind::Packet, &[]);
+                Ok(())
+            }
+            Ok(beside) => self.send_long(lane, beside.unwrap_or_default(), now_ns, communicator),
             Err(why) => {
                 self.departures.take_back();
-                return Err(Failure::Wire(why));
+                Err(Failure::wire(why))
             }
-        };
-        if long {
+        }
+    }
+
+    /// The same of one with runs beside it, or which is to be one.
+    #[inline(never)]
+    fn send_long(
+        &mut self,
+        lane: Lane,
+        beside: Vec<Attachment>,
+        now_ns: u64,
+        communicator: &Communicator,
+    ) -> Result<(), Failure> {
+        if self.departures.body_bytes() > BODY_BYTES_MAX {
             let body = self.departures.take_back();
             return self.send_frame(lane, Kind::Packet, body, beside, now_ns, communicator);
         }
@@ -197,14 +212,13 @@ impl Peer {
         if !kept.beside.is_empty() && self.runs(kept.lane).leaving_bytes() > BESIDE_BYTES_MAX {
             return Ok(false);
         }
-        let Some((batch, _)) = self.departures.begin(now_ns) else { return Ok(false) };
+        let Some(batch) = self.departures.begin(now_ns) else { return Ok(false) };
         batch.extend_from_slice(&kept.body);
         self.departures.end(kept.lane, kept.kind, &kept.beside);
         self.send_runs(kept.lane, &kept.beside, communicator)?;
         Ok(true)
     }
 
-    #[inline]
     fn send_runs(
         &mut self,
         lane: Lane,
@@ -326,14 +340,61 @@ impl Peer {
         runs.arrive(self.rank, frame, communicator)
     }
 
-    /// The next packet, or none. A bye is none. Messages come before freight, unless it is freight's turn.
+    /// Gives what has come next: plain frames in a row, at most `most` and as long as the receiver wants more, or else one packet
+    /// of any kind. Messages come before freight, unless it is freight's turn.
     #[inline]
-    pub(crate) fn next(&mut self, look: Look, communicator: &Communicator) -> Result<Option<Come>, Failure> {
+    pub(crate) fn take<C: Codec>(
+        &mut self,
+        look: Look,
+        most: u32,
+        codec: &C,
+        communicator: &Communicator,
+        receiver: &mut dyn Receiver<C::Packet>,
+    ) -> Result<Option<Come>, Failure> {
+        if look.freights_turn || self.gone || !self.express.none_arrives() {
+            return self.take_other(look, codec, communicator, receiver);
+        }
+        let (mut packets, mut more) = (0, true);
+        while more
+            && packets < most
+            && let Some(body) = self.arrivals.next_plain()
+        {
+            more = match receiver.read(body) {
+                Some(read) => read.map_err(Failure::wire)?,
+                None => receiver.take(Rank(self.rank), decode(codec, body)?),
+            };
+            packets += 1;
+        }
+        if packets > 0 {
+            return Ok(Some(Come { lane: Lane::Express, packets, more }));
+        }
+        if self.arrivals.is_read() && self.freight.none_arrives() {
+            return Ok(None);
+        }
+        self.take_other(look, codec, communicator, receiver)
+    }
+
+    /// The same of one packet of any kind.
+    #[inline(never)]
+    fn take_other<C: Codec>(
+        &mut self,
+        look: Look,
+        codec: &C,
+        communicator: &Communicator,
+        receiver: &mut dyn Receiver<C::Packet>,
+    ) -> Result<Option<Come>, Failure> {
+        let Some((lane, (body, blocks))) = self.next(look, communicator)? else { return Ok(None) };
+        let packet = codec.decode(&body, blocks).map_err(Failure::wire)?;
+        Ok(Some(Come { lane, packets: 1, more: receiver.take(Rank(self.rank), packet) }))
+    }
+
+    /// The next packet, with what came beside it. A bye is none.
+    fn next(&mut self, look: Look, communicator: &Communicator) -> Result<Option<(Lane, Whole)>, Failure> {
         let in_one_go = look.freight_in_one_go;
         if look.freights_turn
             && let Some(whole) = self.freight.take(self.rank, communicator, in_one_go)?
         {
-            return Ok(Some(Come { lane: Lane::Freight, whole: Some(whole) }));
+            return Ok(Some((Lane::Freight, whole)));
         }
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
@@ -348,7 +409,7 @@ impl Peer {
                 Lane::Freight => &self.freight,
             };
             if frame.runs.is_empty() && holds_up.none_arrives() {
-                return Ok(Some(Come { lane, whole: None }));
+                return Ok(Some((lane, (frame.body.to_vec(), VecDeque::new()))));
             }
             self.await_runs(communicator)?;
         }
@@ -356,20 +417,17 @@ impl Peer {
             return Ok(None);
         }
         if let Some(whole) = self.express.take(self.rank, communicator, true)? {
-            return Ok(Some(Come { lane: Lane::Express, whole: Some(whole) }));
+            return Ok(Some((Lane::Express, whole)));
         }
         let whole = self.freight.take(self.rank, communicator, in_one_go)?;
-        Ok(whole.map(|whole| Come { lane: Lane::Freight, whole: Some(whole) }))
+        Ok(whole.map(|whole| (Lane::Freight, whole)))
     }
+}
 
-    /// Decodes the packet that `next` has said has come.
-    #[inline]
-    pub(crate) fn decode<C: Codec>(&self, come: Come, codec: &C) -> Result<C::Packet, Error> {
-        match come.whole {
-            None => codec.decode(self.arrivals.last().expect("it was read last").body, VecDeque::new()),
-            Some((body, blocks)) => codec.decode(&body, blocks),
-        }
-    }
+/// Decodes a packet that its receiver does not read where it lies.
+#[inline(never)]
+fn decode<C: Codec>(codec: &C, body: &[u8]) -> Result<C::Packet, Failure> {
+    codec.decode(body, VecDeque::new()).map_err(Failure::wire)
 }
 
 /// The next frame that has come from that rank.

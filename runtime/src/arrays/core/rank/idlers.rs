@@ -50,7 +50,7 @@ impl ErasedArray for Idlers {
     fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
         unreachable!("nothing is sent")
     }
-    fn decode_message(&self, _: &[u8]) -> Result<Payload, WireError> {
+    fn decode_message(&self, _: &[u8], _: &mut Payload) -> Result<(), WireError> {
         unreachable!("nothing is sent")
     }
     fn decode_slot(&self, _: u64, _: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
