@@ -7,7 +7,7 @@
 //! pace, or differ from vCPU to vCPU. The second file with `unsafe`, for the one instruction.
 //!
 //! # Error
-//! An anchor is off by as long as it takes to read (30 ns; one that took longer than [`READING_MAX`] is none). So the pace
+//! An anchor is off by as long as it takes to read (30 ns; one that took longer than [`READING_MAX`], 0.3 us, is none). So the pace
 //! is off by 60 ns in the time between the two anchors that it comes from, and the time by 6 ns at the end of a tenth of that,
 //! which is its reach while they are near each other. That is below the time of a reading, and is not added up from one
 //! anchor to the next.
@@ -16,10 +16,11 @@ use super::clock::Clock;
 
 /// Time for which an anchor is good at most, ns.
 const REACH_NS: u64 = 1_000_000;
-/// The *base* is the time between the two anchors from which the pace is known, ns: at least at first, at least later, and until
-/// a new one begins.
+/// The *base* is the time between the two anchors from which the pace is known, ns. At first it is so long at least;
 const BASE_MIN_NS: u64 = 100_000;
+/// that of a later pace is long enough for the whole reach;
 const BASE_NS: u64 = REACH_NS * BASE_PER_REACH;
+/// and when it is so long a new one begins.
 const BASE_MAX_NS: u64 = 1_000_000_000;
 /// The base over the reach of an anchor.
 const BASE_PER_REACH: u64 = 10;
@@ -36,7 +37,8 @@ pub(crate) struct Ticks {
     /// Ticks for which the anchor is good; 0 while the pace is not known.
     reach: u64,
     ns_per_tick: u64,
-    base: Option<Anchor>,
+    /// The anchor at which the base begins.
+    base_start: Option<Anchor>,
     /// The base of the present pace, ns; 0 while there is none.
     base_ns: u64,
 }
@@ -58,7 +60,7 @@ enum Counter {
 impl Ticks {
     pub(crate) fn new(clock: &Clock) -> Ticks {
         let counter = Counter::find().filter(|_| !clock.is_virtual());
-        Ticks { counter, anchor: Anchor::default(), reach: 0, ns_per_tick: 0, base: None, base_ns: 0 }
+        Ticks { counter, anchor: Anchor::default(), reach: 0, ns_per_tick: 0, base_start: None, base_ns: 0 }
     }
 
     /// Time since the run began, ns.
@@ -87,16 +89,16 @@ impl Ticks {
 
     fn anchor(&mut self, anchor: Anchor) {
         self.anchor = anchor;
-        let base = *self.base.get_or_insert(anchor);
-        let ns = anchor.ns.saturating_sub(base.ns);
+        let start = *self.base_start.get_or_insert(anchor);
+        let ns = anchor.ns.saturating_sub(start.ns);
         // Behind the first base, a new one counts once it is as good for the longest reach.
         if ns >= self.base_ns.clamp(BASE_MIN_NS, BASE_NS) {
-            let ticks = anchor.ticks.wrapping_sub(base.ticks).max(1);
+            let ticks = anchor.ticks.wrapping_sub(start.ticks).max(1);
             self.ns_per_tick = ((u128::from(ns) << PLACES) / u128::from(ticks)) as u64;
             self.base_ns = ns;
         }
         if ns >= BASE_MAX_NS {
-            self.base = Some(anchor);
+            self.base_start = Some(anchor);
         }
         let reach_ns = (self.base_ns / BASE_PER_REACH).min(REACH_NS);
         self.reach = (reach_ns << PLACES).checked_div(self.ns_per_tick).unwrap_or(0);

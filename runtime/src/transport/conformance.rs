@@ -1,9 +1,10 @@
 //! The promises of every transport, as one test that each of them passes.
 //!
 //! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
-//! takes what comes. Beside it goes a series of freight, which is in order in itself only. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
+//! takes what comes, one packet or some; where packets travel as bytes it writes and reads half of them itself. Beside it goes a series of freight, which is in order in itself only. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
 //! Then each has got every series whole and in order, and closes its transport. One that waits in vain says for what.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -14,10 +15,12 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 use super::local::{Local, Wake};
 use super::sim::Sim;
+use super::{Receiver, Transport};
+use crate::error::Error;
 use crate::ids::Rank;
+use crate::wire::codec::{Codec, Plain};
 
 /// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -51,6 +54,8 @@ pub(super) struct Party {
     got_freight: Vec<u64>,
     /// Looks in vain since something came.
     looks: u64,
+    /// Packets that it takes before it does something else.
+    wants: u32,
     rng: Pcg32,
 }
 
@@ -58,7 +63,7 @@ impl Party {
     pub(super) fn new(me: Rank, ranks: u32) -> Party {
         let numbers = || vec![0; ranks as usize];
         let rng = Pcg32::seed_from_u64(u64::from(me.0));
-        Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), looks: 0, rng }
+        Party { me, sent: numbers(), got: numbers(), got_freight: numbers(), looks: 0, wants: 0, rng }
     }
 
     /// Sends a burst, takes a burst, is idle now and then. True once everything was sent and everything has come.
@@ -67,7 +72,7 @@ impl Party {
             let to = Rank(self.rng.random_range(0..self.sent.len() as u32));
             if to != self.me && self.sent[to.index()] < PACKETS {
                 let number = self.sent[to.index()];
-                transport.send(to, packet(self.me, number)).expect("it can be encoded");
+                self.send(to, packet(self.me, number), transport);
                 if number.is_multiple_of(FREIGHT_EVERY) {
                     let freight = freight(self.me, number / FREIGHT_EVERY);
                     transport.send(to, freight).expect("it can be encoded");
@@ -75,13 +80,13 @@ impl Party {
                 self.sent[to.index()] += 1;
             }
         }
-        for _ in 0..self.rng.random_range(0..20) {
-            match transport.poll() {
-                Some(arrived) => self.take(arrived.expect("it can be decoded")),
-                None => {
-                    self.looks += 1;
-                    break;
-                }
+        for _ in 0..self.rng.random_range(0..5) {
+            let most = self.rng.random_range(1..100);
+            self.wants = most;
+            transport.poll_each(self).expect("it can be decoded");
+            if self.wants == most {
+                self.looks += 1;
+                break;
             }
         }
         if self.rng.random_ratio(1, 10) {
@@ -108,15 +113,39 @@ impl Party {
         done
     }
 
-    /// A packet has come: the next of its sender, and whole.
-    fn take(&mut self, (from, arrived): (Rank, Packet)) {
+    /// Sends a packet, or writes it where the transport sends bytes.
+    fn send(&mut self, to: Rank, mut packet: Packet, transport: &mut dyn Transport<Packet>) {
+        let codec = Plain::new(self.me);
+        let mut write = |bytes: &mut Vec<u8>| codec.encode(&mut packet, bytes);
+        let written = if self.rng.random() { transport.send_written(to, &mut write) } else { None };
+        written.unwrap_or_else(|| transport.send(to, packet)).expect("it can be encoded");
+    }
+
+    /// A packet has come: the next of its sender, and whole. True if more are wanted.
+    fn heard(&mut self, from: Rank, arrived: &Packet) -> bool {
         let (number, expected): (_, fn(Rank, u64) -> Packet) = match arrived {
             Packet::Freight(_) => (&mut self.got_freight[from.index()], freight),
             _ => (&mut self.got[from.index()], packet),
         };
         self.looks = 0;
-        assert!(arrived == expected(from, *number), "from rank {from}, number {number}: {arrived:?}");
+        assert!(*arrived == expected(from, *number), "from rank {from}, number {number}: {arrived:?}");
         *number += 1;
+        self.wants -= 1;
+        self.wants > 0
+    }
+}
+
+impl Receiver<Packet> for Party {
+    fn take(&mut self, from: Rank, packet: Packet) -> bool {
+        self.heard(from, &packet)
+    }
+
+    fn read(&mut self, from: Rank, bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
+        if self.rng.random() {
+            return None;
+        }
+        let packet = Plain::new(self.me).decode(bytes, VecDeque::new());
+        Some(packet.map(|packet| self.heard(from, &packet)).map_err(Box::new))
     }
 }
 
@@ -200,15 +229,17 @@ fn simulated_ranks_conform() {
 /// Processes conform: this test starts itself again under `mpirun`, once for each kind of link.
 #[cfg(feature = "mpi")]
 mod processes {
-    use super::{LOOKS_MAX, PIECE_BYTES, Packet, Party, Rank, Transport, thread};
-    use crate::error::Error;
+    use super::{
+        Codec, Error, LOOKS_MAX, PIECE_BYTES, Packet, Party, Plain, Rank, Transport, VecDeque, thread,
+    };
     use crate::threads::clock::Clock;
     use crate::transport::mpi::raw::{Communicator, abort};
     use crate::transport::mpi::{Links, Mpi};
+    use crate::transport::turn::PACKETS_IN_A_ROW;
     use crate::wire::bulk::Block;
-    use crate::wire::codec::{Codec, Encoded, Plain};
+    use crate::wire::codec::Encoded;
+    use mpi::traits::CommunicatorCollectives;
     use std::cell::Cell;
-    use std::collections::VecDeque;
     use std::panic;
     use std::process::Command;
     use std::time::Duration;
@@ -263,6 +294,29 @@ mod processes {
             looks += 1;
             assert!(looks < LOOKS_MAX, "rank {me} waits in vain for what it sent to leave");
             thread::yield_now();
+        }
+    }
+
+    /// Who speaks much keeps nobody from being heard: all speak to rank 0, which listens once everything has been said.
+    fn nobody_is_drowned_out(
+        me: Rank,
+        ranks: u32,
+        transport: &mut dyn Transport<Packet>,
+        meet: impl FnOnce(),
+    ) {
+        const WORDS: u32 = 1_000;
+        if me != Rank(0) {
+            (0..WORDS).for_each(|_| transport.send(Rank(0), Packet::Nothing).expect("it takes all"));
+            assert!(transport.idle(), "there is room for all");
+        }
+        meet();
+        let mut heard = vec![0; ranks as usize];
+        while me == Rank(0) && heard.iter().sum::<u32>() < WORDS * (ranks - 1) {
+            let (from, _) = await_next(me, transport).expect("it can be decoded");
+            heard[from.index()] += 1;
+            let ahead =
+                heard[1..].iter().max().zip(heard[1..].iter().min()).map(|(most, least)| most - least);
+            assert!(ahead < Some(2 * PACKETS_IN_A_ROW), "of each rank: {heard:?}");
         }
     }
 
@@ -335,6 +389,11 @@ mod processes {
         if ranks > 1 {
             let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
             a_message_overtakes_freight(rank, &mut transport);
+            close(transport);
+        }
+        if shared_memory {
+            let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
+            nobody_is_drowned_out(rank, ranks, &mut transport, || universe.world().barrier());
             close(transport);
         }
         if !shared_memory {

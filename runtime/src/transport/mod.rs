@@ -29,11 +29,12 @@ pub(crate) trait Transport<P> {
     /// [`Error::Wire`] when it cannot be encoded; it is gone then.
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
-    /// The same of a packet that `write` appends to bytes, for a transport that has some. None if this has none: the packet is to
-    /// be sent as it is.
+    /// The same of a packet that `write` appends to the bytes that leave, for a transport that sends bytes: as its
+    /// [`Codec`](crate::wire::codec::Codec) would encode it, and no freight. None, and `write` is not called, where packets are sent
+    /// as they are.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// That of `write`.
     fn send_written(
         &mut self,
         _to: Rank,
@@ -97,12 +98,12 @@ pub(crate) trait Receiver<P> {
     /// Takes a packet from that rank. True if it wants more.
     fn take(&mut self, from: Rank, packet: P) -> bool;
 
-    /// The same of a packet as bytes that need nothing beside them, for who can read them where they lie. None if they are to be
+    /// The same of an encoded packet that needs nothing beside its bytes, for who reads them where they lie. None if it is to be
     /// decoded, and taken so.
     ///
     /// # Errors
     /// [`Error::Wire`] when they cannot be read.
-    fn read(&mut self, _bytes: &[u8]) -> Option<Result<bool, Error>> {
+    fn read(&mut self, _from: Rank, _bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
         None
     }
 }

@@ -32,7 +32,7 @@ use std::time::Duration;
 use self::batch::{Arrivals, Departures, Waiting};
 use self::failure::Failure;
 use self::frame::Lane;
-use self::peer::{Come, Look, Peer};
+use self::peer::{Come, Peer};
 use self::raw::{Communicator, MpiError, Window, Words};
 use super::ring::{self, Reader, Ring, Writer};
 use super::turn::Turn;
@@ -195,16 +195,17 @@ pub(crate) struct Mpi<'l, C: Codec> {
     /// besides, and no time from messages. At the end of a run nobody waits for what is left.
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
-    /// Looks at what has come, and how many there had been when the last message came, and when freight came first.
+    /// Looks at what has come, and how many there had been when the last message came, and when it last was freight's turn.
     looks: u32,
     spoken: u32,
-    freight_looked: u32,
+    freights_look: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// Among the peers.
+    /// Among the peers; the second when it is freight's turn.
     turn: Turn,
+    freights: Turn,
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
@@ -224,10 +225,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
             freight_waits: 0,
             looks: 0,
             spoken: 0,
-            freight_looked: 0,
+            freights_look: 0,
             unseen: Vec::new(),
             looked: true,
             turn: Turn::default(),
+            freights: Turn::default(),
             waiting: false,
             transfers: false,
             naps: 0,
@@ -383,18 +385,15 @@ impl<'l, C: Codec> Mpi<'l, C> {
             self.take_batches()?;
         }
         self.looks = self.looks.wrapping_add(1);
-        let look = Look {
-            freights_turn: self.looks.wrapping_sub(self.freight_looked) >= FREIGHT_EVERY,
-            freight_in_one_go: self.looks.wrapping_sub(self.spoken) > TALK_LOOKS,
-        };
-        let peers = self.links.peers.len();
-        if look.freights_turn {
-            self.freight_looked = self.looks;
-            // That of all peers: who speaks without a pause must not keep the others' from coming on.
-            self.turn.pass(peers);
+        let in_one_go = self.looks.wrapping_sub(self.spoken) > TALK_LOOKS;
+        if self.looks.wrapping_sub(self.freights_look) >= FREIGHT_EVERY
+            && let Some(next) = self.freights_turn(in_one_go, receiver)?
+        {
+            return Ok(next);
         }
+        let peers = self.links.peers.len();
         for _ in 0..peers {
-            match self.next_of(self.turn.place(), look, receiver)? {
+            match self.next_of(self.turn.place(), in_one_go, receiver)? {
                 Next::None => self.turn.pass(peers),
                 next => return Ok(next),
             }
@@ -403,17 +402,44 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(Next::None)
     }
 
-    /// The same of the peer at this place.
+    /// Gives a packet of freight, if one has come whole, and loads one. Peers have turns of their own here: who speaks without a
+    /// pause must not keep the others' freight from coming on.
+    #[inline(never)]
+    fn freights_turn(
+        &mut self,
+        in_one_go: bool,
+        receiver: &mut dyn Receiver<C::Packet>,
+    ) -> Result<Option<Next>, Failure> {
+        self.freights_look = self.looks;
+        let links = &mut *self.links;
+        let mut taken = None;
+        for _ in 0..links.peers.len() {
+            let place = self.freights.place();
+            self.freights.pass(links.peers.len());
+            let Some(peer) = &mut links.peers[place] else { continue };
+            let come = peer.take_freight(in_one_go, &self.codec, &links.communicator, receiver)?;
+            self.transfers |= peer.transfers();
+            if let Some(more) = come {
+                self.naps = 0;
+                taken = Some(if more { Next::More } else { Next::Enough });
+                break;
+            }
+        }
+        self.load_freight()?;
+        Ok(taken)
+    }
+
+    /// What has come next from the peer at this place.
     #[inline]
     fn next_of(
         &mut self,
         place: usize,
-        look: Look,
+        in_one_go: bool,
         receiver: &mut dyn Receiver<C::Packet>,
     ) -> Result<Next, Failure> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[place] else { return Ok(Next::None) };
-        let come = peer.take(look, self.turn.left(), &self.codec, &links.communicator, receiver)?;
+        let come = peer.take(in_one_go, self.turn.left(), &self.codec, &links.communicator, receiver)?;
         self.transfers |= peer.transfers();
         let Some(Come { lane, packets, more }) = come else { return Ok(Next::None) };
         self.transfers |= peer.pay_grant(&links.communicator)?;
@@ -426,11 +452,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
                 self.looks = self.looks.wrapping_add(packets - 1);
                 self.spoken = self.looks;
             }
-            // Behind a chunk, which takes long to come, others may have waited.
-            Lane::Freight => self.turn.pass(peers),
-        }
-        if lane == Lane::Freight || look.freights_turn {
-            self.load_freight()?;
+            Lane::Freight => {
+                // Behind a chunk, which takes long to come, others may have waited.
+                self.turn.pass(peers);
+                self.load_freight()?;
+            }
         }
         Ok(if more { Next::More } else { Next::Enough })
     }
@@ -493,10 +519,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     ) -> Option<Result<(), Error>> {
         let sent =
             self.with_peer(to.0, |peer, _, now_ns, communicator| peer.send(write, now_ns, communicator));
-        Some(match sent {
-            Ok(()) => Ok(()),
-            Err(why) => Err(self.error(why)),
-        })
+        Some(sent.map_err(|why| self.error(why)))
     }
 
     fn poll_each(&mut self, receiver: &mut dyn Receiver<C::Packet>) -> Result<(), Error> {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! line    control word | 7 words of a batch
-//! control lap (32 bits) | in a batch's first line: how many words it has (32 bits)
+//! control lap (32 bits, the highest always set) | in a batch's first line: how many words it has (32 bits)
 //! batch   words, padded to whole lines
 //! ```
 //!

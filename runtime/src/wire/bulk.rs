@@ -247,7 +247,7 @@ pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Option<Vec<Attachment
     (encoded, gathering.end())
 }
 
-/// The same from its beginning to its end, for what is encoded between.
+/// The same for what is encoded between its beginning and its end: where messages are, a closure would be a call more.
 pub(crate) struct Gathering {
     _back: BackInline,
 }

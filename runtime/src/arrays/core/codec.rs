@@ -87,8 +87,9 @@ impl ArrayCodec {
         Address { to, from: delivery.from, epoch }.append(bytes);
         let gathering = Gathering::begin();
         let encoded = self.array(to).and_then(|array| array.encode_into(&delivery.payload, bytes));
+        let beside = gathering.end();
         match encoded {
-            Ok(()) => Ok(gathering.end()),
+            Ok(()) => Ok(beside),
             Err(why) => Err(self.error(Subject::Message(to), &why)),
         }
     }

@@ -101,7 +101,7 @@ impl<'r> Gateway<'r> {
         }
     }
 
-    /// The same as bytes, where the transport has some.
+    /// The same where the transport sends bytes.
     #[inline(never)]
     fn send_written(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
         let codec = &self.shared.codec;
@@ -121,9 +121,15 @@ impl<'r> Gateway<'r> {
 
     /// Hands the transport a packet. One that cannot be encoded ends the run, as such a message does.
     fn send(&mut self, to: Rank, packet: Packet) {
-        if let Some(transport) = &mut self.transport
-            && let Err(error) = transport.send(to, packet)
-        {
+        let sent = match &mut self.transport {
+            Some(Way::Threads(local)) => {
+                local.send_made(to, || packet);
+                Ok(())
+            }
+            Some(Way::Other(transport)) => transport.send(to, packet),
+            None => Ok(()),
+        };
+        if let Err(error) = sent {
             self.fails(error);
         }
     }

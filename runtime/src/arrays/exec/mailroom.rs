@@ -34,10 +34,10 @@ impl Receiver<Packet> for Reception<'_, '_> {
         self.mailroom.receive(from, packet, self.blanks, self.intake)
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Option<Result<bool, Error>> {
+    fn read(&mut self, _from: Rank, bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
         let (letter, epoch) = match self.mailroom.shared.codec.read(bytes, self.blanks)? {
             Ok(read) => read,
-            Err(why) => return Some(Err(*why)),
+            Err(why) => return Some(Err(why)),
         };
         self.intake.left -= 1;
         self.intake.drained = self.mailroom.deliver(letter, epoch);

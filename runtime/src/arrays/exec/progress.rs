@@ -242,16 +242,15 @@ impl Worker<'_> {
     /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
     pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
         let mut intake = Intake::new(1);
-        let bytes = self.shared.message_bytes(&packet);
         let mut reception = Reception { mailroom: &mut self.mailroom, blanks, intake: &mut intake };
-        match bytes.and_then(|bytes| reception.read(&bytes)) {
-            None => {
-                reception.take(from, packet);
-            }
-            Some(Ok(_)) => {}
-            Some(Err(error)) => self.fail(error),
+        let read = match self.shared.message_bytes(&packet) {
+            Ok(bytes) => bytes.and_then(|bytes| reception.read(from, &bytes)),
+            Err(error) => Some(Err(Box::new(error))),
+        };
+        if read.unwrap_or_else(|| Ok(reception.take(from, packet))).map_err(|error| self.fail(*error)).is_ok()
+        {
+            self.goes_on(&mut intake);
         }
-        self.goes_on(&mut intake);
     }
 
     #[inline(never)]

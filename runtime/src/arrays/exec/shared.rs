@@ -49,12 +49,14 @@ impl RankShared {
     }
 
     /// The bytes of a message between chunks that needs nothing beside them, in a run that goes through the wire format.
-    pub(crate) fn message_bytes(&self, packet: &Packet) -> Option<Vec<u8>> {
+    pub(crate) fn message_bytes(&self, packet: &Packet) -> Result<Option<Vec<u8>>, Error> {
+        let Packet::Message(Envelope { to, delivery, epoch }) = packet else { return Ok(None) };
+        if !self.wire || !delivery.payload.is_value() {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
-        let Packet::Message(Envelope { to, delivery, epoch }) = packet else { return None };
-        let writes = self.wire && delivery.payload.is_value();
-        let alone = writes && matches!(self.codec.write(*to, delivery, *epoch, &mut bytes), Ok(None));
-        alone.then_some(bytes)
+        let beside = self.codec.write(*to, delivery, *epoch, &mut bytes)?;
+        Ok(beside.is_none().then_some(bytes))
     }
 
     /// The run is over here, well or not.

@@ -53,7 +53,8 @@ struct Credit {
 /// Frames on their way to one process.
 pub(crate) struct Departures {
     batch: Vec<u8>,
-    /// Bytes of whole frames; behind them is one that was begun and not ended, if any.
+    /// Bytes up to the end of the last whole frame, the grant's word with them; behind is a frame that was begun and not ended,
+    /// if any.
     whole: usize,
     /// From so many bytes on it is full.
     full_bytes: usize,
@@ -105,16 +106,24 @@ impl Departures {
         Some(&mut self.batch)
     }
 
+    /// The place of the body that was begun.
+    #[inline]
+    fn body(&self) -> usize {
+        debug_assert!(self.batch.len() >= self.whole + WORD, "a frame was begun");
+        self.whole + WORD
+    }
+
     /// The length of the body that was begun.
     #[inline]
     pub(crate) fn body_bytes(&self) -> usize {
-        self.batch.len() - self.whole - WORD
+        self.batch.len() - self.body()
     }
 
     /// Ends the frame that was begun.
     #[inline]
     pub(crate) fn end(&mut self, lane: Lane, kind: Kind, beside: &[Attachment]) {
-        frame::end(&mut self.batch, self.whole + WORD, lane, kind, beside);
+        let start = self.body();
+        frame::end(&mut self.batch, start, lane, kind, beside);
         self.whole = self.batch.len();
     }
 
@@ -126,7 +135,7 @@ impl Departures {
 
     #[cold]
     fn cut_off(&mut self) -> Vec<u8> {
-        let body = self.batch.split_off(self.whole + WORD);
+        let body = self.batch.split_off(self.body());
         if self.ages() && self.whole == WORD {
             self.whole = 0;
         }
@@ -238,6 +247,15 @@ pub(crate) struct Arrivals {
     source: Source,
 }
 
+/// The next frame, as far as it is told without looking further.
+pub(crate) enum Plain<'b> {
+    None,
+    /// A plain one: its body.
+    Body(&'b [u8]),
+    /// Another, or what is no frame.
+    Other,
+}
+
 /// The way by which batches come.
 enum Source {
     Ring(Reader<Words>),
@@ -274,7 +292,7 @@ impl Arrivals {
     /// The next frame. After something malformed there is no way to the frame behind it: it stays the next.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
-        if self.is_read() && !self.open() {
+        if self.read == self.batch.len() && !self.open() {
             return Ok(None);
         }
         self.last = self.read;
@@ -283,21 +301,15 @@ impl Arrivals {
         Ok(Some(frame))
     }
 
-    /// Tells whether what was opened is read to its end.
+    /// The next frame, if it is a plain one.
     #[inline]
-    pub(crate) fn is_read(&self) -> bool {
-        self.read == self.batch.len()
-    }
-
-    /// The body of the next frame, if that is a plain one.
-    #[inline]
-    pub(crate) fn next_plain(&mut self) -> Option<&[u8]> {
-        if self.is_read() && !self.open() {
-            return None;
+    pub(crate) fn next_plain(&mut self) -> Plain<'_> {
+        if self.read == self.batch.len() && !self.open() {
+            return Plain::None;
         }
-        let (body, next) = frame::read_plain(&self.batch, self.read)?;
+        let Some((body, next)) = frame::read_plain(&self.batch, self.read) else { return Plain::Other };
         self.read = next;
-        Some(body)
+        Plain::Body(body)
     }
 
     /// The frame that was read last.
@@ -313,7 +325,12 @@ impl Arrivals {
             Source::Ring(ring) => {
                 self.batch.clear();
                 self.read = 0;
-                ring.read(&mut self.batch)
+                let come = ring.read(&mut self.batch);
+                if come && self.batch.is_empty() {
+                    // Nobody sends that: it is read as what is no frame.
+                    self.batch.extend_from_slice(&[0xff; WORD]);
+                }
+                come
             }
             Source::Mpi(queue) => {
                 // Read to its end, a batch is taken.
@@ -340,11 +357,16 @@ impl Arrivals {
         }
     }
 
+    /// Tells whether the sender may be waiting for a grant.
+    #[inline]
+    pub(crate) fn owes_grant(&self) -> bool {
+        matches!(&self.source, Source::Mpi(queue) if queue.taken - queue.told >= WINDOW_BYTES / 4)
+    }
+
     /// The grant to send in a message of its own, if the sender may be waiting for it.
     #[inline]
     pub(crate) fn owed_grant(&mut self) -> Option<u64> {
-        let Source::Mpi(queue) = &mut self.source else { return None };
-        (queue.taken - queue.told >= WINDOW_BYTES / 4).then(|| queue.tell())
+        self.owes_grant().then(|| self.grant())
     }
 
     /// The grant to send with a batch.
@@ -417,7 +439,8 @@ mod tests {
     fn batch(bodies: &[&[u8]], tail: &[u8]) -> Vec<u8> {
         let mut batch = vec![0; WORD];
         for body in bodies {
-            let start = frame::begin(&mut batch);
+            frame::begin(&mut batch);
+            let start = batch.len();
             batch.extend_from_slice(body);
             frame::end(&mut batch, start, Lane::Express, Kind::Packet, &[]);
         }

@@ -44,8 +44,9 @@ const KINDS: [(Kind, Lane); 6] = [
     (Bye, Freight),
 ];
 
-/// The bytes of a body at most: a header with no more than that is one of a packet in the express lane, with no runs.
-const BYTES_MAX: usize = (1 << 24) - 1;
+/// The bytes of a body at most, the lowest bits of a header. Where its other bits are 0 it is one of a packet in the express lane,
+/// with no runs.
+const HEADER_BYTES: usize = (1 << 24) - 1;
 
 /// Bytes that are no frame, or not the whole of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,11 +90,10 @@ impl Frame<'_> {
     }
 }
 
-/// Begins a frame at the end of a batch, for its body to be appended; returns where.
+/// Begins a frame at the end of a batch, for its body to be appended.
 #[inline]
-pub(crate) fn begin(batch: &mut Vec<u8>) -> usize {
+pub(crate) fn begin(batch: &mut Vec<u8>) {
     batch.extend_from_slice(&[0; WORD]);
-    batch.len()
 }
 
 /// Ends the frame whose body begins at `start` and is all that follows.
@@ -115,7 +115,7 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
     let header = u64::from_ne_bytes(*header);
     let (kind, lane) = *KINDS.get((header >> 32) as usize)?;
-    let (bytes, runs) = (header as usize & BYTES_MAX, (header >> 24 & 0xff) as usize);
+    let (bytes, runs) = (header as usize & HEADER_BYTES, (header >> 24 & 0xff) as usize);
     let padded = bytes.next_multiple_of(WORD);
     let runs = rest.get(padded..padded + runs * WORD)?;
     let next = at + WORD + padded + runs.len();
@@ -128,7 +128,7 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
 pub(crate) fn read_plain(batch: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
     let bytes = u64::from_ne_bytes(*header) as usize;
-    if bytes > BYTES_MAX {
+    if bytes > HEADER_BYTES {
         return None;
     }
     let padded = bytes.next_multiple_of(WORD);
@@ -152,7 +152,8 @@ mod tests {
             for (body, runs, of) in &frames {
                 let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), alignment: 4 };
                 let attachments: Vec<Attachment> = runs.iter().map(attachment).collect();
-                let start = begin(&mut batch);
+                begin(&mut batch);
+                let start = batch.len();
                 batch.extend_from_slice(body);
                 end(&mut batch, start, lane(*of), kind(*of), &attachments);
             }

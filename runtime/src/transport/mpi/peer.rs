@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::{Arrivals, Departures};
+use super::batch::{Arrivals, Departures, Plain};
 use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
@@ -31,15 +31,6 @@ const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested.
 const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// How to look at what has come.
-#[derive(Clone, Copy)]
-pub(crate) struct Look {
-    /// Freight comes before messages.
-    pub(crate) freights_turn: bool,
-    /// Nobody waits for messages meanwhile.
-    pub(crate) freight_in_one_go: bool,
-}
 
 /// What was taken of what has come.
 pub(crate) struct Come {
@@ -60,7 +51,7 @@ struct Kept {
 
 /// The link to one other process.
 pub(crate) struct Peer {
-    pub(crate) rank: u32,
+    rank: u32,
     pub(crate) departures: Departures,
     pub(crate) arrivals: Arrivals,
     waiting: VecDeque<Kept>,
@@ -341,61 +332,75 @@ impl Peer {
     }
 
     /// Gives what has come next: plain frames in a row, at most `most` and as long as the receiver wants more, or else one packet
-    /// of any kind. Messages come before freight, unless it is freight's turn.
+    /// of any kind, messages before freight. That comes `in_one_go` where nobody waits for messages meanwhile. A row ends where the
+    /// sender may wait for its grant.
     #[inline]
     pub(crate) fn take<C: Codec>(
         &mut self,
-        look: Look,
+        in_one_go: bool,
         most: u32,
         codec: &C,
         communicator: &Communicator,
         receiver: &mut dyn Receiver<C::Packet>,
     ) -> Result<Option<Come>, Failure> {
-        if look.freights_turn || self.gone || !self.express.none_arrives() {
-            return self.take_other(look, codec, communicator, receiver);
+        if self.gone || !self.express.none_arrives() {
+            return self.take_other(in_one_go, codec, communicator, receiver);
         }
-        let (mut packets, mut more) = (0, true);
-        while more
-            && packets < most
-            && let Some(body) = self.arrivals.next_plain()
-        {
-            more = match receiver.read(body) {
-                Some(read) => read.map_err(Failure::wire)?,
-                None => receiver.take(Rank(self.rank), decode(codec, body)?),
-            };
-            packets += 1;
+        let (mut packets, mut more, from) = (0, true, Rank(self.rank));
+        while more && packets < most && !self.arrivals.owes_grant() {
+            match self.arrivals.next_plain() {
+                Plain::Body(body) => {
+                    more = match receiver.read(from, body) {
+                        Some(read) => read.map_err(Failure::Wire)?,
+                        None => receiver.take(from, decode(codec, body)?),
+                    };
+                    packets += 1;
+                }
+                Plain::None if packets == 0 && self.freight.none_arrives() => return Ok(None),
+                Plain::None | Plain::Other => break,
+            }
         }
         if packets > 0 {
             return Ok(Some(Come { lane: Lane::Express, packets, more }));
         }
-        if self.arrivals.is_read() && self.freight.none_arrives() {
+        self.take_other(in_one_go, codec, communicator, receiver)
+    }
+
+    /// Gives the first packet of freight, if it is whole; true if the receiver wants more.
+    pub(crate) fn take_freight<C: Codec>(
+        &mut self,
+        in_one_go: bool,
+        codec: &C,
+        communicator: &Communicator,
+        receiver: &mut dyn Receiver<C::Packet>,
+    ) -> Result<Option<bool>, Failure> {
+        let Some((body, blocks)) = self.freight.take(self.rank, communicator, in_one_go)? else {
             return Ok(None);
-        }
-        self.take_other(look, codec, communicator, receiver)
+        };
+        let packet = codec.decode(&body, blocks).map_err(Failure::wire)?;
+        Ok(Some(receiver.take(Rank(self.rank), packet)))
     }
 
     /// The same of one packet of any kind.
     #[inline(never)]
     fn take_other<C: Codec>(
         &mut self,
-        look: Look,
+        in_one_go: bool,
         codec: &C,
         communicator: &Communicator,
         receiver: &mut dyn Receiver<C::Packet>,
     ) -> Result<Option<Come>, Failure> {
-        let Some((lane, (body, blocks))) = self.next(look, communicator)? else { return Ok(None) };
+        let Some((lane, (body, blocks))) = self.next(in_one_go, communicator)? else { return Ok(None) };
         let packet = codec.decode(&body, blocks).map_err(Failure::wire)?;
         Ok(Some(Come { lane, packets: 1, more: receiver.take(Rank(self.rank), packet) }))
     }
 
     /// The next packet, with what came beside it. A bye is none.
-    fn next(&mut self, look: Look, communicator: &Communicator) -> Result<Option<(Lane, Whole)>, Failure> {
-        let in_one_go = look.freight_in_one_go;
-        if look.freights_turn
-            && let Some(whole) = self.freight.take(self.rank, communicator, in_one_go)?
-        {
-            return Ok(Some((Lane::Freight, whole)));
-        }
+    fn next(
+        &mut self,
+        in_one_go: bool,
+        communicator: &Communicator,
+    ) -> Result<Option<(Lane, Whole)>, Failure> {
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
