@@ -386,10 +386,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
         self.looks = self.looks.wrapping_add(1);
         let in_one_go = self.looks.wrapping_sub(self.spoken) > TALK_LOOKS;
-        if self.looks.wrapping_sub(self.freights_look) >= FREIGHT_EVERY
-            && let Some(next) = self.freights_turn(in_one_go, receiver)?
-        {
-            return Ok(next);
+        if self.looks.wrapping_sub(self.freights_look) >= FREIGHT_EVERY {
+            match self.freights_turn(in_one_go, receiver)? {
+                Next::None => {}
+                next => return Ok(next),
+            }
         }
         let peers = self.links.peers.len();
         for _ in 0..peers {
@@ -409,10 +410,10 @@ impl<'l, C: Codec> Mpi<'l, C> {
         &mut self,
         in_one_go: bool,
         receiver: &mut dyn Receiver<C::Packet>,
-    ) -> Result<Option<Next>, Failure> {
+    ) -> Result<Next, Failure> {
         self.freights_look = self.looks;
         let links = &mut *self.links;
-        let mut taken = None;
+        let mut next = Next::None;
         for _ in 0..links.peers.len() {
             let place = self.freights.place();
             self.freights.pass(links.peers.len());
@@ -421,12 +422,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
             self.transfers |= peer.transfers();
             if let Some(more) = come {
                 self.naps = 0;
-                taken = Some(if more { Next::More } else { Next::Enough });
+                next = Next::behind_one(more);
                 break;
             }
         }
         self.load_freight()?;
-        Ok(taken)
+        Ok(next)
     }
 
     /// What has come next from the peer at this place.
@@ -458,7 +459,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
                 self.load_freight()?;
             }
         }
-        Ok(if more { Next::More } else { Next::Enough })
+        Ok(Next::behind_one(more))
     }
 
     #[cold]
@@ -492,6 +493,13 @@ enum Next {
     More,
     /// It was the last that is wanted now.
     Enough,
+}
+
+impl Next {
+    /// Something was taken, and its receiver wants more or does not.
+    fn behind_one(more: bool) -> Next {
+        if more { Next::More } else { Next::Enough }
+    }
 }
 
 fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {

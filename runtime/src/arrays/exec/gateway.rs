@@ -173,8 +173,8 @@ impl<'r> Gateway<'r> {
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: the mailroom gets what has come, as long as it takes more. Written out for each transport: a
-    /// closure that both call is not inlined, and each packet would be copied to be handed to it.
+    /// Hop 3, receiving side: the mailroom gets what has come, as long as it takes more. Between
+    /// threads by a closure that nothing else calls: it is inlined, and no packet is copied to be handed over.
     #[inline(always)]
     pub(crate) fn poll(&mut self, mailroom: &mut Mailroom<'r>, blanks: &mut Blanks, intake: &mut Intake) {
         let polled = match &mut self.transport {

@@ -247,10 +247,14 @@ impl Worker<'_> {
             Ok(bytes) => bytes.and_then(|bytes| reception.read(from, &bytes)),
             Err(error) => Some(Err(Box::new(error))),
         };
-        if read.unwrap_or_else(|| Ok(reception.take(from, packet))).map_err(|error| self.fail(*error)).is_ok()
-        {
-            self.goes_on(&mut intake);
+        match read {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return self.fail(*error),
+            None => {
+                reception.take(from, packet);
+            }
         }
+        self.goes_on(&mut intake);
     }
 
     #[inline(never)]

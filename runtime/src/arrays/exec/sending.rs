@@ -209,8 +209,7 @@ impl<'r> Worker<'r> {
             return true;
         }
         // It is routed afterwards, and gets its epoch then.
-        let (to, delivery, epoch) = (letter.to, letter.message.take(), Epoch::default());
-        match self.shared.codec.round_trip(Packet::Message(Envelope { to, delivery, epoch })) {
+        match self.shared.codec.round_trip(Packet::of_letter(letter, Epoch::default())) {
             Ok(Packet::Message(envelope)) => letter.message = envelope.delivery,
             Ok(other) => unreachable!("{other:?} was a message"),
             Err(error) => {

@@ -64,23 +64,15 @@ pub(crate) struct Departures {
 
 impl Departures {
     pub(crate) fn by_ring(writer: Writer<Words>) -> Departures {
-        Departures {
-            batch: Vec::new(),
-            whole: 0,
-            full_bytes: RING_BYTES,
-            since_ns: 0,
-            out: Out::Ring(writer),
-        }
+        Departures::new(RING_BYTES, Out::Ring(writer))
     }
 
     pub(crate) fn by_mpi() -> Departures {
-        Departures {
-            batch: Vec::new(),
-            whole: 0,
-            full_bytes: MPI_BYTES,
-            since_ns: 0,
-            out: Out::Mpi(Credit::default()),
-        }
+        Departures::new(MPI_BYTES, Out::Mpi(Credit::default()))
+    }
+
+    fn new(full_bytes: usize, out: Out) -> Departures {
+        Departures { batch: Vec::new(), whole: 0, full_bytes, since_ns: 0, out }
     }
 
     /// Tells whether age matters: a batch for a ring leaves at the next look anyway.

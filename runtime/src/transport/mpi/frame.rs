@@ -122,8 +122,8 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     Some((Frame { lane, kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next))
 }
 
-/// The body of the frame at this place of a batch, and where the next one begins, if it is a *plain* frame: a message with
-/// nothing beside it, as nearly all are.
+/// The body of the frame at this place of a batch, and where the next one begins, if it is a *plain* frame: a packet of the
+/// express lane with nothing beside it, as nearly all are.
 #[inline]
 pub(crate) fn read_plain(batch: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;

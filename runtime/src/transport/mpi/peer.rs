@@ -19,7 +19,7 @@ use super::raw::{Communicator, MpiError};
 use super::runs::{Runs, Whole};
 use crate::ids::Rank;
 use crate::transport::Receiver;
-use crate::wire::bulk::Attachment;
+use crate::wire::bulk::{Attachment, Block};
 use crate::wire::codec::{Codec, Encoded};
 
 /// Longer bodies travel beside their frame.
@@ -352,7 +352,7 @@ impl Peer {
                 Plain::Body(body) => {
                     more = match receiver.read(from, body) {
                         Some(read) => read.map_err(Failure::Wire)?,
-                        None => receiver.take(from, decode(codec, body)?),
+                        None => give(from, codec, body, VecDeque::new(), receiver)?,
                     };
                     packets += 1;
                 }
@@ -377,8 +377,7 @@ impl Peer {
         let Some((body, blocks)) = self.freight.take(self.rank, communicator, in_one_go)? else {
             return Ok(None);
         };
-        let packet = codec.decode(&body, blocks).map_err(Failure::wire)?;
-        Ok(Some(receiver.take(Rank(self.rank), packet)))
+        give(Rank(self.rank), codec, &body, blocks, receiver).map(Some)
     }
 
     /// The same of one packet of any kind.
@@ -391,8 +390,8 @@ impl Peer {
         receiver: &mut dyn Receiver<C::Packet>,
     ) -> Result<Option<Come>, Failure> {
         let Some((lane, (body, blocks))) = self.next(in_one_go, communicator)? else { return Ok(None) };
-        let packet = codec.decode(&body, blocks).map_err(Failure::wire)?;
-        Ok(Some(Come { lane, packets: 1, more: receiver.take(Rank(self.rank), packet) }))
+        let more = give(Rank(self.rank), codec, &body, blocks, receiver)?;
+        Ok(Some(Come { lane, packets: 1, more }))
     }
 
     /// The next packet, with what came beside it. A bye is none.
@@ -429,10 +428,17 @@ impl Peer {
     }
 }
 
-/// Decodes a packet that its receiver does not read where it lies.
+/// Gives a packet that its receiver does not read where it lies; true if it wants more.
 #[inline(never)]
-fn decode<C: Codec>(codec: &C, body: &[u8]) -> Result<C::Packet, Failure> {
-    codec.decode(body, VecDeque::new()).map_err(Failure::wire)
+fn give<C: Codec>(
+    from: Rank,
+    codec: &C,
+    body: &[u8],
+    blocks: VecDeque<Block>,
+    receiver: &mut dyn Receiver<C::Packet>,
+) -> Result<bool, Failure> {
+    let packet = codec.decode(body, blocks).map_err(Failure::wire)?;
+    Ok(receiver.take(from, packet))
 }
 
 /// The next frame that has come from that rank.
