@@ -143,3 +143,54 @@ fn what_other_ranks_send_comes_in_while_a_chunk_has_much_mail() {
         .unwrap_or_else(|error| panic!("measured: {measured}: {error}"));
     }
 }
+
+/// Chunk 0 writes to its neighbour and then waits until that one has run, which another worker has to see to.
+#[derive(Serialize, Deserialize)]
+struct Impatient;
+
+#[derive(Serialize, Deserialize)]
+enum Errand {
+    Write,
+    Wait,
+    Run,
+}
+
+impl Chunk for Impatient {
+    type Index = u32;
+    type Message = Errand;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send(0, Errand::Write);
+            ctx.send(0, Errand::Wait);
+        }
+    }
+
+    fn receive(&mut self, errand: Errand, ctx: &mut Ctx<'_, Self>) {
+        match errand {
+            Errand::Write => ctx.send(1, Errand::Run),
+            Errand::Wait => {
+                let waits = || !ctx.service::<Arc<AtomicBool>>().load(SeqCst);
+                let rounds =
+                    (0..10_000).take_while(|_| waits()).map(|_| thread::sleep(Duration::from_millis(1)));
+                assert!(rounds.count() < 10_000, "nobody runs the chunk that was written to last");
+                ctx.exit();
+            }
+            Errand::Run => ctx.service::<Arc<AtomicBool>>().store(true, SeqCst),
+        }
+    }
+}
+
+#[test]
+fn what_a_worker_would_run_next_others_run_while_it_is_busy() {
+    for round in 0..20 {
+        within_patience(&format!("round {round}"), || {
+            let ran = Arc::new(AtomicBool::new(false));
+            caribou::run(Config::default().ranks(1).workers(2), |setup| {
+                setup.service(ran.clone());
+                setup.array(4, |_| Impatient);
+            })
+        })
+        .unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+}

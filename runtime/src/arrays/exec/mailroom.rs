@@ -77,6 +77,12 @@ impl<'r> Mailroom<'r> {
         self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
     }
 
+    /// The worker is about to call what users wrote, which may take long: nobody is to wait behind that who need not.
+    #[inline]
+    pub(super) fn show_newest(&mut self) {
+        self.shared.scheduler.show_newest(self.id, &mut self.ready);
+    }
+
     /// Hop 4, and the token on its way if the push made one. Returns what the mailbox refused.
     #[inline(always)]
     pub(crate) fn push(&mut self, cell: CellId, letter: Box<Letter>, by: By) -> Option<Box<Letter>> {

@@ -115,6 +115,7 @@ impl Worker<'_> {
     /// returns to.
     #[cold]
     fn carry_out_later(&mut self, actions: Actions) {
+        self.mailroom.show_newest();
         let chunk = self.instruments.in_hand().chunk.get();
         for action in actions {
             self.afterwards(action);
@@ -259,6 +260,7 @@ impl Worker<'_> {
 
     #[inline(never)]
     fn receive_other(&mut self, from: Rank, packet: Packet) {
+        self.mailroom.show_newest();
         let packet = self.welcome(packet);
         let (shared, marks) = (self.shared, matches!(packet, Packet::Mark { .. }));
         self.with_core(|core, now_ns, out| {

@@ -1,10 +1,14 @@
 //! Queues of ready tokens, and the order in which a worker looks through them.
 //!
-//! A lone worker takes the *newest* token: the chunk whose last message was sent a moment ago, so that its data and its
+//! A worker takes its *newest* token: the chunk whose last message was sent a moment ago, so that its data and its
 //! neighbour's are still in the cache, and a step follows the step before it through memory while both are warm. Every
 //! [`OLDEST_EVERY`]th time it takes the *oldest*, so that nobody waits for ever. On a stencil larger than the cache that is
-//! a tenth faster than first in, first out, which goes through memory once a step. Several workers of a rank take their
-//! oldest, and steal.
+//! a tenth faster than first in, first out, which goes through memory once a step; on a ring of chunks that only send, which
+//! two workers share, a third.
+//!
+//! Several workers of a rank steal from each other, the oldest first. The newest token is kept apart, and nobody can steal it: its
+//! worker is about to run it, from its own cache. One that does something else first, which may take long, shows it before
+//! ([`Ready::show_newest`]).
 
 use std::collections::VecDeque;
 
@@ -15,7 +19,7 @@ use rand_pcg::Pcg32;
 use super::cells::{Cell, Cells};
 use crate::ids::{CellId, WorkerId};
 
-/// A lone worker takes the newest token, but every so many times the oldest.
+/// A worker takes its newest token, but every so many times the oldest.
 const OLDEST_EVERY: u32 = 8;
 
 /// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each token.
@@ -24,9 +28,9 @@ pub(crate) enum Ready<'r> {
     /// The rank has one worker, nobody else can look. The newest token is apart, with its cell: it is often the only one.
     /// See [`Ready::find`] for the order.
     Alone { newest: Option<(CellId, &'r Cell)>, older: VecDeque<CellId>, taken: u32 },
-    /// Others of the rank may steal from it. What others sent is looked at first every so many times: a worker whose own
-    /// queue is never empty would not get there otherwise.
-    Stealing { deque: Deque<CellId>, taken: u32 },
+    /// The same, but that others of the rank may steal what is older, and send tokens to its inbox. It looks there first when it
+    /// is the turn of the oldest, half of the times: a worker whose own queue is never empty would not get there otherwise.
+    Stealing { newest: Option<(CellId, &'r Cell)>, older: Deque<CellId>, taken: u32 },
     /// The simulation: any token may be next.
     Seeded { tokens: Vec<CellId>, rng: Pcg32 },
 }
@@ -48,16 +52,14 @@ impl Queues {
                 vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0 }],
             );
         }
-        let deques: Vec<_> = (0..workers).map(|_| Deque::new_fifo()).collect();
+        let deques: Vec<_> = (0..workers).map(|_| Deque::new_lifo()).collect();
         let inboxes = (0..workers).map(|_| Injector::new()).collect();
         let stealers = deques.iter().map(Deque::stealer).collect();
-        (
-            Queues { inboxes, stealers },
-            deques.into_iter().map(|deque| Ready::Stealing { deque, taken: 0 }).collect(),
-        )
+        let ready = |older| Ready::Stealing { newest: None, older, taken: 0 };
+        (Queues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
-    /// Tells whether there is a token that `worker` could take.
+    /// Tells whether there is a token that any worker could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
             || self.stealers.iter().any(|deque| !deque.is_empty())
@@ -87,7 +89,11 @@ impl<'r> Ready<'r> {
                     older.push_back(token);
                 }
             }
-            Ready::Stealing { deque, .. } => deque.push(token),
+            Ready::Stealing { newest, older, .. } => {
+                if let Some((token, _)) = newest.replace((token, cell)) {
+                    older.push(token);
+                }
+            }
             Ready::Seeded { tokens, .. } => tokens.push(token),
         }
     }
@@ -96,16 +102,24 @@ impl<'r> Ready<'r> {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Ready::Alone { newest, older, .. } => newest.is_none() && older.is_empty(),
-            Ready::Stealing { deque, .. } => deque.is_empty(),
+            Ready::Stealing { newest, older, .. } => newest.is_none() && older.is_empty(),
             Ready::Seeded { tokens, .. } => tokens.is_empty(),
         }
+    }
+
+    /// Lets others steal the newest token too. True if there was one, so that somebody may have to be woken.
+    #[inline]
+    pub(crate) fn show_newest(&mut self) -> bool {
+        let Ready::Stealing { newest: newest @ Some(_), older, .. } = self else { return false };
+        newest.take().into_iter().for_each(|(token, _)| older.push(token));
+        true
     }
 
     /// The next token for worker `me`: its own queue, then what others sent it, then what it can steal, looking at its
     /// neighbours in turn: first at their queues, then at what was sent to them (they may be busy for long).
     ///
     /// ```text
-    /// own deque.pop()  or  inbox[me].steal_batch_and_pop()  or  for other in me+1.. : deque[other].steal() or inbox[other].steal()
+    /// newest  or  older.pop()  or  inbox[me].steal_batch_and_pop()  or  for other in me+1.. : older[other].steal() or inbox[other].steal()
     /// ```
     #[inline]
     pub(crate) fn find(
@@ -126,32 +140,42 @@ impl<'r> Ready<'r> {
                     newest.take().or_else(|| older.pop_back().map(with_cell))
                 }
             }
-            Ready::Stealing { .. } | Ready::Seeded { .. } => self.find_among(me, queues).map(with_cell),
+            Ready::Stealing { newest, taken, .. } => {
+                *taken = taken.wrapping_add(1);
+                let newest = if taken.is_multiple_of(OLDEST_EVERY) { None } else { newest.take() };
+                newest.or_else(|| self.find_among(me, queues).map(with_cell))
+            }
+            Ready::Seeded { .. } => self.find_among(me, queues).map(with_cell),
         }
     }
 
-    /// The same for a worker that is not alone, or that a seed directs.
+    /// The same for a worker that is not alone and does not take its newest, or that a seed directs.
     #[inline(never)]
     fn find_among(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
         match self {
             Ready::Alone { .. } => unreachable!("a lone worker has one queue"),
             Ready::Seeded { tokens, .. } if tokens.is_empty() => None,
             Ready::Seeded { tokens, rng } => Some(tokens.swap_remove(rng.random_range(0..tokens.len()))),
-            Ready::Stealing { deque, taken } => {
-                *taken = taken.wrapping_add(1);
-                let inbox = &queues.inboxes[me.index()];
-                let sent = taken.is_multiple_of(OLDEST_EVERY).then(|| inbox.steal().success()).flatten();
-                sent.or_else(|| deque.pop()).or_else(|| steal(deque, me.index(), queues))
+            Ready::Stealing { newest, older, taken } => {
+                let mine = &queues.stealers[me.index()];
+                let sent = &queues.inboxes[me.index()];
+                let first = match *taken % (2 * OLDEST_EVERY) {
+                    0 => mine.steal().success().or_else(|| sent.steal().success()),
+                    OLDEST_EVERY => sent.steal().success().or_else(|| mine.steal().success()),
+                    _ => None,
+                };
+                let newest = || newest.take().map(|(token, _)| token);
+                first.or_else(newest).or_else(|| older.pop()).or_else(|| steal(older, me.index(), queues))
             }
         }
     }
 }
 
-fn steal(deque: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
+fn steal(own: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
     let workers = queues.stealers.len();
     loop {
         // Each look is made only if those before it found nothing: a token that was taken must be run.
-        let mut found = queues.inboxes[me].steal_batch_and_pop(deque);
+        let mut found = queues.inboxes[me].steal_batch_and_pop(own);
         for other in (1..workers).map(|step| (me + step) % workers) {
             found =
                 found.or_else(|| queues.stealers[other].steal()).or_else(|| queues.inboxes[other].steal());
@@ -192,18 +216,23 @@ mod tests {
     #[test]
     fn the_newest_goes_first_and_the_oldest_is_not_forgotten() {
         let cells = cells();
-        let (queues, mut ready) = Queues::new(1);
-        push(&mut ready[0], 0, &cells);
-        let mut waited = 0;
-        for newer in 1.. {
-            push(&mut ready[0], newer, &cells);
-            match find(&mut ready[0], 0, &queues, &cells) {
-                Some(0) => break,
-                found => assert_eq!(found, Some(newer)),
+        for (workers, turns) in [(1, OLDEST_EVERY), (2, 2 * OLDEST_EVERY)] {
+            let (queues, mut ready) = Queues::new(workers);
+            push(&mut ready[0], 0, &cells);
+            let mut waited = 0;
+            for newer in 1.. {
+                push(&mut ready[0], newer, &cells);
+                // Half of the turns of the oldest are for what others have sent first.
+                queues.inboxes.iter().for_each(|inbox| inbox.push(CellId(63)));
+                match find(&mut ready[0], 0, &queues, &cells) {
+                    Some(0) => break,
+                    Some(63) if workers > 1 => {}
+                    found => assert_eq!(found, Some(newer)),
+                }
+                waited += 1;
             }
-            waited += 1;
+            assert_eq!(waited, turns - 1, "{workers}");
         }
-        assert_eq!(waited, OLDEST_EVERY - 1);
     }
 
     #[test]
@@ -211,11 +240,28 @@ mod tests {
         let cells = cells();
         let (queues, mut ready) = Queues::new(2);
         queues.inboxes[0].push(CellId(63));
-        let found = (0..2 * OLDEST_EVERY).any(|own| {
-            push(&mut ready[0], own, &cells);
+        let found = (0..OLDEST_EVERY).any(|own| {
+            push(&mut ready[0], 2 * own, &cells);
+            push(&mut ready[0], 2 * own + 1, &cells);
             find(&mut ready[0], 0, &queues, &cells) == Some(63)
         });
         assert!(found);
+    }
+
+    #[test]
+    fn the_newest_is_its_workers_until_it_is_shown() {
+        let cells = cells();
+        let (queues, mut ready) = Queues::new(2);
+        let [owner, thief] = &mut ready[..] else { panic!("two were asked for") };
+        let mut steal = || find(thief, 1, &queues, &cells);
+        assert!(!owner.show_newest());
+        (0..2).for_each(|token| push(owner, token, &cells));
+        assert_eq!([steal(), steal()], [Some(0), None]);
+        assert!(!owner.is_empty() && !queues.any());
+        assert!(owner.show_newest() && !owner.show_newest());
+        assert!(!owner.is_empty() && queues.any());
+        assert_eq!(steal(), Some(1));
+        assert!(owner.is_empty());
     }
 
     #[test]
@@ -225,6 +271,7 @@ mod tests {
         let mut thief = ready.remove(0);
         for (worker, own) in (0..).zip(&mut ready) {
             push(own, worker, &cells);
+            assert!(own.show_newest());
             queues.inboxes[worker as usize + 1].push(CellId(10 + worker));
         }
         queues.inboxes[0].push(CellId(20));

@@ -60,6 +60,14 @@ impl Scheduler {
         }
     }
 
+    /// Worker `me`, whose own queue is `ready`, is about to do what may take long: others may have its newest token.
+    #[inline]
+    pub(crate) fn show_newest(&self, me: WorkerId, ready: &mut Ready<'_>) {
+        if ready.show_newest() {
+            self.team.wake_one(me.0);
+        }
+    }
+
     /// Tells whether there is a token that a worker could take from others.
     pub(crate) fn has_tokens(&self) -> bool {
         self.queues.any()

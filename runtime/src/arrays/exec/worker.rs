@@ -134,9 +134,12 @@ impl<'r> Worker<'r> {
             }
             Begun::Held => return self.held(),
         };
-        if !shared.scheduler.lone() && cell.runs_on(self.id) {
-            // Its last handler, on another worker, may have ended a moment ago.
-            self.instruments.begin_anew();
+        if !shared.scheduler.lone() {
+            self.mailroom.show_newest();
+            if cell.runs_on(self.id) {
+                // Its last handler, on another worker, may have ended a moment ago.
+                self.instruments.begin_anew();
+            }
         }
         self.instruments.turn_to(chunk, id, cell);
         let left = self.simulated.mix(&mut mail, || cell.mailbox.take_newer());
@@ -199,6 +202,7 @@ impl<'r> Worker<'r> {
             if mail.is_empty() {
                 return Chunk::Stays;
             }
+            self.mailroom.show_newest();
             if self.looks_around && self.has_run_long() {
                 self.look_around(chunk, cell, &mut outbox.blanks);
                 if self.shared.scheduler.stopped() {
