@@ -36,9 +36,10 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Thefts(u32);
 
-/// Who steals a chunk so often in a row keeps it.
-const KEEPS_AFTER: u32 = 8;
-const COUNT_BITS: u32 = 4;
+/// Who steals a chunk so often in a row keeps it. Often: short tasks are stolen some times in a row by chance, and a chunk
+/// that has moved away from its neighbours writes to another worker from then on.
+const KEEPS_AFTER: u32 = 128;
+const COUNT_BITS: u32 = 8;
 
 impl Thefts {
     const NONE: Thefts = Thefts(0);
