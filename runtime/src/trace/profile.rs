@@ -17,7 +17,8 @@ const FIRST_BIN_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Handlers of messages of one kind; CPU time.
+    /// Handlers of messages of one kind; CPU time. Without a trace, one that made its chunk ready for kept messages of the
+    /// same kind and the handlers of those are counted each, and timed together.
     Kind(NameId),
     /// Iterations of a pool; CPU time.
     Iterations,

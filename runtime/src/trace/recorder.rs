@@ -210,6 +210,11 @@ impl Recorder {
         }
     }
 
+    /// A handler has ended, and the next of its kind goes on in the same slice.
+    pub(crate) fn joined(&mut self, kind: NameId) {
+        self.profile.by_kind[kind.0 as usize].calls += 1;
+    }
+
     /// Keeps the handler among the events, with what happened in it. Returns its position.
     #[inline(never)]
     fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {

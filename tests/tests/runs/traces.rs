@@ -451,6 +451,27 @@ fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
 }
 
 #[test]
+fn a_profile_counts_each_handler_also_those_of_kept_messages_that_share_a_slice() {
+    // Halos that come early are kept, and handled one after the other when their step begins.
+    let dir = Scratch::new("calls");
+    for config in [config(1), config(2), config(2).trace(&dir.0)] {
+        let report = strips(config, false).expect("nothing is wrong");
+        let workers = report.run.profiles.iter().flat_map(|profile| &profile.workers);
+        let mut calls: Vec<u64> = workers
+            .flat_map(|worker| &worker.rows)
+            .filter(|row| matches!(row.activity, Activity::Kind(_)))
+            .map(|row| row.calls())
+            .collect();
+        let strips = u64::from(STRIPS);
+        // Each strip is started once, and resumes from each sync but the last, to which nobody comes. One hears the sum.
+        let others = strips * (1 + STEPS / PERIOD - 1) + 1;
+        assert_eq!(calls.iter().sum::<u64>(), 2 * strips * STEPS + others, "{calls:?}");
+        calls.retain(|calls| *calls > 0);
+        assert!(calls.len() >= 4, "a kind each: {calls:?}");
+    }
+}
+
+#[test]
 fn what_a_program_tells_lies_in_the_handler_that_told_it() {
     let dir = Scratch::new("tidings");
     strips(config(2).trace(&dir.0), false).expect("nothing is wrong");

@@ -18,6 +18,9 @@ use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
+/// Messages in a row that are put away without a reading of the clock: that would take as long as to put one away.
+const PUT_AWAY_MAX: u32 = 16;
+
 /// One worker's instruments.
 pub(crate) struct Instruments<'r> {
     shared: &'r RankShared,
@@ -30,6 +33,8 @@ pub(crate) struct Instruments<'r> {
     gap: Option<Gap>,
     speed: Option<Speed>,
     in_hand: Rc<InHand>,
+    /// Messages that the chunk in hand was not ready for since the last lap. The next one holds their time too.
+    put_away: u32,
     /// The number of the kind of message in hand, where a record is kept.
     kind: NameId,
     /// Where the chunk in hand is: who is charged.
@@ -58,6 +63,7 @@ impl<'r> Instruments<'r> {
             gap: None,
             speed: None,
             in_hand: Rc::default(),
+            put_away: 0,
             kind: NameId(0),
             place: None,
             at_work: &recording.at_work[worker.index()],
@@ -170,15 +176,29 @@ impl<'r> Instruments<'r> {
     /// ended.
     #[inline(never)]
     pub(crate) fn names(&mut self, kind: &'static str) {
+        let array = self.in_hand.chunk.get().array;
         if self.in_hand.running.get() {
+            if self.in_hand.told.get() == Some((array, kind)) && self.joins() {
+                return;
+            }
             self.interrupt();
         }
-        let array = self.in_hand.chunk.get().array;
         if let Some(recorder) = &mut self.recorder {
             self.kind = recorder.kind(array, kind);
             self.at_work.names(self.kind);
         }
         self.in_hand.told.set(Some((array, kind)));
+    }
+
+    /// A handler of a kept message begins after one of the same kind. Where no events are kept both are one slice: the reading
+    /// between them would take longer than most of these handlers.
+    #[cold]
+    fn joins(&mut self) -> bool {
+        let joins = !self.keeps_events();
+        if joins && let Some(recorder) = &mut self.recorder {
+            recorder.joined(self.kind);
+        }
+        joins
     }
 
     /// The strategy is asked to decide this sync.
@@ -197,20 +217,36 @@ impl<'r> Instruments<'r> {
         self.at_work.rests();
     }
 
-    /// Charges the time since the last lap to the chunk in hand.
+    /// A delivery to the chunk in hand has ended: charges it the time since the last lap. Where the message was put away, and
+    /// more are there for the chunk, the next lap does so.
     #[inline]
-    pub(crate) fn lap(&mut self) {
-        if self.meter.is_some() {
-            self.measure_lap();
-        } else {
+    pub(crate) fn lap(&mut self, more: bool) {
+        if self.meter.is_none() {
             self.in_hand.forget();
+        } else if !more || self.in_handler() || self.has_put_away_many() {
+            self.measure_lap();
         }
     }
 
-    /// The same, where time is measured.
+    /// Counts a message that was put away.
+    #[cold]
+    fn has_put_away_many(&mut self) -> bool {
+        self.put_away += 1;
+        self.put_away >= PUT_AWAY_MAX || self.keeps_events()
+    }
+
+    /// The worker turns from the chunk in hand, which has more messages: charges it what it was not yet.
+    pub(crate) fn pause(&mut self) {
+        if self.put_away > 0 {
+            self.measure_lap();
+        }
+    }
+
+    /// Charges the time since the last lap, where time is measured.
     #[inline(never)]
     fn measure_lap(&mut self) {
         self.settle();
+        self.put_away = 0;
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
         // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
@@ -262,7 +298,8 @@ impl<'r> Instruments<'r> {
     pub(crate) fn interrupt(&mut self) {
         self.settle();
         if self.in_hand.running.get() && self.recorder.is_some() {
-            self.record(self.shared.clock.now_ns());
+            let now_ns = self.ticks.now_ns(&self.shared.clock);
+            self.record(now_ns);
         }
         self.in_hand.forget();
     }

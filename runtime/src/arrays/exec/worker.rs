@@ -183,12 +183,13 @@ impl<'r> Worker<'r> {
                 return Chunk::Stays;
             }
             outbox.blanks.keep(letter);
+            let more = !mail.is_empty();
             if outbox.has_only_letters() {
                 self.send_letters(outbox);
-                self.instruments.lap();
+                self.instruments.lap(more);
             } else {
                 let fate = self.carry_out_all(chunk, slot, outbox, cell);
-                self.instruments.lap();
+                self.instruments.lap(more);
                 match fate {
                     Chunk::Stays => {}
                     Chunk::Removed => return fate,
@@ -196,10 +197,11 @@ impl<'r> Worker<'r> {
                 }
             }
             if self.mailroom.account.is_pressed() {
+                self.instruments.pause();
                 self.press(cell);
                 return Chunk::Stays;
             }
-            if mail.is_empty() {
+            if !more {
                 return Chunk::Stays;
             }
             self.mailroom.show_newest();
@@ -245,6 +247,7 @@ impl<'r> Worker<'r> {
     /// Sends and receives in the middle of a run.
     #[cold]
     fn look_around(&mut self, chunk: ChunkId, id: CellId, blanks: &mut Blanks) {
+        self.instruments.pause();
         self.progress(blanks);
         self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
@@ -326,7 +329,7 @@ impl<'r> Worker<'r> {
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array.index()];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
-        self.instruments.lap();
+        self.instruments.lap(false);
         let declared = slot.declared_load();
         let migratable = slot.migratable();
         let passport = slot.passport();
