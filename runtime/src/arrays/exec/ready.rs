@@ -6,10 +6,6 @@
 //! a tenth faster than first in, first out, which goes through memory once a step; on a ring of chunks that only send, which
 //! two workers share, a third.
 //!
-//! A lone worker that has not just made a token takes the oldest of its [`RECENT`] newest. In that time more messages come for
-//! that chunk, and are handled in one run; its data are still in the cache. With tasks that read four neighbours and do nothing
-//! a step takes an eighth less than with the newest, and on that stencil as long. (Several workers share by a deque, which has but two ends.)
-//!
 //! Several workers of a rank steal from each other, the oldest first. The newest token is kept apart, and nobody can steal it: its
 //! worker is about to run it, from its own cache. One that does something else first, which may take long, shows it before
 //! ([`Ready::show_newest`]).
@@ -25,9 +21,6 @@ use crate::ids::{CellId, WorkerId};
 
 /// A worker takes its newest token, but every so many times the oldest.
 const OLDEST_EVERY: u32 = 8;
-
-/// So many of the newest tokens are taken in their order. Chunks of 16 KiB would fit in most second caches so.
-const RECENT: usize = 32;
 
 /// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each token.
 #[repr(u8)]
@@ -144,7 +137,7 @@ impl<'r> Ready<'r> {
                 } else if taken.is_multiple_of(OLDEST_EVERY) {
                     older.pop_front().map(with_cell)
                 } else {
-                    newest.take().or_else(|| take_recent(older).map(with_cell))
+                    newest.take().or_else(|| older.pop_back().map(with_cell))
                 }
             }
             Ready::Stealing { newest, taken, .. } => {
@@ -176,12 +169,6 @@ impl<'r> Ready<'r> {
             }
         }
     }
-}
-
-/// Takes the oldest of the [`RECENT`] newest: moves so many at most.
-#[inline(never)]
-fn take_recent(older: &mut VecDeque<CellId>) -> Option<CellId> {
-    older.remove(older.len().saturating_sub(RECENT))
 }
 
 fn steal(own: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
@@ -246,23 +233,6 @@ mod tests {
             }
             assert_eq!(waited, turns - 1, "{workers}");
         }
-    }
-
-    #[test]
-    fn a_lone_worker_takes_its_recent_tokens_in_their_order() {
-        let cells = cells();
-        let take_after = |tokens: u32, most: usize| {
-            let (queues, mut ready) = Queues::new(1);
-            (0..tokens).for_each(|token| push(&mut ready[0], token, &cells));
-            let found = std::iter::from_fn(|| find(&mut ready[0], 0, &queues, &cells));
-            found.take(most).collect::<Vec<_>>()
-        };
-        assert_eq!(take_after(6, 7), [5, 0, 1, 2, 3, 4]);
-        let recent = RECENT as u32;
-        assert_eq!(take_after(recent + 21, 2), [recent + 20, 20], "31 came after it, and the newest");
-        let mut all = take_after(recent + 21, usize::MAX);
-        all.sort_unstable();
-        assert_eq!(all, (0..recent + 21).collect::<Vec<_>>());
     }
 
     #[test]
