@@ -18,7 +18,7 @@ const FIRST_BIN_NS: u64 = 1_000_000;
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// Handlers of messages of one kind; CPU time. Without a trace, one that made its chunk ready for kept messages of the
-    /// same kind and the handlers of those are counted each, and timed together.
+    /// same kind and the handlers of those are each counted, and timed together.
     Kind(NameId),
     /// Iterations of a pool; CPU time.
     Iterations,

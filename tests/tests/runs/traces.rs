@@ -451,7 +451,7 @@ fn the_slices_of_a_worker_leave_no_gap_and_the_profile_adds_up_to_them() {
 }
 
 #[test]
-fn a_profile_counts_each_handler_also_those_of_kept_messages_that_share_a_slice() {
+fn a_profile_counts_each_handler_including_those_that_share_a_slice() {
     // Halos that come early are kept, and handled one after the other when their step begins.
     let dir = Scratch::new("calls");
     for config in [config(1), config(2), config(2).trace(&dir.0)] {

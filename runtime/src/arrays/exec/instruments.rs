@@ -18,7 +18,7 @@ use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
-/// Messages in a row that are put away without a reading of the clock: that would take as long as to put one away.
+/// Messages in a row, at most, that are put away without a reading of the clock: one takes as long as to put a message away.
 const PUT_AWAY_MAX: u32 = 16;
 
 /// One worker's instruments.
@@ -33,7 +33,7 @@ pub(crate) struct Instruments<'r> {
     gap: Option<Gap>,
     speed: Option<Speed>,
     in_hand: Rc<InHand>,
-    /// Messages that the chunk in hand was not ready for since the last lap. The next one holds their time too.
+    /// Deliveries to the chunk in hand since the last lap that ended with no handler running. The next lap holds their time too.
     put_away: u32,
     /// The number of the kind of message in hand, where a record is kept.
     kind: NameId,
@@ -217,8 +217,8 @@ impl<'r> Instruments<'r> {
         self.at_work.rests();
     }
 
-    /// A delivery to the chunk in hand has ended: charges it the time since the last lap. Where the message was put away, and
-    /// more are there for the chunk, the next lap does so.
+    /// A delivery to the chunk in hand has ended: charges it the time since the last lap. Where no handler is running, since
+    /// the message was put away, say, and the chunk goes on with `more`, the next lap does so.
     #[inline]
     pub(crate) fn lap(&mut self, more: bool) {
         if self.meter.is_none() {
@@ -228,7 +228,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Counts a message that was put away.
+    /// Counts a message that was put away. True if it is time for a lap: there were many, or events are kept.
     #[cold]
     fn has_put_away_many(&mut self) -> bool {
         self.put_away += 1;

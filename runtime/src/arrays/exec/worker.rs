@@ -189,7 +189,7 @@ impl<'r> Worker<'r> {
                 self.instruments.lap(more);
             } else {
                 let fate = self.carry_out_all(chunk, slot, outbox, cell);
-                self.instruments.lap(more);
+                self.instruments.lap(more && fate == Chunk::Stays);
                 match fate {
                     Chunk::Stays => {}
                     Chunk::Removed => return fate,
