@@ -1,10 +1,7 @@
 //! Queues of ready tokens, and the order in which a worker looks through them.
 //!
-//! A worker takes its *newest* token: the chunk whose last message was sent a moment ago, so that its data and its
-//! neighbour's are still in the cache, and a step follows the step before it through memory while both are warm. Every
-//! [`OLDEST_EVERY`]th time it takes the *oldest*, so that nobody waits for ever. On a stencil larger than the cache that is
-//! a tenth faster than first in, first out, which goes through memory once a step; on a ring of chunks that only send, which
-//! two workers share, a third.
+//! A worker takes its *newest* token, but every [`OLDEST_EVERY`]th time the *oldest*, so that nobody waits for ever; and one
+//! that has its rank for itself always the oldest where that is faster. See [`order`](super::order).
 //!
 //! Several workers of a rank steal from each other, the oldest first. The newest token is kept apart, and nobody can steal it: its
 //! worker is about to run it, from its own cache. One that does something else first, which may take long, shows it before
@@ -17,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::cells::{Cell, Cells};
+use super::order::{Order, Turn};
 use crate::ids::{CellId, WorkerId};
 
 /// A worker takes its newest token, but every so many times the oldest.
@@ -27,7 +25,7 @@ const OLDEST_EVERY: u32 = 8;
 pub(crate) enum Ready<'r> {
     /// The rank has one worker, nobody else can look. The newest token is apart, with its cell: it is often the only one.
     /// See [`Ready::find`] for the order.
-    Alone { newest: Option<(CellId, &'r Cell)>, older: VecDeque<CellId>, taken: u32 },
+    Alone { newest: Option<(CellId, &'r Cell)>, older: VecDeque<CellId>, taken: u32, order: Order },
     /// The same, but that others of the rank may steal what is older, and send tokens to its inbox. It looks there first when it
     /// is the turn of the oldest, half of the times: a worker whose own queue is never empty would not get there otherwise.
     Stealing { newest: Option<(CellId, &'r Cell)>, older: Deque<CellId>, taken: u32 },
@@ -49,7 +47,7 @@ impl Queues {
         if workers == 1 {
             return (
                 Queues::default(),
-                vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0 }],
+                vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0, order: Order::new() }],
             );
         }
         let deques: Vec<_> = (0..workers).map(|_| Deque::new_lifo()).collect();
@@ -107,6 +105,13 @@ impl<'r> Ready<'r> {
         }
     }
 
+    /// A turn of the worker has ended: what it did may change the order, if the worker is alone.
+    pub(super) fn learn(&mut self, turn: &Turn) {
+        if let Ready::Alone { newest, older, order, .. } = self {
+            order.learn(turn, older.len() + usize::from(newest.is_some()));
+        }
+    }
+
     /// Lets others steal the newest token too. True if there was one, so that somebody may have to be woken.
     #[inline]
     pub(crate) fn show_newest(&mut self) -> bool {
@@ -130,11 +135,11 @@ impl<'r> Ready<'r> {
     ) -> Option<(CellId, &'r Cell)> {
         let with_cell = |token| (token, cells.get(token));
         match self {
-            Ready::Alone { newest, older, taken } => {
+            Ready::Alone { newest, older, taken, order } => {
                 *taken = taken.wrapping_add(1);
                 if older.is_empty() {
                     newest.take()
-                } else if taken.is_multiple_of(OLDEST_EVERY) {
+                } else if order.is_oldest_first() || taken.is_multiple_of(OLDEST_EVERY) {
                     older.pop_front().map(with_cell)
                 } else {
                     newest.take().or_else(|| older.pop_back().map(with_cell))
@@ -213,11 +218,33 @@ mod tests {
         Some(token.0)
     }
 
+    /// A turn after which a lone worker takes the newest first.
+    fn one_message_a_run() -> Turn {
+        Turn { runs: 512, messages: 512, ns: 1 }
+    }
+
+    #[test]
+    fn a_lone_worker_takes_the_oldest_first_where_messages_gather() {
+        let cells = cells();
+        let (queues, mut ready) = Queues::new(1);
+        let gathers = Turn { runs: 512, messages: 2048, ns: 1 };
+        for (turn, order) in [(gathers, [0, 1, 2, 3]), (one_message_a_run(), [3, 2, 1, 0])] {
+            ready[0].learn(&turn);
+            (0..4).for_each(|token| push(&mut ready[0], token, &cells));
+            assert_eq!(
+                [(); 4].map(|()| find(&mut ready[0], 0, &queues, &cells)),
+                order.map(Some),
+                "{turn:?}"
+            );
+        }
+    }
+
     #[test]
     fn the_newest_goes_first_and_the_oldest_is_not_forgotten() {
         let cells = cells();
         for (workers, turns) in [(1, OLDEST_EVERY), (2, 2 * OLDEST_EVERY)] {
             let (queues, mut ready) = Queues::new(workers);
+            ready[0].learn(&one_message_a_run());
             push(&mut ready[0], 0, &cells);
             let mut waited = 0;
             for newer in 1.. {

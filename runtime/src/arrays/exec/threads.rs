@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::backlog;
+use super::order::Turn;
 use super::patience;
 use super::worker::Worker;
 use crate::arrays::core::mail::{Blanks, Outbox};
@@ -120,12 +121,14 @@ impl Worker<'_> {
     fn turn(&mut self, outbox: &mut Outbox) {
         // What a handler that panicked left.
         outbox.take().for_each(drop);
-        let mut left = STEPS_MAX;
+        let (handled, start_ns) = (self.instruments.handled(), self.instruments.time_ns());
+        let (mut left, mut runs) = (STEPS_MAX, 0);
         while left > 0 {
             if self.shared.scheduler.stopped() {
                 return;
             }
             let steps = if self.gateway.congested() { 0 } else { self.steps(left, outbox) };
+            runs += u64::from(steps);
             left -= steps.max(1);
             if steps > 0 && self.has_just_looked() {
                 continue;
@@ -136,6 +139,9 @@ impl Worker<'_> {
                 self.patience.count_rest_anew();
             }
         }
+        let messages = self.instruments.handled() - handled;
+        let ns = self.instruments.time_ns().saturating_sub(start_ns);
+        self.mailroom.ready.learn(&Turn { runs, messages, ns });
         if self.id == WorkerId(0) {
             self.with_core(|core, _, out| core.hurry(out));
         }
