@@ -198,7 +198,7 @@ impl Blanks {
 /// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
 pub(crate) struct Outbox {
     newest_first: Mail,
-    /// With the letters before each, those too the newest first.
+    /// Each with the letters before it.
     effects: Vec<(Mail, Effect)>,
     pub(crate) blanks: Blanks,
     /// What its worker does: the chunk there is the one whose handler leaves it.
@@ -238,7 +238,8 @@ impl Outbox {
 
     /// Leaves an effect.
     pub(crate) fn push(&mut self, effect: Effect) {
-        self.effects.push((std::mem::take(&mut self.newest_first), effect));
+        let before = self.take_letters();
+        self.effects.push((before, effect));
     }
 
     /// Leaves again what was taken.
@@ -261,12 +262,24 @@ impl Outbox {
         self.newest_first.take_reversed()
     }
 
+    /// Takes the effects, each with the letters before it. Their memory is to be [put back](Self::put_back_emptied).
+    #[inline]
+    pub(crate) fn take_effects(&mut self) -> Vec<(Mail, Effect)> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The memory for later effects.
+    #[inline]
+    pub(crate) fn put_back_emptied(&mut self, effects: Vec<(Mail, Effect)>) {
+        if self.effects.is_empty() && effects.is_empty() {
+            self.effects = effects;
+        }
+    }
+
     /// Takes everything.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Left> + use<> {
-        let effects = std::mem::take(&mut self.effects).into_iter();
-        let all = effects.flat_map(|(mut before, effect)| {
-            before.take_reversed().map(Left::Letter).chain([Left::Effect(effect)])
-        });
+        let effects = self.take_effects().into_iter();
+        let all = effects.flat_map(|(before, effect)| before.map(Left::Letter).chain([Left::Effect(effect)]));
         all.chain(self.take_letters().map(Left::Letter))
     }
 }

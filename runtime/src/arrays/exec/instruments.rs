@@ -110,12 +110,18 @@ impl<'r> Instruments<'r> {
         self.meter.as_ref().map(|meter| self.gap.as_ref().map_or(meter.last_ns(), |gap| gap.end_ns))
     }
 
-    /// The same, or the time now where handlers are not measured.
+    /// The time now, by the clock of laps.
+    #[inline]
+    pub(crate) fn now_ns(&mut self) -> u64 {
+        self.ticks.now_ns(&self.shared.clock)
+    }
+
+    /// The end of the last lap or gap, or the time now where handlers are not measured.
     #[inline]
     pub(crate) fn time_ns(&mut self) -> u64 {
         match self.last_ns() {
             Some(last_ns) => last_ns,
-            None => self.ticks.now_ns(&self.shared.clock),
+            None => self.now_ns(),
         }
     }
 

@@ -28,7 +28,7 @@ impl Worker<'_> {
     /// Gives the core an input and carries out what it asks for.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Actions)) {
         let shared = self.shared;
-        let now_ns = shared.clock.now_ns();
+        let now_ns = self.instruments.now_ns();
         let mut actions = std::mem::take(&mut self.actions);
         let mut later = Actions::new();
         {

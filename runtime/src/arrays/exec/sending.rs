@@ -10,7 +10,7 @@ use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
-use crate::arrays::core::mail::{Blanks, Letter};
+use crate::arrays::core::mail::{Blanks, Letter, Mail};
 use crate::arrays::core::packet::Packet;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
@@ -43,7 +43,15 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// The same where it is not what most handlers do.
+    /// Sends several out of line: letters before and behind an effect, which most handlers do not leave.
+    #[inline(never)]
+    pub(super) fn send_all(&mut self, letters: Mail, blanks: &mut Blanks) {
+        for letter in letters {
+            self.send(letter, blanks);
+        }
+    }
+
+    /// Sends one out of line.
     #[inline(never)]
     pub(super) fn send_one(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
         self.send(letter, blanks);

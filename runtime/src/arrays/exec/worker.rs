@@ -269,61 +269,74 @@ impl<'r> Worker<'r> {
         outbox: &mut Outbox,
         cell: CellId,
     ) -> Chunk {
+        let (mut effects, behind) = (outbox.take_effects(), outbox.take_letters());
         let mut fate = Chunk::Stays;
-        for left in outbox.take() {
-            let effect = match left {
-                Left::Letter(letter) => {
-                    self.send_one(letter, &mut outbox.blanks);
-                    continue;
-                }
-                Left::Effect(effect) => effect,
-            };
-            match effect {
-                Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
-                Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
-                Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
-                Effect::Contribute { agreement, values } => {
-                    let report = slot.passport().reductions.report();
-                    if let Some(recorder) = self.instruments.recorder() {
-                        recorder.contributed(chunk, report.sequence);
-                    }
-                    self.with_core(|core, _, out| core.contribute(chunk, report, agreement, values, out));
-                }
-                Effect::ContributeIn(contribution) => {
-                    if let Some(recorder) = self.instruments.recorder() {
-                        recorder.contributed(chunk, contribution.sequence);
-                    }
-                    self.with_core(|core, _, out| core.contribute_in(chunk, *contribution, out));
-                }
-                Effect::Insert { key, slot: mut child } => {
-                    let passport = slot.passport();
-                    let reductions = passport.reductions.child();
-                    (child.passport().reductions, child.passport().joined) = (reductions, reductions.next);
-                    child.passport().syncs = passport.syncs.child();
-                    let chunk = ChunkId { array: chunk.array, key };
-                    let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
-                    let traveller =
-                        Box::new(Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch });
-                    self.with_core(|core, _, out| core.insert(traveller, out));
-                }
-                Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
-                Effect::Remove => {
-                    let passport = slot.passport();
-                    self.with_core(|core, _, out| core.remove(chunk, passport, out));
-                    fate = Chunk::Removed;
-                }
-                Effect::Exit(value) => {
-                    value.into_iter().for_each(|value| self.shared.ending.yields(*value));
-                    self.with_core(|core, _, out| core.exit(out));
-                }
-                Effect::Fail(why) => {
-                    let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
-                    self.fail(Error::Program { rank, chunk, why: why.into() });
-                    return Chunk::Ended;
-                }
+        for (before, effect) in effects.drain(..) {
+            self.send_all(before, &mut outbox.blanks);
+            match self.carry_out(effect, chunk, slot, cell) {
+                Chunk::Stays => {}
+                Chunk::Removed => fate = Chunk::Removed,
+                Chunk::Ended => return Chunk::Ended,
             }
         }
+        outbox.put_back_emptied(effects);
+        self.send_all(behind, &mut outbox.blanks);
         fate
+    }
+
+    /// Carries out one effect of the chunk that runs.
+    #[inline(always)]
+    fn carry_out(
+        &mut self,
+        effect: Effect,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        cell: CellId,
+    ) -> Chunk {
+        match effect {
+            Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
+            Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
+            Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
+            Effect::Contribute { agreement, values } => {
+                let report = slot.passport().reductions.report();
+                if let Some(recorder) = self.instruments.recorder() {
+                    recorder.contributed(chunk, report.sequence);
+                }
+                self.with_core(|core, _, out| core.contribute(chunk, report, agreement, values, out));
+            }
+            Effect::ContributeIn(contribution) => {
+                if let Some(recorder) = self.instruments.recorder() {
+                    recorder.contributed(chunk, contribution.sequence);
+                }
+                self.with_core(|core, _, out| core.contribute_in(chunk, *contribution, out));
+            }
+            Effect::Insert { key, slot: mut child } => {
+                let passport = slot.passport();
+                let reductions = passport.reductions.child();
+                (child.passport().reductions, child.passport().joined) = (reductions, reductions.next);
+                child.passport().syncs = passport.syncs.child();
+                let chunk = ChunkId { array: chunk.array, key };
+                let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
+                let traveller = Box::new(Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch });
+                self.with_core(|core, _, out| core.insert(traveller, out));
+            }
+            Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
+            Effect::Remove => {
+                let passport = slot.passport();
+                self.with_core(|core, _, out| core.remove(chunk, passport, out));
+                return Chunk::Removed;
+            }
+            Effect::Exit(value) => {
+                value.into_iter().for_each(|value| self.shared.ending.yields(*value));
+                self.with_core(|core, _, out| core.exit(out));
+            }
+            Effect::Fail(why) => {
+                let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
+                self.fail(Error::Program { rank, chunk, why: why.into() });
+                return Chunk::Ended;
+            }
+        }
+        Chunk::Stays
     }
 
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
