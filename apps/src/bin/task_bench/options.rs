@@ -54,7 +54,7 @@ pub(crate) struct Options {
     /// Repetitions of all that, of which the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = counts(1..=1000u32))]
     pub(crate) repetitions: u32,
-    /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs]
+    /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs, or of finer ones if they were faster]
     #[arg(long, value_name = "RATE", requires = "metg", value_parser = rate)]
     pub(crate) peak: Option<f64>,
     /// Plot the part of the peak rate against the grain
