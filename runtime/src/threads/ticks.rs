@@ -1,4 +1,4 @@
-//! A worker's clock for laps: the processor's counter between two looks at the machine's clock.
+//! A worker's clock for laps, and for what it tells the core: the processor's counter between two looks at the machine's clock.
 //!
 //! The counter takes half as long to read as the clock, which is a fifth of a short message. What it counts in a
 //! nanosecond is measured while the worker runs: the clock is read at least every [`REACH_NS`], and each reading is an
@@ -10,7 +10,7 @@
 //! An anchor is off by as long as it takes to read (30 ns; one that took longer than [`READING_MAX`], 0.3 us, is none). So the pace
 //! is off by 60 ns in the time between the two anchors that it comes from, and the time by 6 ns at the end of a tenth of that,
 //! which is its reach while they are near each other. That is below the time of a reading, and is not added up from one
-//! anchor to the next.
+//! anchor to the next. At an anchor the time may go back by as much, by 0.3 us at most.
 
 use super::clock::Clock;
 

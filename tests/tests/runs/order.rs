@@ -91,3 +91,46 @@ fn messages_of_a_pair_keep_their_order() {
         }
     }
 }
+
+/// Its second chunk writes to the first before, between and behind effects, and is removed.
+#[derive(Serialize, Deserialize)]
+struct Leaver {
+    heard: Vec<u32>,
+}
+
+impl Chunk for Leaver {
+    type Index = u32;
+    type Message = u32;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(0));
+        if ctx.index() == 1 {
+            ctx.send(0, 1);
+            ctx.contribute(1, Reducer::Sum, vec![1u64], Target::Chunk(0));
+            (2..4).for_each(|number| ctx.send(0, number));
+            ctx.remove();
+            ctx.send(0, 4);
+        }
+    }
+
+    fn reduced(_: u32, _: Values) -> u32 {
+        0
+    }
+
+    fn receive(&mut self, number: u32, ctx: &mut Ctx<'_, Self>) {
+        self.heard.extend((number > 0).then_some(number));
+        if self.heard.len() == 4 {
+            ctx.exit_with(&self.heard);
+        }
+    }
+}
+
+#[test]
+fn letters_before_between_and_behind_effects_leave_in_order() {
+    for (ranks, workers) in [(1, 1), (1, 2), (2, 1)] {
+        let report = caribou::run(Config::default().ranks(ranks).workers(workers), |setup| {
+            setup.array(2, |_| Leaver { heard: Vec::new() });
+        });
+        assert_eq!(report.unwrap().value::<Vec<u32>>().unwrap(), [1, 2, 3, 4], "{ranks} x {workers}");
+    }
+}

@@ -1,11 +1,11 @@
 //! Several workers of one rank: what they share gets lost or doubled nowhere.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
+use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
@@ -193,4 +193,69 @@ fn what_a_worker_would_run_next_others_run_while_it_is_busy() {
         })
         .unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
+}
+
+const POINTS: u32 = 16;
+const STEPS: u64 = 4096;
+/// Steps of a window.
+const WINDOW: u64 = 64;
+
+/// The point that handled the last message, and how often it was another one than before: in each window.
+static LAST: AtomicU32 = AtomicU32::new(0);
+static RUNS: AtomicU64 = AtomicU64::new(0);
+static WINDOWS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// A point that hears of four neighbours in each step.
+#[derive(Serialize, Deserialize)]
+struct Point {
+    halos: Halos<()>,
+}
+
+impl Chunk for Point {
+    type Index = u32;
+    type Message = Halo<()>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        for (slot, distance) in (0..).zip([1, 2, POINTS - 2, POINTS - 1]) {
+            ctx.send((me + distance) % POINTS, self.halos.halo(slot, ()));
+        }
+    }
+
+    fn ready(&self, halo: &Halo<()>) -> bool {
+        self.halos.expects(halo)
+    }
+
+    fn receive(&mut self, halo: Halo<()>, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        if LAST.swap(me, SeqCst) != me {
+            RUNS.fetch_add(1, SeqCst);
+        }
+        if self.halos.add(halo).is_none() {
+            return;
+        }
+        let step = self.halos.step();
+        if me == 0 && step.is_multiple_of(WINDOW) {
+            WINDOWS.lock().unwrap().push(RUNS.swap(0, SeqCst));
+        }
+        if step == STEPS {
+            ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+        } else {
+            self.start(ctx);
+        }
+    }
+}
+
+/// One that takes the newest chunk first turns to another for every second message.
+#[test]
+fn a_lone_worker_runs_a_chunk_for_the_messages_of_all_its_neighbours() {
+    caribou::run(Config::default().ranks(1).workers(1), |setup| {
+        setup.array(POINTS, |_| Point { halos: Halos::new(4) });
+    })
+    .unwrap();
+    let windows = WINDOWS.lock().unwrap();
+    let once_a_step = u64::from(POINTS) * WINDOW;
+    let gathered = windows.iter().filter(|&&runs| runs <= once_a_step).count();
+    assert_eq!(windows.len() as u64, STEPS / WINDOW);
+    assert!(gathered > windows.len() / 4, "{windows:?}, and up to {once_a_step} runs where messages gather");
 }

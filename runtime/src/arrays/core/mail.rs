@@ -5,6 +5,7 @@
 
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
+use std::vec::Drain;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::Effect;
@@ -195,10 +196,13 @@ impl Blanks {
     }
 }
 
+/// Effects of a handler for which an outbox keeps memory, at most.
+const EFFECTS_KEPT: usize = 64;
+
 /// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
 pub(crate) struct Outbox {
     newest_first: Mail,
-    /// Each with the letters before it.
+    /// Each with the letters before it, in order.
     effects: Vec<(Mail, Effect)>,
     pub(crate) blanks: Blanks,
     /// What its worker does: the chunk there is the one whose handler leaves it.
@@ -262,23 +266,21 @@ impl Outbox {
         self.newest_first.take_reversed()
     }
 
-    /// Takes the effects, each with the letters before it. Their memory is to be [put back](Self::put_back_emptied).
+    /// Takes the effects, each with the letters before it, one after the other; beside the blanks of who sends these.
     #[inline]
-    pub(crate) fn take_effects(&mut self) -> Vec<(Mail, Effect)> {
-        std::mem::take(&mut self.effects)
+    pub(crate) fn effects_and_blanks(&mut self) -> (Drain<'_, (Mail, Effect)>, &mut Blanks) {
+        (self.effects.drain(..), &mut self.blanks)
     }
 
-    /// The memory for later effects.
+    /// Gives back the memory of many effects.
     #[inline]
-    pub(crate) fn put_back_emptied(&mut self, effects: Vec<(Mail, Effect)>) {
-        if self.effects.is_empty() && effects.is_empty() {
-            self.effects = effects;
-        }
+    pub(crate) fn shrink(&mut self) {
+        self.effects.shrink_to(EFFECTS_KEPT);
     }
 
     /// Takes everything.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Left> + use<> {
-        let effects = self.take_effects().into_iter();
+        let effects = std::mem::take(&mut self.effects).into_iter();
         let all = effects.flat_map(|(before, effect)| before.map(Left::Letter).chain([Left::Effect(effect)]));
         all.chain(self.take_letters().map(Left::Letter))
     }
@@ -312,6 +314,18 @@ mod tests {
         let letters = (0..1_000_000).map(|_| Letter::new(RUNTIME, message.clone()));
         drop(letters.collect::<Mail<_>>());
         assert_eq!(std::sync::Arc::strong_count(&message), 1);
+    }
+
+    #[test]
+    fn memory_is_kept_for_few_effects_and_given_back_of_many() {
+        let mut outbox = Outbox::default();
+        for count in [1, EFFECTS_KEPT, 100 * EFFECTS_KEPT, 2] {
+            (0..count).for_each(|_| outbox.push(Effect::Remove));
+            assert_eq!(outbox.effects_and_blanks().0.count(), count);
+            outbox.shrink();
+            assert!(outbox.has_only_letters());
+            assert!((1..=EFFECTS_KEPT).contains(&outbox.effects.capacity()), "{count}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl<'r> Instruments<'r> {
         self.meter.as_ref().map(|meter| self.gap.as_ref().map_or(meter.last_ns(), |gap| gap.end_ns))
     }
 
-    /// The time now, by the clock of laps.
+    /// The time now, by the clock of laps ([`Ticks`]).
     #[inline]
     pub(crate) fn now_ns(&mut self) -> u64 {
         self.ticks.now_ns(&self.shared.clock)

@@ -25,7 +25,8 @@ use crate::transport::Receiver;
 const PACKETS_MAX: usize = 64;
 
 impl Worker<'_> {
-    /// Gives the core an input and carries out what it asks for.
+    /// Gives the core an input and carries out what it asks for. The time that it is told may be a little before that of the
+    /// call before.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Actions)) {
         let shared = self.shared;
         let now_ns = self.instruments.now_ns();

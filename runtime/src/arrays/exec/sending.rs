@@ -43,7 +43,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends several out of line: letters before and behind an effect, which most handlers do not leave.
+    /// Sends several of a handler that has left effects too: most leave none, so this is kept out of their way.
     #[inline(never)]
     pub(super) fn send_all(&mut self, letters: Mail, blanks: &mut Blanks) {
         for letter in letters {
@@ -51,7 +51,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends one out of line.
+    /// Sends one before its handler returns.
     #[inline(never)]
     pub(super) fn send_one(&mut self, letter: Box<Letter>, blanks: &mut Blanks) {
         self.send(letter, blanks);
@@ -155,11 +155,10 @@ impl<'r> Worker<'r> {
         if !self.look_at_send(&mut letter) {
             return;
         }
-        let mut due_ns = 0;
-        self.with_core(|core, now_ns, _| {
-            core.postpone();
-            due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
-        });
+        self.with_core(|core, _, _| core.postpone());
+        // By the kernel's clock, which never goes back: two with the same delay stay in order.
+        let now_ns = self.shared.clock.now_ns();
+        let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, letter);
         self.looks_around = true;
     }

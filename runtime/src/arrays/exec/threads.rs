@@ -121,7 +121,7 @@ impl Worker<'_> {
     fn turn(&mut self, outbox: &mut Outbox) {
         // What a handler that panicked left.
         outbox.take().for_each(drop);
-        let (handled, start_ns) = (self.instruments.handled(), self.instruments.time_ns());
+        let (handled, mut start_ns) = (self.instruments.handled(), self.instruments.time_ns());
         let (mut left, mut runs) = (STEPS_MAX, 0);
         while left > 0 {
             if self.shared.scheduler.stopped() {
@@ -134,7 +134,9 @@ impl Worker<'_> {
                 continue;
             }
             if !self.progress(&mut outbox.blanks) && steps == 0 {
+                let rest_ns = self.instruments.time_ns();
                 self.idle(&mut outbox.blanks);
+                start_ns += self.instruments.time_ns().saturating_sub(rest_ns);
             } else {
                 self.patience.count_rest_anew();
             }

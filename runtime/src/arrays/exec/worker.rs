@@ -269,23 +269,23 @@ impl<'r> Worker<'r> {
         outbox: &mut Outbox,
         cell: CellId,
     ) -> Chunk {
-        let (mut effects, behind) = (outbox.take_effects(), outbox.take_letters());
         let mut fate = Chunk::Stays;
-        for (before, effect) in effects.drain(..) {
-            self.send_all(before, &mut outbox.blanks);
+        let (effects, blanks) = outbox.effects_and_blanks();
+        for (before, effect) in effects {
+            self.send_all(before, blanks);
             match self.carry_out(effect, chunk, slot, cell) {
                 Chunk::Stays => {}
                 Chunk::Removed => fate = Chunk::Removed,
                 Chunk::Ended => return Chunk::Ended,
             }
         }
-        outbox.put_back_emptied(effects);
+        outbox.shrink();
+        let behind = outbox.take_letters();
         self.send_all(behind, &mut outbox.blanks);
         fate
     }
 
     /// Carries out one effect of the chunk that runs.
-    #[inline(always)]
     fn carry_out(
         &mut self,
         effect: Effect,
