@@ -1,6 +1,6 @@
 //! A strategy that takes its time holds up nobody who does not wait for it, and is not asked where that cannot pay.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -371,4 +371,57 @@ fn a_strategy_is_asked_only_where_a_plan_could_pay_for_its_time() {
     let asked = asked_at(Config::default(), [7, 1], 50);
     assert_eq!(asked[..2], [true, false]);
     assert!(asked[2..].contains(&true), "{asked:?}");
+}
+
+/// Works without declaring it, and comes to one sync.
+#[derive(Serialize, Deserialize)]
+struct Undeclared;
+
+impl Chunk for Undeclared {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        std::hint::black_box((0..100_000_u64).map(std::hint::black_box).sum::<u64>());
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// Keeps the load that it was told of, ticks.
+struct Curious(Arc<AtomicU64>);
+
+impl Strategy for Curious {
+    fn name(&self) -> &'static str {
+        "curious"
+    }
+
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        self.0.fetch_add(1 + snapshot.chunks.iter().map(|chunk| chunk.ticks).sum::<u64>(), SeqCst);
+        Assignment::current(snapshot)
+    }
+}
+
+#[test]
+fn where_nothing_is_measured_a_chunk_that_declares_nothing_has_no_load() {
+    let told = |config: Config| {
+        let ticks = Arc::new(AtomicU64::default());
+        let config = config.ranks(2).strategy(Curious(ticks.clone()));
+        caribou::run(config, |setup| {
+            setup.array(CHUNKS, |_| Undeclared);
+        })
+        .unwrap();
+        ticks.load(SeqCst) - 1
+    };
+    assert!(told(Config::default()) > 0);
+    for profile in [true, false] {
+        for config in [Config::default(), Config::default().simulate(1)] {
+            assert_eq!(told(config.measure(false).profile(profile)), 0, "profile {profile}");
+        }
+    }
 }
