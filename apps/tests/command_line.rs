@@ -486,6 +486,21 @@ fn a_filter_without_a_trace_is_told_of() {
 }
 
 #[test]
+fn a_simulated_run_refuses_what_acts_on_vcpus() {
+    for option in ["--quota 1:50", "--neighbour 1"] {
+        let mut command = Command::new(STENCIL);
+        command.args(["--grid", "64", "--chunk", "32", "--iterations", "4", "--ranks", "2"]);
+        let ended = command.args(option.split(' ')).env("CARIBOU_SIMULATE", "1").output().unwrap();
+        assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0), "{ended:?}");
+        let told = lines(&ended.stderr).join("\n");
+        assert_eq!(
+            told,
+            "error: --neighbour, --quota: a simulated run (CARIBOU_SIMULATE) has no vCPUs to disturb or limit"
+        );
+    }
+}
+
+#[test]
 fn a_process_that_runs_by_itself_though_others_were_started_says_so() {
     let mut command = Command::new(RING);
     command.env_remove("MPIRUN").args(["--hops", "10"]).env("CARIBOU_PROCESSES", "threads");

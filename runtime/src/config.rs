@@ -142,8 +142,8 @@ impl Config {
         Config::default().changed_by(variables)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use, and no more than a CPU quota, rounded up,
-    /// keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
+    /// Ranks in this process; by default one per vCPU that the process may use, or per so many of them as a rank has
+    /// [workers](Self::workers), and no more than a CPU quota, rounded up, keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
     /// are. A run refuses 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
@@ -305,6 +305,12 @@ impl Config {
     pub fn profile(mut self, profile: bool) -> Config {
         self.profile = profile;
         self
+    }
+
+    /// True if runs are simulated.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.simulate.is_some()
     }
 
     /// True if the CPU time of chunks is measured.

@@ -1,4 +1,5 @@
-//! The `caribou` command: studies balancing strategies offline, with the code that production runs.
+//! The `caribou` command: studies traces and running programs, and balancing strategies offline, with the code that production
+//! runs.
 //!
 //! ```text
 //! caribou strategies                                                 what there is, and what can be set
@@ -32,7 +33,7 @@ use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS};
 use presentation::words::visible;
 use trace_reader::Trace;
 
-/// Study load-balancing strategies offline.
+/// Study runs by their traces or while they go on, and load-balancing strategies offline.
 #[derive(Parser)]
 #[command(name = "caribou", version)]
 struct Options {

@@ -67,7 +67,8 @@ impl Shape for Array {
     }
 
     fn size(config: &Config) -> (u32, u32) {
-        (config.rank_count(), config.worker_count())
+        // One thread runs all ranks of a simulated run.
+        (config.rank_count(), if config.is_simulated() { 1 } else { config.worker_count() })
     }
 
     fn steps(total: Total) -> u32 {

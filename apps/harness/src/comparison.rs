@@ -76,6 +76,11 @@ impl<P: Program> Comparison<P> {
             machine: Machine::this(),
             launch,
         };
+        if config.is_simulated() && experiment.disturbances.need_vcpus() {
+            let why =
+                "--neighbour, --quota: a simulated run (CARIBOU_SIMULATE) has no vCPUs to disturb or limit";
+            return Err(Error::Usage(why.to_owned()));
+        }
         experiment.check()?;
         let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
         let configs = strategies::configs(P::Shape::SHAPE, &config, lb, compare)?;

@@ -140,6 +140,12 @@ impl SlowSpec {
 }
 
 impl Disturbances {
+    /// Tells whether there are any that act on vCPUs.
+    #[must_use]
+    pub fn need_vcpus(&self) -> bool {
+        !(self.neighbours.is_empty() && self.quotas.is_empty())
+    }
+
     /// Tells if nothing is done to the run.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -108,7 +108,10 @@ impl Error {
         match self {
             Self::Usage(_) | Self::Listed(_) | Self::Lacking(_) => true,
             Self::Runtime(error) => {
-                !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
+                // Of processes that cannot meet, this may be the only one.
+                let alone =
+                    matches!(error, caribou::Error::Config { setting, .. } if setting == "CARIBOU_PROCESSES");
+                !alone && !matches!(error, caribou::Error::RankLost { .. } | caribou::Error::System { .. })
             }
             Self::Output { .. }
             | Self::Unwritable { .. }

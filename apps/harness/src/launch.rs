@@ -123,5 +123,10 @@ mod tests {
         assert!(tells(Launch::Together { process: 0, processes: 4 }, &usage));
         assert!(!tells(LAST, &usage) && tells(LAST, &lost));
         assert!(tells(LAST, &Error::NotPinned { rank: 3 }));
+        let config = |setting: &str| {
+            Error::Runtime(caribou::Error::Config { setting: setting.to_owned(), why: "no".to_owned() })
+        };
+        assert!(!tells(LAST, &config("CARIBOU_LB")));
+        assert!(tells(LAST, &config("CARIBOU_PROCESSES")), "others may not be there");
     }
 }

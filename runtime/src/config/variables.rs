@@ -26,7 +26,7 @@ pub struct Variable {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_RANKS",
-        default: "one per vCPU, within a CPU quota; of a pool 1",
+        default: "one per vCPU, or per `CARIBOU_WORKERS` of them, within a CPU quota; of a pool 1",
         meaning: "ranks in this process; under mpirun each process is one",
         example: "3",
         set: |config, value| Ok(config.ranks(whole(value, 1)? as u32)),

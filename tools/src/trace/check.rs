@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = EXAMPLES, value_name = "N", value_parser = counts(0..=usize::MAX))]
     examples: usize,
     /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
-    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = counts(1..=usize::MAX))]
     messages_max: usize,
 }
 

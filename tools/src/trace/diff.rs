@@ -81,6 +81,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     page.says.push(sentence(&causes));
     page.tables.push(table("causes", "average of the workers", "cause", &causes, usize::MAX));
     let known = before.noise_known() || after.noise_known();
+    let both_have_chunks = before.has_no_chunks() == after.has_no_chunks();
     for (name, title, head, changes) in [
         (
             "kinds",
@@ -96,7 +97,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
         ),
         ("chunks", "CPU time by chunk", "chunk", changes(before, after, |run| &run.chunks_ns)),
     ] {
-        if !changes.is_empty() {
+        if !changes.is_empty() && (name != "chunks" || both_have_chunks) {
             page.tables.push(table(name, title, head, &changes, options.top));
         }
     }
@@ -112,7 +113,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     } else {
         page.notes.push("same: the medians differ by no more than runs of one side do".into());
     }
-    if before.has_no_chunks() != after.has_no_chunks() {
+    if !both_have_chunks {
         page.notes.push("one side has no events: chunks cannot be compared".into());
     }
     page
