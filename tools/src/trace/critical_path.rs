@@ -16,6 +16,7 @@ use std::io::Write;
 
 use caribou::trace::Shape;
 use presentation::counts;
+use presentation::words::counted;
 use trace_reader::Trace;
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
@@ -201,8 +202,14 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         ));
     }
     if slices.senders_unknown > 0 {
-        let unknown = slices.senders_unknown;
-        page.notes.push(format!("the senders of {unknown} messages are not in this part of the trace"));
+        let unknown = counted(slices.senders_unknown, "message");
+        page.notes.push(format!("{unknown} without a sender in this part of the trace"));
+    }
+    if slices.senders_later > 0 {
+        let later = counted(slices.senders_later, "message");
+        page.notes.push(format!(
+            "{later} handled before the handler that sent had ended: there the path stays on the worker"
+        ));
     }
     if path.part_ns(Part::UnknownWait) > 0 {
         page.notes.push("unknown wait: a worker was idle, and nothing tells what for".into());

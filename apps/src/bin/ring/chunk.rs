@@ -98,6 +98,7 @@ impl Chunk for Place {
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
             Message::Small { left: 0, .. } | Message::Large { left: 0, .. } => {
+                kernel::run(self.work);
                 ctx.send(TIMEKEEPER, Message::Arrived);
             }
             // The load changes at every hop, so that no hop can be optimised away.

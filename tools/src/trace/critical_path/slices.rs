@@ -54,6 +54,8 @@ pub(super) struct Slices {
     pub(super) contributors: Vec<Number>,
     /// Messages whose sends are not there.
     pub(super) senders_unknown: u64,
+    /// Messages that were handled before the handler that sent them had ended: those of another worker that is quick.
+    pub(super) senders_later: u64,
     /// Handlers of multicasts and broadcasts, whose senders no trace has.
     pub(super) sent_to_many: u64,
     /// The number of the name `reduced`, under which results of reductions are handled.
@@ -75,7 +77,7 @@ pub(crate) struct Reading {
     lanes: FxHashMap<WorkerName, Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
-    /// The slices that sent what is under way. No handler waits for its send: a path never leads to a later slice.
+    /// The slices that sent what is under way; and handlers whose sends come later, if at all. No path leads to a later slice.
     messages: Matcher<Number, ()>,
 }
 
@@ -108,6 +110,7 @@ impl Reading {
             parts: Vec::new(),
             contributors: Vec::new(),
             senders_unknown: 0,
+            senders_later: 0,
             sent_to_many: 0,
             reduced: trace.names.iter().enumerate().filter_map(named).collect(),
             chunks: Vec::new(),
@@ -118,7 +121,7 @@ impl Reading {
             lanes: FxHashMap::default(),
             numbers: FxHashMap::default(),
             of_chunk: Vec::new(),
-            messages: Matcher::new(UNDER_WAY_MAX, 0),
+            messages: Matcher::new(UNDER_WAY_MAX, UNDER_WAY_MAX),
         }
     }
 
@@ -163,8 +166,11 @@ impl Reading {
                 self.slices.parts.push(number);
             }
             What::Send { chunk, number, .. } => {
-                if let Some(last) = self.lanes.get(&worker).and_then(|lane| lane.last) {
-                    self.messages.sent(chunk, number, last);
+                if let Some(last) = self.lanes.get(&worker).and_then(|lane| lane.last)
+                    && let Met::Other(()) = self.messages.sent(chunk, number, last)
+                {
+                    self.slices.senders_unknown -= 1;
+                    self.slices.senders_later += 1;
                 }
             }
             What::Contribute { .. } => {

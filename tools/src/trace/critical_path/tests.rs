@@ -106,7 +106,18 @@ fn a_wait_whose_sender_is_not_recorded_stays_on_the_worker_and_is_called_unknown
     let found = json(&write("unknown", &[first, second]), &[]);
     assert_eq!(parts(&found), [1100, 0, 50, 0, 0, 0, 0, 850]);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("the senders of 1 messages are not in this part"), "{notes}");
+    assert!(notes.contains("1 message without a sender in this part of the trace"), "{notes}");
+}
+
+#[test]
+fn a_message_that_was_handled_before_its_sender_had_ended_has_one() {
+    let [first, mut second] = waits_for_a_message();
+    second[2] = handler(600, 990, 2, Some(1), 1);
+    second[1] = idle(300, 600);
+    let found = json(&write("quick", &[first, second]), &[]);
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("1 message handled before the handler that sent had ended"), "{notes}");
+    assert!(!notes.contains("without a sender"), "{notes}");
 }
 
 #[test]
