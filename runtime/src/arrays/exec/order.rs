@@ -35,7 +35,7 @@ pub(super) struct Turn {
     pub(super) runs: u64,
     /// Messages that it handled.
     pub(super) messages: u64,
-    /// The time, but for what it had no work, ns.
+    /// The time, but for that without work as far as this is known, ns.
     pub(super) ns: u64,
 }
 

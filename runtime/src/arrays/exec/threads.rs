@@ -134,9 +134,7 @@ impl Worker<'_> {
                 continue;
             }
             if !self.progress(&mut outbox.blanks) && steps == 0 {
-                let rest_ns = self.instruments.time_ns();
-                self.idle(&mut outbox.blanks);
-                start_ns += self.instruments.time_ns().saturating_sub(rest_ns);
+                start_ns += self.idle(&mut outbox.blanks);
             } else {
                 self.patience.count_rest_anew();
             }
@@ -149,8 +147,10 @@ impl Worker<'_> {
         }
     }
 
-    /// No work: spins, tells the core, and sleeps. The time counts as idle.
-    fn idle(&mut self, blanks: &mut Blanks) {
+    /// No work: spins, tells the core, and sleeps. The time counts as idle. Returns it, ns; only that of sleep where handlers
+    /// are not measured: one that comes soon is not to wait for a reading of the clock.
+    fn idle(&mut self, blanks: &mut Blanks) -> u64 {
+        let begin_ns = self.instruments.last_ns();
         // Others may be waiting for it: it leaves before we look around.
         self.gateway.idle();
         // After a nap without work there is no reason to believe that some is about to come.
@@ -165,6 +165,8 @@ impl Worker<'_> {
             self.patience.count_rest_anew();
         }
         self.instruments.idle(parked_ns);
+        let measured = self.instruments.last_ns().zip(begin_ns);
+        measured.map_or(parked_ns, |(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns))
     }
 
     /// Spins for as long as it is reasonable; true if there is work.
