@@ -7,19 +7,18 @@
 //! holds what all ready chunks touch. Nobody says how much this is; it is no more than memory brings in the time of a
 //! *round*, in which each of them runs once.
 //!
-//! | the order of a turn | in this turn | the next order |
+//! | the order of a turn | this turn | the next order |
 //! |---|---|---|
-//! | oldest first | runs of several messages ([`MESSAGES`] in [`RUNS`]) and a short round ([`ROUND_MAX_NS`]) | the same |
+//! | oldest first | had runs of two messages or more ([`MESSAGES_A_RUN`]) and a short round ([`ROUND_MAX_NS`]) | the same |
 //! | oldest first | anything else, for the second time in a row | newest first |
-//! | newest first | it is that of the last of [`PAUSE_MIN`] turns, or of twice as many each time in a row, up to [`PAUSE_MAX`] | oldest first, to see |
+//! | newest first | is the last of [`PAUSE_MIN`], or of twice as many each time in a row, up to [`PAUSE_MAX`] | oldest first, to see |
 //!
 //! A worker begins with newest first, which is as good for coarse chunks: a turn of those takes long. Workers that share a rank
 //! keep to it: the oldest are there for others to steal.
 
-/// Messages gather where runs handle so many
-const MESSAGES: u64 = 5;
-/// in so many runs.
-const RUNS: u64 = 4;
+/// Messages gather where a run handles so many on average. A few do where nothing is gained: what two chunks send round a ring
+/// goes on together once it has met.
+const MESSAGES_A_RUN: u64 = 2;
 /// The longest round for oldest first, ns: memory brings some 10 MB in it, about what a last-level cache holds.
 const ROUND_MAX_NS: u64 = 1_000_000;
 /// Turns with newest first until oldest first is tried again, at least and at most.
@@ -84,7 +83,7 @@ impl Order {
 
 impl Turn {
     fn gathers(&self) -> bool {
-        self.messages * RUNS >= self.runs * MESSAGES
+        self.messages >= self.runs * MESSAGES_A_RUN
     }
 
     fn round_ns(&self, ready: usize) -> u64 {
