@@ -284,9 +284,11 @@ impl Simulation<'_> {
             worker.steps(1, &mut worker.outbox());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
-                took_ns = default_ns
-                    * weights.map_or(1, |seed| weight(seed, worker.instruments.in_hand().chunk.get()));
-                worker.measure_run(took_ns);
+                took_ns = default_ns;
+                if let Some(seed) = weights {
+                    took_ns *= weight(seed, worker.instruments.in_hand().chunk.get());
+                    worker.measure_run(took_ns);
+                }
             }
         });
         self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);

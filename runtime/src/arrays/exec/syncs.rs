@@ -19,10 +19,10 @@ impl Worker<'_> {
         shared.record.rounds().ask(shared.clock.now_ns());
         self.instruments.calibrate();
         let sample = shared.record.sample(shared.clock.now_ns());
-        // A profile charges chunks too, but where nothing is measured only declared load counts.
-        let measures = shared.record.measures();
+        // A profile charges chunks too, but where nothing is measured only declared load counts. A simulation charges no others.
+        let counts = shared.record.measures() || shared.clock.is_virtual();
         let take_load =
-            |arrival: &Arrival| if measures { shared.cells.get(arrival.cell).take_load() } else { 0 };
+            |arrival: &Arrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
         let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
         let sync = reports.sync;
         if let Some(recorder) = self.instruments.recorder() {
