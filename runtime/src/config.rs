@@ -143,8 +143,8 @@ impl Config {
     }
 
     /// Ranks in this process; by default one per vCPU that the process may use, or per so many of them as a rank has
-    /// [workers](Self::workers), and no more than a CPU quota, rounded up, keeps busy; of a pool one. Under `mpirun` each process is one rank, and this may only say how many processes there
-    /// are. A run refuses 0.
+    /// [workers](Self::workers), and no more than a CPU quota, rounded up, keeps busy; of a pool one. Under `mpirun` each
+    /// process is one rank, and this may only say how many processes there are. A run refuses 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks);

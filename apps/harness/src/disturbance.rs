@@ -149,7 +149,7 @@ impl Disturbances {
     /// Tells if nothing is done to the run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.neighbours.is_empty() && self.quotas.is_empty() && self.slowed.is_empty()
+        !self.need_vcpus() && self.slowed.is_empty()
     }
 
     /// The run cut where neighbours come or go, in order, without gaps. Quotas are told of if they held.

@@ -1,4 +1,4 @@
-//! Several workers of one rank: what they share gets lost or doubled nowhere.
+//! Several workers of one rank: what they share gets lost or doubled nowhere. And one alone: in which order it runs chunks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

@@ -304,7 +304,7 @@ impl<'r> Instruments<'r> {
     pub(crate) fn interrupt(&mut self) {
         self.settle();
         if self.in_hand.running.get() && self.recorder.is_some() {
-            let now_ns = self.ticks.now_ns(&self.shared.clock);
+            let now_ns = self.now_ns();
             self.record(now_ns);
         }
         self.in_hand.forget();
@@ -350,7 +350,7 @@ impl<'r> Instruments<'r> {
     pub(crate) fn idle(&mut self, parked_ns: u64) {
         self.settle();
         if self.meter.is_some() {
-            self.gap = Some(Gap { end_ns: self.ticks.now_ns(&self.shared.clock), parked_ns });
+            self.gap = Some(Gap { end_ns: self.now_ns(), parked_ns });
         }
     }
 
