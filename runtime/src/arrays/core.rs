@@ -27,7 +27,7 @@ pub(crate) mod pressure;
 pub(crate) mod quiescence;
 pub(crate) mod rank;
 pub(crate) mod reduction;
-mod residents;
+pub(crate) mod residents;
 pub(crate) mod section;
 pub(crate) mod sync_log;
 pub(crate) mod tree;

@@ -15,7 +15,7 @@ const PLACES_MAX: usize = 8;
 
 /// The cells by key.
 #[derive(Default)]
-pub(super) struct Residents {
+pub(crate) struct Residents {
     /// The key of the first place.
     first: u64,
     places: Vec<CellId>,
@@ -27,7 +27,7 @@ pub(super) struct Residents {
 impl Residents {
     /// The cell of the chunk with this key. O(1).
     #[inline]
-    pub(super) fn get(&self, key: u64) -> Option<CellId> {
+    pub(crate) fn get(&self, key: u64) -> Option<CellId> {
         match self.place(key).and_then(|place| self.places.get(place)) {
             Some(&cell) => (cell != VACANT).then_some(cell),
             None => self.others.get(&key).copied(),
@@ -35,12 +35,12 @@ impl Residents {
     }
 
     /// Chunks here.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.placed + self.others.len()
     }
 
     /// All keys with their cells, ascending. O(n log n).
-    pub(super) fn sorted(&self) -> Vec<(u64, CellId)> {
+    pub(crate) fn sorted(&self) -> Vec<(u64, CellId)> {
         let keys = (0..).map(|place| self.first.wrapping_add(place));
         let placed = keys.zip(self.places.iter().copied()).filter(|&(_, cell)| cell != VACANT);
         let mut all: Vec<_> = placed.chain(self.others.iter().map(|(&key, &cell)| (key, cell))).collect();
@@ -49,7 +49,7 @@ impl Residents {
     }
 
     /// Adds a chunk. Returns the cell of the one that had its key. O(1), taken over many.
-    pub(super) fn insert(&mut self, key: u64, cell: CellId) -> Option<CellId> {
+    pub(crate) fn insert(&mut self, key: u64, cell: CellId) -> Option<CellId> {
         if self.len() == 0 {
             (self.first, self.places) = (key, Vec::new());
         }
@@ -63,7 +63,7 @@ impl Residents {
     }
 
     /// Takes a chunk out.
-    pub(super) fn remove(&mut self, key: u64) {
+    pub(crate) fn remove(&mut self, key: u64) {
         match self.place(key).and_then(|place| self.places.get_mut(place)) {
             Some(place) => self.placed -= usize::from(std::mem::replace(place, VACANT) != VACANT),
             None => {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
-
 use super::mailbox::By;
 use super::worker::Worker;
 use crate::arrays::core::crossings::Epoch;
@@ -12,13 +10,14 @@ use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::mail::{Blanks, Letter, Mail};
 use crate::arrays::core::packet::Packet;
+use crate::arrays::core::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 
 /// The state of a worker for sending.
 pub(crate) struct Outgoing {
-    /// Cells of chunks of this rank, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
-    known: FxHashMap<ChunkId, CellId>,
+    /// Cells of chunks of this rank, by array, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
+    known: Box<[Residents]>,
     /// Messages are recorded, or forced through the encoder, when they are sent.
     looks_at_sends: bool,
     /// Neither that, nor are there other workers: the routes are asked at once.
@@ -26,8 +25,9 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(lone: bool, looks_at_sends: bool) -> Outgoing {
-        Outgoing { known: FxHashMap::default(), looks_at_sends, is_plain: lone && !looks_at_sends }
+    pub(crate) fn new(lone: bool, arrays: usize, looks_at_sends: bool) -> Outgoing {
+        let known = (0..arrays).map(|_| Residents::default()).collect();
+        Outgoing { known, looks_at_sends, is_plain: lone && !looks_at_sends }
     }
 }
 
@@ -75,7 +75,7 @@ impl<'r> Worker<'r> {
         if let Some(letter) = self.push_to_known(letter)
             && let Some(cell) = self.look_up_and_push(letter, blanks)
         {
-            self.outgoing.known.insert(to, cell);
+            self.outgoing.known[to.array.index()].insert(to.key, cell);
         }
     }
 
@@ -103,10 +103,10 @@ impl<'r> Worker<'r> {
     /// Pushes without a look at the routes, which takes the lock of the core. Returns what was not sent.
     fn push_to_known(&mut self, letter: Box<Letter>) -> Option<Box<Letter>> {
         let to = letter.to;
-        let Some(&cell) = self.outgoing.known.get(&to) else { return Some(letter) };
+        let Some(cell) = self.outgoing.known[to.array.index()].get(to.key) else { return Some(letter) };
         let refused = self.mailroom.push(cell, letter, By::Chunk);
         if refused.is_some() {
-            self.outgoing.known.remove(&to);
+            self.outgoing.known[to.array.index()].remove(to.key);
         }
         refused
     }

@@ -88,7 +88,11 @@ impl<'r> Worker<'r> {
             id,
             mailroom: Mailroom::new(shared, id, ready),
             patience: Patience::new(),
-            outgoing: Outgoing::new(shared.scheduler.lone(), shared.wire || instruments.keeps_events()),
+            outgoing: Outgoing::new(
+                shared.scheduler.lone(),
+                shared.arrays.len(),
+                shared.wire || instruments.keeps_events(),
+            ),
             timers: Timers::default(),
             question: None,
             looks_around: gateway.drives(),
