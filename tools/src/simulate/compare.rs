@@ -178,9 +178,13 @@ pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync)
         }
     };
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs) {
-            scope.spawn(work);
+        // This thread is one of them, and all there is where no other can be started.
+        for _ in 1..thread::available_parallelism().map_or(1, usize::from).min(runs) {
+            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
+        work();
     });
     bar.finish_and_clear();
     let results = results.into_inner().expect("nobody panics while storing a result");

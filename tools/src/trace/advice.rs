@@ -277,12 +277,13 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-/// Tells the cost of the trace itself: figures of other parts are larger by it.
+/// Tells the cost of the trace itself: figures of other parts are larger by it. It is more than was measured: what a handler
+/// takes to record what it sends is in its own time.
 fn tracing(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.tracing_ns);
     (share > NOTABLE).then(|| {
         format!(
-            "writing the trace took {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or make chunks larger{}",
+            "writing the trace took at least {:.1} % of the time: record less with CARIBOU_TRACE_FILTER, or make chunks larger{}",
             100.0 * share,
             symptoms.short()
         )
@@ -454,14 +455,16 @@ fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
     (saved < SAVED_MIN).then_some(InVain { saved, work_moved: work > capacity })
 }
 
-/// Part of the run that syncs took: chunks that stand still hold everybody up, measuring the worker that does it.
+/// Part of the run that syncs took: chunks that stand still hold everybody up, and measuring the worker that does it. Where all go
+/// on meanwhile, packing and unpacking do so too.
 fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;
     let total = spent.total();
-    let measure_ns = total.get(&Activity::Runtime(Part::Measure)).map_or(0.0, |line| line.total_ns);
-    let measure_ns = measure_ns / spent.workers.len().max(1) as f64;
+    let own_ns = |part| total.get(&Activity::Runtime(part)).map_or(0.0, |line| line.total_ns);
+    let migrate_ns = if outcomes.iter().any(Outcome::stops) { 0.0 } else { own_ns(Part::Migrate) };
+    let own_ns = (own_ns(Part::Measure) + migrate_ns) / spent.workers.len().max(1) as f64;
     let cost_ns = outcomes.iter().map(Outcome::cost).sum::<Cost>().all_ns();
-    finite((cost_ns + measure_ns) / elapsed_ns).unwrap_or(0.0)
+    finite((cost_ns + own_ns) / elapsed_ns).unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -655,7 +658,10 @@ mod tests {
     fn a_trace_that_took_much_time_says_so() {
         let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
         let said = only(&Symptoms { parts, tracing_ns: 12.0, ..quiet() });
-        assert!(said.starts_with("writing the trace took 12.0 % of the time: record less"), "{said}");
+        assert!(
+            said.starts_with("writing the trace took at least 12.0 % of the time: record less"),
+            "{said}"
+        );
         let said = only(&Symptoms { parts, handler_ns: Some(4_200.0), ..quiet() });
         assert_eq!(
             said,

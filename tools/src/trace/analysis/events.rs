@@ -11,6 +11,7 @@
 use std::fmt;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use caribou::trace::Event;
 use trace_reader::{Problem, RankTrace, Stream, Trace};
@@ -128,53 +129,63 @@ pub(crate) fn in_order<'t>(scope: Scope<'t>, observers: &mut [&mut dyn Observer<
 
 /// Shows all events to all observers, worker by worker. Returns what could not be read.
 ///
-/// Threads read ahead; the observers are called by this one.
+/// Threads read ahead, if any can be started; the observers are called by this one.
 pub(crate) fn by_worker<'t>(scope: &Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
-    let (senders, receivers): (Vec<Sender>, Vec<_>) =
+    let mut problems = Vec::new();
+    let mut show = |place: Place<'t>, part: Part| match part {
+        Ok(events) => {
+            observers
+                .iter_mut()
+                .for_each(|observer| events.iter().for_each(|event| observer.see(place, event)));
+        }
+        Err(problem) => problems.push(problem),
+    };
+    let (senders, receivers): (Vec<SyncSender<Part>>, Vec<_>) =
         scope.places.iter().map(|_| sync_channel(AHEAD)).unzip();
     let work = Mutex::new(scope.places.iter().zip(senders));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(scope.places.len());
-    let mut problems = Vec::new();
-    std::thread::scope(|threads_of_it| {
-        for _ in 0..threads {
-            threads_of_it.spawn(|| {
-                // Workers are taken in order, so the one that is waited for is being read.
-                while let Some((&place, sender)) = next(&work) {
-                    read(scope, place, &sender);
-                }
-            });
+    let read_ahead = || {
+        // Workers are taken in order, so the one that is waited for is being read.
+        while let Some((&place, sender)) = next(&work) {
+            // Nobody listens if an observer panicked.
+            read(scope, place, |part| sender.send(part).is_ok());
         }
-        for (&place, batches) in scope.places.iter().zip(receivers) {
-            for batch in batches {
-                match batch {
-                    Ok(events) => observers
-                        .iter_mut()
-                        .for_each(|observer| events.iter().for_each(|event| observer.see(place, event))),
-                    Err(problem) => problems.push(problem),
-                }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(scope.places.len());
+    thread::scope(|all| {
+        let start = |_: &usize| thread::Builder::new().spawn_scoped(all, read_ahead).is_ok();
+        if (0..threads).take_while(start).count() == 0 {
+            for &place in &scope.places {
+                read(scope, place, |part| {
+                    show(place, part);
+                    true
+                });
             }
+            return;
+        }
+        for (&place, parts) in scope.places.iter().zip(receivers) {
+            parts.iter().for_each(|part| show(place, part));
         }
     });
     problems
 }
 
-type Sender = SyncSender<Result<Vec<Event>, Problem>>;
+/// Some events of a worker, or the reason that they cannot be read.
+type Part = Result<Vec<Event>, Problem>;
 
 fn next<I: Iterator>(work: &Mutex<I>) -> Option<I::Item> {
     work.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-/// Sends all events of a worker that touch the window.
-fn read(scope: &Scope<'_>, place: Place<'_>, sender: &Sender) {
+/// Hands on all events of a worker that touch the window, for as long as they are taken.
+fn read(scope: &Scope<'_>, place: Place<'_>, mut take: impl FnMut(Part) -> bool) {
     let mut stream = scope.stream(place);
+    let touching = |batch: &[Event]| batch.iter().filter(|event| scope.touches(event)).copied().collect();
     while let Some(block) = stream.next_block() {
-        let touching = |batch: &[Event]| batch.iter().filter(|event| scope.touches(event)).copied().collect();
-        let heard = match block {
-            Ok(events) => events.chunks(BATCH).all(|batch| sender.send(Ok(touching(batch))).is_ok()),
-            Err(problem) => sender.send(Err(problem)).is_ok(),
+        let taken = match block {
+            Ok(events) => events.chunks(BATCH).all(|batch| take(Ok(touching(batch)))),
+            Err(problem) => take(Err(problem)),
         };
-        // Nobody listens if an observer panicked.
-        if !heard {
+        if !taken {
             return;
         }
     }
