@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// A job that takes longer hangs, unless it is given another limit.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Time that a launcher has to end its job.
+const LAST_WORDS_MS: u32 = 5_000;
+
 /// Jobs that run at a time. Most of them wait rather than compute; but all are pinned to the same vCPUs.
 const AT_A_TIME: u32 = 4;
 
@@ -64,6 +67,37 @@ impl Drop for LauncherFolder {
     }
 }
 
+/// The launcher of a job, which is ended with its value if a test gives up before it has.
+struct Launcher(Child);
+
+impl Launcher {
+    /// Its status, if it has ended.
+    fn status(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("it can be asked")
+    }
+
+    /// Ends it, and so the processes of its job.
+    fn end(&mut self) {
+        signal("TERM", self.0.id());
+        for _ in 0..LAST_WORDS_MS / 10 {
+            if self.status().is_some() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        // It may have ended by now.
+        let _ = self.0.kill();
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        if self.status().is_none() {
+            self.end();
+        }
+    }
+}
+
 /// The command that starts `processes` of what follows; `None`, and a line that says so, where there is no launcher.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 #[expect(clippy::disallowed_methods, reason = "a test asks who is to start its jobs")]
@@ -101,7 +135,7 @@ pub fn side_by_side<T: Send, R: Send>(
 
 /// A job that is running.
 pub struct Job {
-    child: Child,
+    launcher: Launcher,
     lines: Receiver<String>,
     stderr: JoinHandle<String>,
     begin: Instant,
@@ -160,7 +194,15 @@ impl Job {
             let _ = errors.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         });
-        Job { child, lines, stderr, begin: now(), limit: PATIENCE, _folder: folder, _turn: turn }
+        Job {
+            launcher: Launcher(child),
+            lines,
+            stderr,
+            begin: now(),
+            limit: PATIENCE,
+            _folder: folder,
+            _turn: turn,
+        }
     }
 
     /// Waits for a line with these words, passing over others.
@@ -195,20 +237,17 @@ impl Job {
 
     /// Tells whether it is still running.
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().expect("it can be asked").is_none()
+        self.launcher.status().is_none()
     }
 
     /// Waits for the end. A job that hangs is ended, which its status shows.
     pub fn wait(mut self) -> Ended {
         let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it can be asked") {
+            if let Some(status) = self.launcher.status() {
                 break status;
             }
             if self.begin.elapsed() > self.limit {
-                signal("TERM", self.child.id());
-                thread::sleep(Duration::from_secs(5));
-                // It may have ended by now.
-                let _ = self.child.kill();
+                self.launcher.end();
             }
             thread::sleep(Duration::from_millis(5));
         };
