@@ -218,8 +218,8 @@ impl Recorder {
     /// Keeps the handler among the events, with what happened in it. Returns its position.
     #[inline(never)]
     fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {
-        self.events.append(&mut self.told);
         let end_ns = handler.end_ns;
+        self.settle_told(end_ns);
         let kept = self.keeps.handlers && self.recording.keeps_array(array);
         let position = kept.then_some(self.events.len());
         self.events.extend(kept.then_some(handler));
@@ -247,6 +247,17 @@ impl Recorder {
         let begin_ns = self.last_ns;
         self.last_ns = now_ns.max(begin_ns);
         (begin_ns, self.last_ns)
+    }
+
+    /// Keeps what the program told of the last slice. The clock that told its time may be ahead of that of slices.
+    #[inline]
+    fn settle_told(&mut self, end_ns: u64) {
+        let ended = |told: Event| Event {
+            begin_ns: told.begin_ns.min(end_ns),
+            end_ns: told.end_ns.min(end_ns),
+            what: told.what,
+        };
+        self.events.extend(self.told.drain(..).map(ended));
     }
 
     /// Ends the events inside the last slice.
@@ -313,13 +324,15 @@ impl Recorder {
             return;
         }
         let name = |text| self.recording.name(None, text);
+        // Or it may be behind that.
+        let now_ns = now_ns.max(self.last_ns);
         self.told.push(match event {
             UserEvent::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
             UserEvent::Counter { name: text, value } => {
                 Event::point(now_ns, What::Counter { chunk, name: name(text), value })
             }
             UserEvent::Span { name: text, begin_ns } => Event {
-                begin_ns: begin_ns.clamp(self.last_ns.min(now_ns), now_ns),
+                begin_ns: begin_ns.clamp(self.last_ns, now_ns),
                 end_ns: now_ns,
                 what: What::Span { chunk, name: name(text) },
             },
@@ -502,7 +515,7 @@ impl Recorder {
 
     /// The worker has done its last.
     pub(crate) fn finish(&mut self) {
-        self.events.append(&mut self.told);
+        self.settle_told(self.last_ns);
         self.settle_pending(self.last_ns);
         self.close_batch(0);
         self.encode();
@@ -520,8 +533,34 @@ fn is_drawn(from: Sender, one_in: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, is_drawn};
-    use crate::ids::{ArrayId, Sender};
+    use std::sync::Arc;
+
+    use super::{Recorder, Tally, is_drawn};
+    use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender, WorkerId};
+    use crate::trace::recording::{Recording, Wanted};
+    use crate::trace::{Event, Filter, NameId, RunRecord, UserEvent};
+
+    #[test]
+    fn what_is_told_by_another_clock_stays_within_its_handler() {
+        let dir = std::env::temp_dir().join(format!("caribou-recorder-{}", std::process::id()));
+        let wanted =
+            Wanted { dir: Some(dir.clone()), filter: Filter::default(), bytes_max: 1 << 20, profile: true };
+        let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
+        let (recording, error) = Recording::begin(&wanted, &run, &["Teller".into()]);
+        assert!(error.is_none(), "{error:?}");
+        let mut recorder = Recorder::new(&Arc::new(recording), WorkerId(0), 100).expect("it keeps a profile");
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
+        let kind = recorder.kind(chunk.array, "message");
+        // The clock of slices said 100 and will say 200.
+        recorder.tell(chunk, UserEvent::Mark { name: "early" }, 99);
+        recorder.tell(chunk, UserEvent::Span { name: "within", begin_ns: 98 }, 150);
+        recorder.tell(chunk, UserEvent::Counter { name: "late", value: 1.0 }, 201);
+        recorder.handled(chunk, kind, Sender::new(RUNTIME, 0), 200);
+        let times: Vec<_> = recorder.events.iter().map(|event: &Event| (event.begin_ns, event.end_ns)).collect();
+        assert_eq!(times, [(100, 100), (100, 150), (200, 200), (100, 200)]);
+        assert_eq!(kind, NameId(0));
+        std::fs::remove_dir_all(dir).expect("it was made");
+    }
 
     #[test]
     fn one_send_in_so_many_is_drawn_of_each_kind_that_a_chunk_sends_in_turn() {
