@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use smallbox::smallbox;
 
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
-use super::slot::{insertion, waiting_bytes};
-use crate::arrays::core::envelope::{LETTER_BYTES, Payload, Place};
+use super::slot::{insertion, write_letter};
+use crate::arrays::core::envelope::{LETTER_BYTES, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
@@ -270,8 +269,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub(super) fn send_value<M: Serialize + Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
-        let bytes = waiting_bytes(&message);
-        self.handler.outbox.send(to, from, bytes, || Payload::Value(smallbox!(Place::Filled(message))));
+        let outbox = &mut self.handler.outbox;
+        let letter = write_letter(&mut outbox.blanks, to, from, message);
+        outbox.leave(letter);
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
@@ -315,10 +315,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_at_quiescence(&mut self, to: C::Index, message: C::Message) {
         let to = ChunkId { array: self.handler.chunk().array, key: to.pack() };
         let from = self.next_message();
-        let (bytes, payload) =
-            (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
-        let letter = self.handler.outbox.blanks.write(to, from, bytes, payload);
-        self.handler.outbox.push(Effect::SendAtQuiescence(letter));
+        let outbox = &mut self.handler.outbox;
+        let letter = write_letter(&mut outbox.blanks, to, from, message);
+        outbox.push(Effect::SendAtQuiescence(letter));
     }
 
     /// Sends a message to this chunk itself when a time has passed: for a chunk that looks now and then at something
@@ -374,9 +373,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let (from, to) = (self.next_message(), self.handler.chunk());
         let outbox = &mut self.handler.outbox;
-        let (bytes, payload) =
-            (waiting_bytes(&message), || Payload::Value(smallbox!(Place::Filled(message))));
-        let letter = outbox.blanks.write(to, from, bytes, payload);
+        let letter = write_letter(&mut outbox.blanks, to, from, message);
         outbox.push(Effect::SendAfter { delay, letter });
     }
 

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,11 +15,12 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::setup::Placement;
-use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place};
+use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place, Value};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
+use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::reduction::Values;
-use crate::ids::{ArrayId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::of_type;
 use crate::wire::{self, WireError, catching};
 
@@ -63,12 +65,13 @@ impl<C: Chunk> Slot<C> {
     #[inline(always)]
     fn offer<'a>(&'a mut self, from: &Sender, place: &mut Place<C::Message>, handler: &'a mut Handler<'a>) {
         let message = place.get().expect("it is delivered once");
-        handler.begin(name_of(message, &mut self.unnamed), self.passport.syncs.next, from);
+        let (kind, phase) = (name_of(message, &mut self.unnamed), self.passport.syncs.next);
+        handler.outbox.in_hand.names(kind, phase);
         if !(self.passport.goes_on() && self.chunk.ready(message)) {
-            handler.outbox.in_hand.forget();
             let message = place.take().expect("it was there a moment ago");
             return self.keep(*from, Kept::Message(message));
         }
+        handler.begin(kind, phase, from);
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
         let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
@@ -92,10 +95,8 @@ impl<C: Chunk> Slot<C> {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
             Payload::Reduced { tag, values, .. } => {
-                handler.begin("reduced", self.passport.syncs.next, from);
-                let message = C::reduced(*tag, Values::clone(values));
-                handler.outbox.in_hand.forget();
-                message
+                handler.outbox.in_hand.names("reduced", self.passport.syncs.next);
+                C::reduced(*tag, Values::clone(values))
             }
             Payload::Start => {
                 self.call("start", handler, C::start);
@@ -132,11 +133,10 @@ impl<C: Chunk> Slot<C> {
             }
             other => unreachable!("{other:?} inserts nothing"),
         };
-        handler.begin(INSERTION, self.passport.syncs.next, &from);
         if self.passport.goes_on() {
+            handler.begin(INSERTION, self.passport.syncs.next, &from);
             handler.outbox.push(insertion(key, chunk));
         } else {
-            handler.outbox.in_hand.forget();
             self.keep(from, Kept::Insertion { key, chunk: Box::new(chunk) });
         }
         Ok(())
@@ -235,11 +235,34 @@ fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode_message(bytes))
 }
 
-/// The bytes that a message takes up while it waits, about.
+/// A letter with this message on it, and about the bytes that it takes up while it waits.
+///
+/// Nothing that may unwind is called with the message in hand: for that it would have to lie in memory, written in parts, and be
+/// read whole from there, which a processor has to wait for. Where there is no memory for a letter the message is forgotten.
+#[inline(always)]
+pub(super) fn write_letter<M: Serialize + Send + 'static>(
+    blanks: &mut Blanks,
+    to: ChunkId,
+    from: Sender,
+    message: M,
+) -> Box<Letter> {
+    let message = ManuallyDrop::new(message);
+    let mut letter = blanks.address(to, from, LETTER_BYTES + size_of::<M>() as u64);
+    let value: Value = smallbox!(Place::Filled(ManuallyDrop::into_inner(message)));
+    letter.message.payload.overwrite(Payload::Value(value));
+    if needs_drop::<M>()
+        && let Payload::Value(value) = &letter.message.payload
+        && let Some(message) = message_in::<M>(value)
+    {
+        letter.message.bytes += wire::message_bytes(message);
+    }
+    letter
+}
+
+/// The message of this type that was not taken yet.
 #[inline]
-pub(super) fn waiting_bytes<M: Serialize>(message: &M) -> u64 {
-    let flat = LETTER_BYTES + size_of::<M>() as u64;
-    if std::mem::needs_drop::<M>() { flat + wire::message_bytes(message) } else { flat }
+fn message_in<M: 'static>(value: &Value) -> Option<&M> {
+    value.downcast_ref::<Place<M>>().and_then(Place::get)
 }
 
 /// The variant's name for an enum, else "message".
@@ -332,10 +355,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn kind(&self, payload: &Payload) -> Cow<'static, str> {
         let message = |message: &C::Message| kind_of(message);
         let kind = match payload {
-            Payload::Value(value) => {
-                let value = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
-                value.map_or(UNNAMED, message)
-            }
+            Payload::Value(value) => message_in(value).map_or(UNNAMED, message),
             Payload::Encoded(bytes) => wire::decode_message(bytes).as_ref().map_or(UNNAMED, message),
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
@@ -349,10 +369,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn encoded_bytes(&self, payload: &Payload) -> u64 {
         match payload {
-            Payload::Value(value) => {
-                let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
-                message.map_or(0, wire::message_bytes)
-            }
+            Payload::Value(value) => message_in(value).map_or(0, wire::message_bytes::<C::Message>),
             Payload::Insertion { chunk, .. } => inserted::<C>(&**chunk).map_or(0, wire::encoded_bytes),
             Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
             Payload::Reduced { .. } | Payload::Start | Payload::Resume => 0,
@@ -393,7 +410,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {
         match payload {
             Payload::Value(value) => {
-                let message = value.downcast_ref::<Place<C::Message>>().and_then(Place::get);
+                let message: Option<&C::Message> = message_in(value);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
                 // Its handler may long have returned: an error that named what runs now would mislead.
                 catching::<C::Message, _>("encoded", || wire::encode_message_into(message, bytes))

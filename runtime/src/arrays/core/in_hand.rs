@@ -33,16 +33,22 @@ impl Default for InHand {
 }
 
 impl InHand {
+    /// The chunk is asked about a message, or for one: no handler of it yet, but a panic would be told as of this kind.
+    #[inline]
+    pub(crate) fn names(&self, kind: &'static str, phase: u64) {
+        self.kind.set(kind);
+        self.phase.set(phase);
+    }
+
     /// A handler of the chunk begins.
     #[inline]
     pub(crate) fn begin(&self, kind: &'static str, phase: u64, from: &Sender) {
-        self.kind.set(kind);
-        self.phase.set(phase);
+        self.names(kind, phase);
         self.from.set(*from);
         self.running.set(true);
     }
 
-    /// Takes that back: no handler ran. The message is kept, or was only made.
+    /// No handler is running that is to be recorded.
     #[inline]
     pub(crate) fn forget(&self) {
         self.running.set(false);

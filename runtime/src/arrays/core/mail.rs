@@ -235,8 +235,9 @@ impl Outbox {
         self.leave(letter);
     }
 
+    /// Leaves one that is written.
     #[inline]
-    fn leave(&mut self, letter: Box<Letter>) {
+    pub(crate) fn leave(&mut self, letter: Box<Letter>) {
         self.newest_first.push(letter);
     }
 
