@@ -556,7 +556,8 @@ mod tests {
         recorder.tell(chunk, UserEvent::Span { name: "within", begin_ns: 98 }, 150);
         recorder.tell(chunk, UserEvent::Counter { name: "late", value: 1.0 }, 201);
         recorder.handled(chunk, kind, Sender::new(RUNTIME, 0), 200);
-        let times: Vec<_> = recorder.events.iter().map(|event: &Event| (event.begin_ns, event.end_ns)).collect();
+        let times: Vec<_> =
+            recorder.events.iter().map(|event: &Event| (event.begin_ns, event.end_ns)).collect();
         assert_eq!(times, [(100, 100), (100, 150), (200, 200), (100, 200)]);
         assert_eq!(kind, NameId(0));
         std::fs::remove_dir_all(dir).expect("it was made");

@@ -1,6 +1,7 @@
 //! Traces of real runs: what they say happened is what happened, and what could not be recorded is said.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use caribou::monitor::Status;
-use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, RUNTIME, Shape, What};
+use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, NameId, RUNTIME, Shape, What};
 use caribou::{
     Accumulator, Array, Cancel, Chunk, Config, Ctx, Error, Pin, Placement, Pool, Reducer, Report, Target,
     pool,
@@ -469,6 +470,62 @@ fn a_profile_counts_each_handler_including_those_that_share_a_slice() {
         calls.retain(|calls| *calls > 0);
         assert!(calls.len() >= 4, "a kind each: {calls:?}");
     }
+}
+
+/// Chunk 0 sends chunk 1 rows of short messages with a long one behind each.
+#[derive(Serialize, Deserialize)]
+struct Mixed;
+
+#[derive(Serialize, Deserialize)]
+enum Mix {
+    Short,
+    Long,
+    Last,
+}
+
+const ROWS: u64 = 200;
+const SHORT_A_ROW: u64 = 5;
+
+impl Chunk for Mixed {
+    type Index = u32;
+    type Message = Mix;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            for _ in 0..ROWS {
+                (0..SHORT_A_ROW).for_each(|_| ctx.send(1, Mix::Short));
+                ctx.send(1, Mix::Long);
+            }
+            ctx.send(1, Mix::Last);
+        }
+    }
+
+    fn receive(&mut self, message: Mix, ctx: &mut Ctx<'_, Self>) {
+        match message {
+            Mix::Short => {}
+            Mix::Long => {
+                black_box((0..20_000u64).fold(1u64, |sum, turn| black_box(sum.wrapping_mul(turn | 1))));
+            }
+            Mix::Last => ctx.exit(),
+        }
+    }
+}
+
+#[test]
+fn handlers_that_share_a_slice_are_of_one_kind() {
+    let report = caribou::run(config(1), |setup| {
+        setup.array(2, |_| Mixed);
+    });
+    let profile = &report.expect("nothing is wrong").run.profiles[0];
+    let of = |kind: &str| {
+        let number = profile.names.iter().position(|name| name.text == kind).expect("it has run");
+        let activity = Activity::Kind(NameId(number as u32));
+        let row = profile.workers[0].rows.iter().find(|row| row.activity == activity);
+        row.map_or((0, 0), |row| (row.calls(), row.total_ns()))
+    };
+    let ((short, short_ns), (long, long_ns)) = (of("Short"), of("Long"));
+    assert_eq!((short, long), (ROWS * SHORT_A_ROW, ROWS));
+    assert!(2 * short_ns < long_ns, "{short_ns} {long_ns}");
 }
 
 #[test]

@@ -18,8 +18,10 @@ use crate::trace::at_work::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
-/// Messages in a row, at most, that are put away without a reading of the clock: one takes as long as to put a message away.
-const PUT_AWAY_MAX: u32 = 16;
+/// Deliveries to a chunk in a row, at most, that share a lap: a reading of the clock takes as long as a short one.
+const SHARE_MAX: u32 = 8;
+/// A lap is short that took less than this a delivery, ns: some fifty readings.
+const SHORT_NS: u64 = 500;
 
 /// One worker's instruments.
 pub(crate) struct Instruments<'r> {
@@ -33,8 +35,10 @@ pub(crate) struct Instruments<'r> {
     gap: Option<Gap>,
     speed: Option<Speed>,
     in_hand: Rc<InHand>,
-    /// Deliveries to the chunk in hand since the last lap that ended with no handler running. The next lap holds their time too.
-    put_away: u32,
+    /// Deliveries to the chunk in hand since the last lap. The next lap holds their time too.
+    untimed: u32,
+    /// The last lap was short.
+    was_short: bool,
     /// The number of the kind of message in hand, where a record is kept.
     kind: NameId,
     /// Where the chunk in hand is: who is charged.
@@ -63,7 +67,8 @@ impl<'r> Instruments<'r> {
             gap: None,
             speed: None,
             in_hand: Rc::default(),
-            put_away: 0,
+            untimed: 0,
+            was_short: false,
             kind: NameId(0),
             place: None,
             at_work: &recording.at_work[worker.index()],
@@ -196,9 +201,8 @@ impl<'r> Instruments<'r> {
         self.in_hand.told.set(Some((array, kind)));
     }
 
-    /// A handler of a kept message begins after one of the same kind. Where no events are kept both are one slice: the reading
-    /// between them would take longer than most of these handlers.
-    #[cold]
+    /// A handler begins after one of the same kind that has no lap of its own. Where no events are kept both are one slice: the
+    /// reading between them would take longer than most of these handlers.
     fn joins(&mut self) -> bool {
         let joins = !self.keeps_events();
         if joins && let Some(recorder) = &mut self.recorder {
@@ -223,27 +227,29 @@ impl<'r> Instruments<'r> {
         self.at_work.rests();
     }
 
-    /// A delivery to the chunk in hand has ended: charges it the time since the last lap. Where no handler is running, since
-    /// the message was put away, say, and the chunk goes on with `more`, the next lap does so.
+    /// A delivery to the chunk in hand has ended: charges it the time since the last lap, or lets the next lap do so where the
+    /// chunk goes on with `more`.
     #[inline]
     pub(crate) fn lap(&mut self, more: bool) {
         if self.meter.is_none() {
             self.in_hand.forget();
-        } else if !more || self.in_handler() || self.has_put_away_many() {
+        } else if !more || !self.shares_lap() {
             self.measure_lap();
         }
     }
 
-    /// Counts a message that was put away. True if it is time for a lap: there were many, or events are kept.
-    #[cold]
-    fn has_put_away_many(&mut self) -> bool {
-        self.put_away += 1;
-        self.put_away >= PUT_AWAY_MAX || self.keeps_events()
+    /// Tells whether a delivery is to share its lap with the next to the same chunk, and counts it if so: it was short, as far
+    /// as is known, or its message was put away. Not where events are kept, and not too many.
+    fn shares_lap(&mut self) -> bool {
+        let short = self.was_short || !self.in_handler();
+        let shares = short && self.untimed + 1 < SHARE_MAX && !self.keeps_events();
+        self.untimed += u32::from(shares);
+        shares
     }
 
     /// The worker turns from the chunk in hand, which has more messages: charges it what it was not yet.
     pub(crate) fn pause(&mut self) {
-        if self.put_away > 0 {
+        if self.untimed > 0 {
             self.measure_lap();
         }
     }
@@ -252,7 +258,7 @@ impl<'r> Instruments<'r> {
     #[inline(never)]
     fn measure_lap(&mut self) {
         self.settle();
-        self.put_away = 0;
+        let deliveries = 1 + std::mem::take(&mut self.untimed);
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
         // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
@@ -262,6 +268,7 @@ impl<'r> Instruments<'r> {
             now_ns = self.ticks.now_ns(&self.shared.clock);
         }
         let wall_ns = meter.lap(id, now_ns);
+        self.was_short = wall_ns < SHORT_NS * u64::from(deliveries);
         cell.charge(wall_ns);
         self.record(now_ns);
         if let Some(cpu_clock_ns) = cpu_clock_ns {
