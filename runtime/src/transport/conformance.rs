@@ -233,6 +233,7 @@ mod processes {
         Codec, Error, LOOKS_MAX, PIECE_BYTES, Packet, Party, Plain, Rank, Transport, VecDeque, thread,
     };
     use crate::threads::clock::Clock;
+    use crate::threads::sleep::Sleeper;
     use crate::transport::mpi::raw::{Communicator, abort};
     use crate::transport::mpi::{Links, Mpi};
     use crate::transport::turn::PACKETS_IN_A_ROW;
@@ -244,6 +245,8 @@ mod processes {
     use std::process::Command;
     use std::time::Duration;
 
+    /// A sleep of which nobody thinks that it was to be ended.
+    const SLEEP_MAX: Duration = Duration::from_secs(10);
     /// Rounds of the end of a run after which a bye is lost: some seconds.
     const ROUNDS_MAX: u64 = 50_000;
     /// Time for the launcher to pass on why a process ends the job.
@@ -320,6 +323,42 @@ mod processes {
         }
     }
 
+    /// Who sleeps hears of all that is sent to it, also of what waited for room: each frame is a batch of its own.
+    fn a_sleeper_is_woken_for_what_waited(me: Rank, links: &mut Links) {
+        const ROUNDS: u32 = 100;
+        const FRAMES: u32 = 400;
+        let sleeper = Sleeper::new();
+        sleeper.occupy();
+        sleeper.share(links.bed().expect("they share memory"));
+        let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
+        let clock = Clock::machine();
+        for _ in 0..ROUNDS {
+            if me == Rank(0) {
+                let frame = || Packet::Text("x".repeat(2_000));
+                (0..FRAMES).for_each(|_| transport.send(Rank(1), frame()).expect("it takes all"));
+                while !transport.idle() {
+                    thread::yield_now();
+                }
+                await_next(me, &mut transport).expect("it can be decoded");
+            }
+            let mut heard = 0;
+            while me == Rank(1) && heard < FRAMES {
+                let asleep_ns = clock.now_ns();
+                sleeper.park(Some(SLEEP_MAX), || transport.ready());
+                let slept = Duration::from_nanos(clock.now_ns() - asleep_ns);
+                assert!(slept < SLEEP_MAX, "nobody woke it, which has heard {heard} of {FRAMES} frames");
+                while transport.poll().is_some() {
+                    heard += 1;
+                }
+            }
+            if me == Rank(1) {
+                transport.send(Rank(0), Packet::Nothing).expect("it takes all");
+                assert!(transport.idle(), "there is room for it");
+            }
+        }
+        close(transport);
+    }
+
     /// What comes next.
     fn await_next(me: Rank, transport: &mut dyn Transport<Packet>) -> Result<(Rank, Packet), Error> {
         for _ in 0..LOOKS_MAX {
@@ -392,6 +431,7 @@ mod processes {
             close(transport);
         }
         if shared_memory {
+            a_sleeper_is_woken_for_what_waited(rank, &mut links);
             let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
             nobody_is_drowned_out(rank, ranks, &mut transport, || universe.world().barrier());
             close(transport);

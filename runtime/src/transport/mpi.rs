@@ -201,6 +201,8 @@ pub(crate) struct Mpi<'l, C: Codec> {
     freights_look: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
+    /// The last look at those, where some go by MPI.
+    flushed_ns: u64,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
     /// Among the peers; the second when it is freight's turn.
@@ -227,6 +229,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             spoken: 0,
             freights_look: 0,
             unseen: Vec::new(),
+            flushed_ns: 0,
             looked: true,
             turn: Turn::default(),
             freights: Turn::default(),
@@ -271,14 +274,21 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Ships what lies here; of batches for MPI only those that are old, unless `all` should leave.
+    /// Ships what lies here; of batches for MPI only those that are old, unless `all` should leave. Where looks are rare that is
+    /// all: the next may come when a long handler has returned.
     #[inline]
     fn flush(&mut self, all: bool) -> Result<(), MpiError> {
+        if self.unseen.is_empty() {
+            return Ok(());
+        }
+        let now_ns = if self.links.batches.is_some() { self.clock.now_ns() } else { 0 };
+        let all = all || now_ns >= self.flushed_ns + batch::OLD_NS;
+        self.flushed_ns = now_ns;
         let mut young = 0;
         while let Some(&to) = self.unseen.get(young) {
             let departures = self.links.peers[to as usize].as_ref().map(|peer| &peer.departures);
             let leaves = departures.is_none_or(|departures| {
-                all || departures.is_full() || !departures.ages() || departures.is_old(self.clock.now_ns())
+                all || departures.is_full() || !departures.ages() || departures.is_old(now_ns)
             });
             if leaves {
                 self.unseen.swap_remove(young);
@@ -349,9 +359,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
         peer.settle()?;
         self.transfers |= !peer.departures.settle()? || peer.transfers();
+        let mut any = false;
         // As long as batches find room, what waited fills the next.
         while peer.waits() || peer.departures.is_full() {
             let shipped = peer.ship(&links.communicator)?;
+            any |= shipped;
             let written = shipped && peer.retry(now_ns, &links.communicator)?;
             if !shipped || (!written && !peer.departures.is_full()) {
                 self.waiting = true;
@@ -360,6 +372,9 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
         if !peer.departures.is_empty() && !self.unseen.contains(&rank) {
             self.unseen.push(rank);
+        }
+        if any {
+            links.wake(rank);
         }
         Ok(())
     }

@@ -144,9 +144,12 @@ fn what_other_ranks_send_comes_in_while_a_chunk_has_much_mail() {
     }
 }
 
-/// Chunk 0 writes to its neighbour and then waits until that one has run, which another worker has to see to.
+/// Chunk 0 writes to its neighbour and then waits until that one has run, which another worker has to see to: in its next
+/// handler, or in the same if it `flushes`.
 #[derive(Serialize, Deserialize)]
-struct Impatient;
+struct Impatient {
+    flushes: bool,
+}
 
 #[derive(Serialize, Deserialize)]
 enum Errand {
@@ -168,8 +171,12 @@ impl Chunk for Impatient {
 
     fn receive(&mut self, errand: Errand, ctx: &mut Ctx<'_, Self>) {
         match errand {
-            Errand::Write => ctx.send(1, Errand::Run),
-            Errand::Wait => {
+            Errand::Write if !self.flushes => ctx.send(1, Errand::Run),
+            Errand::Write | Errand::Wait => {
+                if self.flushes {
+                    ctx.send(1, Errand::Run);
+                    ctx.flush();
+                }
                 let waits = || !ctx.service::<Arc<AtomicBool>>().load(SeqCst);
                 let rounds =
                     (0..10_000).take_while(|_| waits()).map(|_| thread::sleep(Duration::from_millis(1)));
@@ -184,11 +191,11 @@ impl Chunk for Impatient {
 #[test]
 fn what_a_worker_would_run_next_others_run_while_it_is_busy() {
     for round in 0..20 {
-        within_patience(&format!("round {round}"), || {
+        within_patience(&format!("round {round}"), move || {
             let ran = Arc::new(AtomicBool::new(false));
             caribou::run(Config::default().ranks(1).workers(2), |setup| {
                 setup.service(ran.clone());
-                setup.array(4, |_| Impatient);
+                setup.array(4, move |_| Impatient { flushes: round % 2 == 1 });
             })
         })
         .unwrap_or_else(|error| panic!("round {round}: {error}"));

@@ -1,8 +1,8 @@
 //! The chunks of one array on one rank: from a key to the cell.
 //!
 //! Most keys of a rank follow each other, or nearly so: those lie in a table of cells, which is a subtraction and a load a
-//! message, and 4 bytes a key. The table reaches from the first key that came as far as at least one in eight of its places
-//! is taken. What lies outside is hashed.
+//! message, and 4 bytes a key. The table reaches from the first key that came, or a lower one once many such have come, as far as
+//! at least one in eight of its places is taken. What lies outside is hashed.
 
 use rustc_hash::FxHashMap;
 
@@ -55,7 +55,11 @@ impl Residents {
         }
         self.reach(key);
         let Some(place) = self.place(key).filter(|&place| place < self.places.len()) else {
-            return self.others.insert(key, cell);
+            let before = self.others.insert(key, cell);
+            if self.others.len() >= self.placed && self.others.len().is_power_of_two() {
+                self.begin_lower();
+            }
+            return before;
         };
         let before = std::mem::replace(&mut self.places[place], cell);
         self.placed += usize::from(before == VACANT);
@@ -76,6 +80,19 @@ impl Residents {
     #[inline]
     fn place(&self, key: u64) -> Option<usize> {
         usize::try_from(key.wrapping_sub(self.first)).ok()
+    }
+
+    /// Lets the table begin at the least key, if there are lower ones than its first and enough of it is taken then. O(n log n),
+    /// each time for twice as many.
+    fn begin_lower(&mut self) {
+        let all = self.sorted();
+        let (Some(&(least, _)), Some(&(greatest, _))) = (all.first(), all.last()) else { return };
+        if least < self.first && greatest - least < (PLACES_MAX * all.len()) as u64 {
+            *self = Residents::default();
+            for (key, cell) in all {
+                self.insert(key, cell);
+            }
+        }
     }
 
     /// Lets the table reach as far as this key, if enough of it is taken then. It grows by doubling.
@@ -116,6 +133,15 @@ mod tests {
         (1000..2000).for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
         assert!(residents.others.is_empty());
         assert!(residents.places.len() <= 1024);
+    }
+
+    #[test]
+    fn keys_that_come_backwards_lie_in_the_table_too() {
+        let mut residents = Residents::default();
+        (1000..2024).rev().for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
+        assert!(residents.others.len() <= 512 && residents.places.len() <= 1024, "{}", residents.others.len());
+        assert!((1000..2024).all(|key| residents.get(key) == Some(CellId(key as u32))));
+        assert_eq!(residents.len(), 1024);
     }
 
     #[test]

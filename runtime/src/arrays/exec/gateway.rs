@@ -16,6 +16,9 @@ use crate::ids::Rank;
 use crate::transport::way::Way;
 use crate::wire::codec::Codec;
 
+/// Looks are rare that are so far apart, ns.
+const RARE_NS: u64 = 10_000;
+
 /// One worker's way out.
 pub(crate) struct Gateway<'r> {
     shared: &'r RankShared,
@@ -35,6 +38,8 @@ struct Look {
     began_ns: u64,
     /// As far as it is known: the end of a look that found nothing is not worth reading the clock.
     ended_ns: u64,
+    /// The one before it was long ago.
+    rare: bool,
 }
 
 impl<'r> Gateway<'r> {
@@ -157,7 +162,14 @@ impl<'r> Gateway<'r> {
 
     /// A look at the transport begins, `now_ns` after the run did.
     pub(crate) fn look(&mut self, now_ns: u64) {
-        self.look = Look { began_ns: now_ns, ended_ns: now_ns };
+        let rare = now_ns >= self.look.ended_ns + RARE_NS;
+        self.look = Look { began_ns: now_ns, ended_ns: now_ns, rare };
+    }
+
+    /// Tells whether looks are rare: handlers, or waits, are long.
+    #[inline]
+    pub(crate) fn looks_rarely(&self) -> bool {
+        self.look.rare
     }
 
     /// It has ended.
@@ -169,7 +181,7 @@ impl<'r> Gateway<'r> {
     /// as the last look took: while chunks migrate it may copy one.
     #[inline]
     pub(crate) fn next_look_ns(&self, run_ns: u64) -> u64 {
-        let Look { began_ns, ended_ns } = self.look;
+        let Look { began_ns, ended_ns, .. } = self.look;
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 

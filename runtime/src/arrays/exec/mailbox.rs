@@ -25,7 +25,7 @@
 //! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
 //! 4. Unread mail, which a run has left or a chunk has brought, goes before all that has come since: the next run has it
 //!    alone. While a chunk runs its mailbox has none.
-//! 5. No user code runs while the lock is held, and no other lock is taken.
+//! 5. No user code runs while the lock is held, but `Chunk::waits_for` where a run has stalled; and no other lock is taken.
 
 use crate::arrays::core::mail::{Letter, Mail};
 use crate::ids::{ArrayId, ChunkId};

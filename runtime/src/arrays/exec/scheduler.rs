@@ -107,11 +107,6 @@ impl Scheduler {
         self.team.others_are_parked()
     }
 
-    /// Wakes one worker other than `me`, if one is parked.
-    pub(crate) fn wake_one(&self, me: WorkerId) {
-        self.team.wake_one(me.0);
-    }
-
     /// Wakes worker 0, which has something to send.
     pub(crate) fn wake_driver(&self) {
         self.team.sleepers[0].wake();

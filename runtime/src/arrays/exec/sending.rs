@@ -14,6 +14,9 @@ use crate::arrays::core::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 
+/// So many cells a worker knows of an array whether or not there are as many chunks.
+const KNOWN_MIN: usize = 1024;
+
 /// The state of a worker for sending.
 pub(crate) struct Outgoing {
     /// Cells of chunks of this rank, by array, as far as this worker knows; a refused push corrects it. Unused by a lone worker.
@@ -75,8 +78,20 @@ impl<'r> Worker<'r> {
         if let Some(letter) = self.push_to_known(letter)
             && let Some(cell) = self.look_up_and_push(letter, blanks)
         {
-            self.outgoing.known[to.array.index()].insert(to.key, cell);
+            self.knows(to, cell);
         }
+    }
+
+    /// Notes the cell of a chunk. Where it has noted more than there are, of chunks that have gone, it begins anew.
+    fn knows(&mut self, to: ChunkId, cell: CellId) {
+        let known = &mut self.outgoing.known[to.array.index()];
+        if known.len() >= KNOWN_MIN && known.len().is_power_of_two() {
+            let here = self.shared.plane.lock().rank.location.count(to.array);
+            if known.len() as u64 > 2 * here {
+                *known = Residents::default();
+            }
+        }
+        known.insert(to.key, cell);
     }
 
     /// Asks the routes, and pushes if the chunk is here: into which cell.
@@ -166,8 +181,7 @@ impl<'r> Worker<'r> {
     /// Sends the messages that are due, by the routes of now. True if there were any.
     #[cold]
     pub(super) fn send_due(&mut self, blanks: &mut Blanks) -> bool {
-        // Where handlers are measured the clock was read a moment ago.
-        let now_ns = self.instruments.last_ns().unwrap_or_else(|| self.shared.clock.now_ns());
+        let now_ns = self.shared.clock.now_ns();
         let mut any = false;
         while let Some(letter) = self.timers.take_due(now_ns) {
             // Its bytes may be counted by user code, which may panic.

@@ -216,6 +216,8 @@ impl Worker<'_> {
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
         let scheduler = &shared.scheduler;
+        // A token that it must not run now, because another rank is slow, is work that others see.
+        self.mailroom.show_newest();
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);

@@ -39,7 +39,7 @@ use crate::transport::way::Way;
 use crate::wire::WireError;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers between two
-/// readings of the clock where no time is measured.
+/// readings of the clock where no time is measured, and they are not long.
 const RUN_NS_MAX: u64 = 50_000;
 const RUN_HANDLERS: u64 = 8;
 /// The same between runs of chunks: short ones share a look.
@@ -68,7 +68,7 @@ pub(crate) struct Worker<'r> {
 /// The state of a chunk after the effects of its handler: still there or not, or one that has ended the run half way and
 /// handles nothing more.
 #[derive(PartialEq)]
-enum Chunk {
+enum Fate {
     Stays,
     Removed,
     Ended,
@@ -147,7 +147,7 @@ impl<'r> Worker<'r> {
         }
         self.instruments.turn_to(chunk, id, cell);
         let left = self.simulated.mix(&mut mail, || cell.mailbox.take_newer());
-        if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Chunk::Removed {
+        if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Fate::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
         match cell.mailbox.finish(slot, mail) {
@@ -173,7 +173,7 @@ impl<'r> Worker<'r> {
         mut left: usize,
         outbox: &mut Outbox,
         cell: CellId,
-    ) -> Chunk {
+    ) -> Fate {
         let facts = &self.shared.facts;
         while left > 0
             && let Some(mut letter) = mail.next()
@@ -184,7 +184,7 @@ impl<'r> Worker<'r> {
             if let Err(why) = slot.deliver(&mut letter.message, &mut Handler { outbox, facts, outlet: self })
             {
                 self.fail_to_decode(chunk, &why);
-                return Chunk::Stays;
+                return Fate::Stays;
             }
             outbox.blanks.keep(letter);
             let more = !mail.is_empty();
@@ -193,30 +193,30 @@ impl<'r> Worker<'r> {
                 self.instruments.lap(more);
             } else {
                 let fate = self.carry_out_all(chunk, slot, outbox, cell);
-                self.instruments.lap(more && fate == Chunk::Stays);
+                self.instruments.lap(more && fate == Fate::Stays);
                 match fate {
-                    Chunk::Stays => {}
-                    Chunk::Removed => return fate,
-                    Chunk::Ended => return Chunk::Stays,
+                    Fate::Stays => {}
+                    Fate::Removed => return fate,
+                    Fate::Ended => return Fate::Stays,
                 }
             }
             if self.mailroom.account.is_pressed() {
                 self.instruments.pause();
                 self.press(cell);
-                return Chunk::Stays;
+                return Fate::Stays;
             }
             if !more {
-                return Chunk::Stays;
+                return Fate::Stays;
             }
             self.mailroom.show_newest();
             if self.looks_around && self.has_run_long() {
                 self.look_around(chunk, cell, &mut outbox.blanks);
                 if self.shared.scheduler.stopped() {
-                    return Chunk::Stays;
+                    return Fate::Stays;
                 }
             }
         }
-        Chunk::Stays
+        Fate::Stays
     }
 
     #[cold]
@@ -228,7 +228,8 @@ impl<'r> Worker<'r> {
     /// Tells whether it is time to look around, though the chunk that runs has more mail.
     #[inline]
     fn has_run_long(&mut self) -> bool {
-        let reads = || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
+        let reads =
+            || self.gateway.looks_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
         (self.instruments.last_ns().is_some() || reads())
             && self.instruments.time_ns() >= self.gateway.next_look_ns(RUN_NS_MAX)
     }
@@ -244,7 +245,9 @@ impl<'r> Worker<'r> {
     pub(super) fn has_just_looked(&self) -> bool {
         match self.instruments.last_ns() {
             Some(last_ns) => last_ns < self.gateway.next_look_ns(LOOK_EVERY_NS),
-            None => !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS),
+            None => {
+                !self.gateway.looks_rarely() && !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS)
+            }
         }
     }
 
@@ -272,15 +275,15 @@ impl<'r> Worker<'r> {
         slot: &mut dyn ErasedSlot,
         outbox: &mut Outbox,
         cell: CellId,
-    ) -> Chunk {
-        let mut fate = Chunk::Stays;
+    ) -> Fate {
+        let mut fate = Fate::Stays;
         let (effects, blanks) = outbox.effects_and_blanks();
         for (before, effect) in effects {
             self.send_all(before, blanks);
             match self.carry_out(effect, chunk, slot, cell) {
-                Chunk::Stays => {}
-                Chunk::Removed => fate = Chunk::Removed,
-                Chunk::Ended => return Chunk::Ended,
+                Fate::Stays => {}
+                Fate::Removed => fate = Fate::Removed,
+                Fate::Ended => return Fate::Ended,
             }
         }
         outbox.shrink();
@@ -296,7 +299,7 @@ impl<'r> Worker<'r> {
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
         cell: CellId,
-    ) -> Chunk {
+    ) -> Fate {
         match effect {
             Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
             Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
@@ -328,7 +331,7 @@ impl<'r> Worker<'r> {
             Effect::Remove => {
                 let passport = slot.passport();
                 self.with_core(|core, _, out| core.remove(chunk, passport, out));
-                return Chunk::Removed;
+                return Fate::Removed;
             }
             Effect::Exit(value) => {
                 value.into_iter().for_each(|value| self.shared.ending.yields(*value));
@@ -337,10 +340,10 @@ impl<'r> Worker<'r> {
             Effect::Fail(why) => {
                 let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
                 self.fail(Error::Program { rank, chunk, why: why.into() });
-                return Chunk::Ended;
+                return Fate::Ended;
             }
         }
-        Chunk::Stays
+        Fate::Stays
     }
 
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
@@ -409,7 +412,7 @@ impl Outlet for Worker<'_> {
         all.for_each(|left| outbox.put_back(left));
         self.gateway.idle();
         // This worker is busy for longer: somebody else should run what it has just made ready.
-        self.shared.scheduler.wake_one(self.id);
+        self.mailroom.show_newest();
     }
 
     fn now_ns(&self) -> u64 {

@@ -33,6 +33,8 @@ use crate::wire::codec::{Codec, Plain};
 /// Longest sleep of a monitor where no thread wakes it: to see that the pool was cancelled, or, between hosts, that a
 /// packet has come, ns.
 const NAP_MAX_NS: u64 = 20_000_000;
+/// Time that the monitor sleeps, at first, while packets wait for a receiver that takes none.
+const UNSENT_NAP: Duration = Duration::from_micros(200);
 /// Between hosts it sleeps at most this part of the time for which nothing has come.
 const NAP_PART: u64 = 32;
 
@@ -347,8 +349,9 @@ impl<'m> Monitor<'m> {
         ];
         let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
         let nap = self.transport.as_mut().and_then(|transport| {
-            transport.idle();
-            transport.nap()
+            let all_left = transport.idle();
+            // Who makes room for what waits here wakes nobody.
+            transport.nap().or((!all_left).then_some(UNSENT_NAP))
         });
         let quiet_ns = (now_ns.saturating_sub(self.heard_ns) / NAP_PART).min(NAP_MAX_NS);
         let nap_ns = nap.map(|nap| (nap.as_nanos() as u64).max(quiet_ns));

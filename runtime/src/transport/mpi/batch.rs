@@ -2,7 +2,7 @@
 //!
 //! A batch is a row of frames, each with its header before it. To a process of the same host it goes through a ring, to
 //! others as an MPI message, whose first word says how many bytes of batches its sender has taken from its receiver so
-//! far: the *grant*. A batch leaves when it is full, when its rank looks for messages (ring) or it is old (MPI), and when
+//! far: the *grant*. A batch leaves when it is full, when its rank looks for messages (ring) or it is old then, or looks are rare (MPI), and when
 //! its rank has nothing else to do: one MPI call costs as much as a hundred small frames, and several frames share a cache
 //! line.
 //!
@@ -31,8 +31,8 @@ const MPI_BYTES: usize = 16 * 1024;
 const BYTES_MAX: usize = 64 * 1024;
 /// Bytes under way to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// A batch for MPI that lay here for so long leaves, ns.
-const OLD_NS: u64 = 10_000;
+/// A batch for MPI that lay here for so long leaves, ns; and looks are rare that are further apart.
+pub(super) const OLD_NS: u64 = 10_000;
 /// Receives that wait for batches.
 const RECEIVES: usize = 4;
 

@@ -641,7 +641,7 @@ impl Drop for Receiving {
             // SAFETY: the request is under way.
             unsafe { ffi::MPI_Cancel(&raw mut piece.handle) };
         }
-        let taken_back = (0..CANCEL_TESTS).any(|_| self.requests.test().unwrap_or(true));
+        let taken_back = (0..CANCEL_TESTS).any(|_| self.requests.test().unwrap_or(false));
         if !taken_back {
             // Rule 2: better lost than freed while MPI may write it.
             let _leaked = ManuallyDrop::new(self.buffer.take());
