@@ -211,9 +211,6 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
             "{later} handled before the handler that sent had ended: there the path stays on the worker"
         ));
     }
-    if path.part_ns(Part::UnknownWait) > 0 {
-        page.notes.push("unknown wait: a worker was idle, and nothing tells what for".into());
-    }
     if path.guesses > 0 {
         let guesses = path.guesses;
         page.notes.push(format!(
@@ -221,8 +218,11 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         ));
     }
     page.notes.push(
-        "latency: from the send until the idle worker woke; when messages arrived is not recorded, nor which were sent by \
-         `send_at_quiescence` or `send_after`: what these waited for is in it"
+        "message latency: from the end of the handler that sent until the idle worker woke; when messages arrived is not \
+         recorded, nor which were sent by `send_at_quiescence` or `send_after`: what these waited for is in it. Reduction wait: \
+         the same from the last contribution to a reduction until its result; sync wait: from the last part of a sync until \
+         the next; queue wait: from when the worker woke until the slice began; unknown wait: the worker was idle, and \
+         nothing tells what for; load balancing: what workers did for syncs"
             .into(),
     );
     let other = match trace.run.shape {

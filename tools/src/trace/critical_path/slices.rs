@@ -1,6 +1,6 @@
 //! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
 
-use caribou::trace::{Activity, ChunkId, Event, RUNTIME, What};
+use caribou::trace::{Activity, ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
@@ -58,8 +58,9 @@ pub(super) struct Slices {
     pub(super) senders_later: u64,
     /// Handlers of multicasts and broadcasts, whose senders no trace has.
     pub(super) sent_to_many: u64,
-    /// The number of the name `reduced`, under which results of reductions are handled.
-    pub(super) reduced: Vec<Activity>,
+    /// The handlers `start` of all arrays, and `resume`. What else comes from the runtime is the result of a reduction.
+    pub(super) starts: Vec<Activity>,
+    pub(super) resumes: Vec<Activity>,
     chunks: Vec<ChunkId>,
 }
 
@@ -102,8 +103,10 @@ impl Slices {
 impl Reading {
     /// Those that end in the window.
     pub(crate) fn new(trace: &Trace, window: Window) -> Reading {
-        let named = |(number, name): (usize, &caribou::trace::Name)| {
-            (name.text == "reduced").then_some(Activity::Kind(caribou::trace::NameId(number as u32)))
+        let named = |text: &str| {
+            let names = (0..).map(NameId).zip(&trace.names);
+            let named = names.filter(|(_, name)| name.array.is_some() && name.text == text);
+            named.map(|(number, _)| Activity::Kind(number)).collect()
         };
         let slices = Slices {
             all: Vec::new(),
@@ -112,7 +115,8 @@ impl Reading {
             senders_unknown: 0,
             senders_later: 0,
             sent_to_many: 0,
-            reduced: trace.names.iter().enumerate().filter_map(named).collect(),
+            starts: named("start"),
+            resumes: named("resume"),
             chunks: Vec::new(),
         };
         Reading {

@@ -1,6 +1,6 @@
 //! Paths through runs so small that they can be followed by hand.
 
-use caribou::trace::{ArrayId, End, Event, Name, Part, RunRecord, What, Writer};
+use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 
 use crate::tests::caribou;
@@ -14,6 +14,13 @@ fn part(begin_ns: u64, end_ns: u64, part: Part) -> Event {
     Event { begin_ns, end_ns, what: What::Runtime { part, sync: 0 } }
 }
 
+/// Chunk 1 goes on after a sync.
+fn resume(begin_ns: u64, end_ns: u64) -> Event {
+    let chunk = ChunkId { array: ArrayId(0), key: 1 };
+    let what = What::Handler { chunk, kind: NameId(1), from: RUNTIME, number: 0, lost_ns: 0 };
+    Event { begin_ns, end_ns, what }
+}
+
 fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
     let dir = Scratch::new(&format!("path-{name}"));
     for (rank, events) in ranks.iter().enumerate() {
@@ -21,7 +28,8 @@ fn write(name: &str, ranks: &[Vec<Event>]) -> Scratch {
         let workers = vec![1; count];
         let run = RunRecord { ranks: count as u32, workers, rank, arrows: 1, ..RunRecord::default() };
         let mut writer = Writer::create(dir.path(), &run).unwrap();
-        writer.names(&[Name { array: Some(ArrayId(0)), text: "Halo".into() }]).unwrap();
+        let names = ["Halo", "resume"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() });
+        writer.names(&names).unwrap();
         writer.events(0, events).unwrap();
         writer.finish(&End::default()).unwrap();
     }
@@ -62,7 +70,7 @@ fn waits_for_a_message() -> [Vec<Event>; 2] {
 fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     let found = json(&write("message", &waits_for_a_message()), &[]);
     // CPU, lost, queue, latency, sync, balancing, runtime, unknown.
-    assert_eq!(parts(&found), [1800, 0, 50, 150, 0, 0, 0, 0]);
+    assert_eq!(parts(&found), [1800, 0, 50, 150, 0, 0, 0, 0, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800);
     assert_eq!(time(&found, "chunks", "chunk", "array 0[#2]"), 800);
@@ -84,7 +92,7 @@ fn a_worker_that_was_busy_keeps_the_path() {
     second[0] = handler(0, 1150, 3, None, 0);
     second.remove(1);
     let found = json(&write("busy", &[first, second]), &[]);
-    assert_eq!(parts(&found), [1950, 0, 0, 0, 0, 0, 50, 0]);
+    assert_eq!(parts(&found), [1950, 0, 0, 0, 0, 0, 0, 50, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 1950);
     assert_eq!(time(&found, "ranks", "rank", "waiting, latency"), 50, "ranks add up to the path");
     assert_eq!(found["tables"]["ranks"].as_array().unwrap().len(), 2);
@@ -104,7 +112,7 @@ fn a_wait_whose_sender_is_not_recorded_stays_on_the_worker_and_is_called_unknown
     let [mut first, second] = waits_for_a_message();
     first.pop();
     let found = json(&write("unknown", &[first, second]), &[]);
-    assert_eq!(parts(&found), [1100, 0, 50, 0, 0, 0, 0, 850]);
+    assert_eq!(parts(&found), [1100, 0, 50, 0, 0, 0, 0, 0, 850]);
     let notes = found["notes"].to_string();
     assert!(notes.contains("1 message without a sender in this part of the trace"), "{notes}");
 }
@@ -129,7 +137,7 @@ fn putting_messages_away_is_the_runtime_and_no_load_balancing() {
         handler(530, 900, 1, None, 0),
     ];
     let found = json(&write("keep", &[events]), &[]);
-    assert_eq!(parts(&found), [770, 0, 0, 0, 0, 70, 60, 0]);
+    assert_eq!(parts(&found), [770, 0, 0, 0, 0, 0, 70, 60, 0]);
 }
 
 #[test]
@@ -140,12 +148,32 @@ fn a_sync_leads_to_the_rank_that_came_last() {
         idle(400, 910),
         part(910, 950, Part::Measure),
         part(960, 1000, Part::Decide),
-        handler(1010, 1500, 1, None, 0),
+        resume(1010, 1500),
     ];
     let second = vec![handler(0, 900, 2, None, 0), part(900, 940, Part::Measure)];
     let found = json(&write("sync", &[first, second]), &[]);
     // 490 and 900 of work; 40 + 40 of parts; from 900 to 910 and from 950 to 960 the sync, from 1000 to 1010 the runtime.
-    assert_eq!(parts(&found), [1390, 0, 0, 0, 10, 80, 20, 0]);
+    assert_eq!(parts(&found), [1390, 0, 0, 0, 0, 10, 80, 20, 0]);
+    assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900);
+}
+
+#[test]
+fn a_result_leads_to_the_chunk_that_contributed_last() {
+    // Both contribute, rank 1 at 900; its part comes to rank 0, whose chunk handles the result under the name of its message.
+    let contributes = |at_ns, key| {
+        let chunk = ChunkId { array: ArrayId(0), key };
+        Event { begin_ns: at_ns, end_ns: at_ns, what: What::Contribute { chunk, number: 0 } }
+    };
+    let first = vec![
+        handler(0, 400, 1, None, 0),
+        contributes(400, 1),
+        part(400, 410, Part::Measure),
+        idle(410, 930),
+        handler(930, 1000, 1, None, 0),
+    ];
+    let second = vec![handler(0, 900, 2, None, 0), contributes(900, 2)];
+    let found = json(&write("reduction", &[first, second]), &[]);
+    assert_eq!(parts(&found), [970, 0, 0, 0, 30, 0, 0, 0, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900);
 }
 

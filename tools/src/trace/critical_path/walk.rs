@@ -15,6 +15,7 @@ pub(super) enum Part {
     Lost,
     QueueWait,
     Latency,
+    ReductionWait,
     SyncWait,
     Balancing,
     Runtime,
@@ -22,11 +23,12 @@ pub(super) enum Part {
 }
 
 impl Part {
-    const ALL: [Part; 8] = [
+    const ALL: [Part; 9] = [
         Part::ChunkCpu,
         Part::Lost,
         Part::QueueWait,
         Part::Latency,
+        Part::ReductionWait,
         Part::SyncWait,
         Part::Balancing,
         Part::Runtime,
@@ -42,6 +44,7 @@ impl Part {
             Part::Lost => "lost",
             Part::QueueWait => "queue wait",
             Part::Latency => "message latency",
+            Part::ReductionWait => "reduction wait",
             Part::SyncWait => "sync wait",
             Part::Balancing => "load balancing",
             Part::Runtime => "runtime",
@@ -83,6 +86,7 @@ enum Cause {
     Worker,
     Chunk,
     Message,
+    Reduction,
     Sync { guessed: bool },
     Unknown,
 }
@@ -155,6 +159,7 @@ impl Path {
         let waited = match cause {
             Cause::Worker | Cause::Chunk => Part::Runtime,
             Cause::Message => Part::Latency,
+            Cause::Reduction => Part::ReductionWait,
             Cause::Sync { .. } => Part::SyncWait,
             Cause::Unknown => Part::UnknownWait,
         };
@@ -219,7 +224,7 @@ fn cause(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
     let worker = slice.on_worker.map(|before| (before, Cause::Worker));
     let chunk = slice.of_chunk.map(|before| (before, Cause::Chunk));
     let message = slice.sender.map(|before| (before, Cause::Message));
-    let waited_for = message.or_else(|| sync(slices, number)).filter(|(before, _)| *before < number);
+    let waited_for = message.or_else(|| agreement(slices, number)).filter(|(before, _)| *before < number);
     let latest = |one: Option<(Number, Cause)>, other: Option<(Number, Cause)>| match (one, other) {
         (Some(one), Some(other)) => Some(if end_ns(other.0) > end_ns(one.0) { other } else { one }),
         (one, other) => one.or(other),
@@ -238,21 +243,23 @@ fn worker_end(slices: &Slices, slice: &Slice) -> u64 {
     slice.on_worker.map_or(0, |before| slices.all[before as usize].end_ns)
 }
 
-/// Finds what a part of a sync, or a message of the runtime, follows.
-fn sync(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
+/// Finds what a part of a sync, or a message of the runtime, follows: a reduction's result, the last that contributed.
+fn agreement(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
     let slice = &slices.all[number as usize];
-    let (before, guessed) = match slice.activity {
+    let (before, cause) = match slice.activity {
         Activity::Runtime(RuntimePart::Measure) if slice.woke_ns.is_some() => {
-            (slices.last_of_all_by(slice.begin_ns), true)
+            (slices.last_of_all_by(slice.begin_ns), Cause::Sync { guessed: true })
         }
         Activity::Runtime(RuntimePart::Decide | RuntimePart::Migrate) => {
-            (slices.last_by(&slices.parts, slice.begin_ns), false)
+            (slices.last_by(&slices.parts, slice.begin_ns), Cause::Sync { guessed: false })
         }
-        kind if slice.from_runtime && slices.reduced.contains(&kind) => {
-            (slices.last_by(&slices.contributors, slice.begin_ns), false)
+        kind if slice.from_runtime && slices.resumes.contains(&kind) => {
+            (slices.last_by(&slices.parts, slice.begin_ns), Cause::Sync { guessed: false })
         }
-        _ if slice.from_runtime => (slices.last_by(&slices.parts, slice.begin_ns), false),
-        _ => (None, false),
+        kind if slice.from_runtime && !slices.starts.contains(&kind) => {
+            (slices.last_by(&slices.contributors, slice.begin_ns), Cause::Reduction)
+        }
+        _ => (None, Cause::Unknown),
     };
-    before.map(|before| (before, Cause::Sync { guessed }))
+    before.map(|before| (before, cause))
 }
