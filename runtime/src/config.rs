@@ -329,7 +329,8 @@ impl Config {
     /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge);
     /// where they charge nothing it passes by up to 2 us times a weight from 1 to 8, which the seed draws for each chunk, and
     /// that is the load measured: strategies have something to balance. Only these weights are random: every rank has the
-    /// same speed and nobody beside it, so capacities are 1. (The workers of a pool do differ in speed.)
+    /// same speed and nobody beside it, so capacities are 1. (The workers of a pool do differ in speed.) What programs in supersteps
+    /// tell of speeds, shares and bounds means nothing then.
     ///
     /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each; more than 16384 workers are refused, and of ranks
     /// by the thousand a sync takes seconds. A simulated run is not recorded

@@ -79,15 +79,21 @@ fn count<T: Serialize>(value: &T, format: impl Config) -> u64 {
     bincode::serde::encode_into_writer(value, &mut count, format).map_or(0, |()| count.0)
 }
 
-/// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: if it panics, that names the type.
+/// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: what goes wrong names the type.
 #[inline(always)]
 pub(crate) fn catching<T, R>(
     doing: &str,
     act: impl FnOnce() -> Result<R, WireError>,
 ) -> Result<R, WireError> {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
-        Err(WireError(format!("`{}` panicked when it was {doing}: {}", of_type::<T>(), of_panic(&*panic))))
-    })
+    match catch_unwind(AssertUnwindSafe(act)) {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(WireError(why))) => Err(WireError(format!("`{}` cannot be {doing}: {why}", of_type::<T>()))),
+        Err(panic) => Err(WireError(format!(
+            "`{}` panicked when it was {doing}: {}",
+            of_type::<T>(),
+            of_panic(&*panic)
+        ))),
+    }
 }
 
 struct Count(u64);

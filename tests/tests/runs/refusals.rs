@@ -439,7 +439,10 @@ impl Chunk for Herald {
 #[test]
 fn what_cannot_be_said_to_many_ends_the_run_with_an_error_that_names_it() {
     let ways = [(false, "a broadcast"), (true, "a multicast")];
-    let faults = [(false, "it does not want to"), (true, "`Letter` panicked when it was encoded: it falls")];
+    let faults = [
+        (false, "`Letter` cannot be encoded: it does not want to"),
+        (true, "`Letter` panicked when it was encoded: it falls"),
+    ];
     for ((to_some, what), (panics, said)) in ways.into_iter().flat_map(|way| faults.map(|fault| (way, fault)))
     {
         let result = run(what, config(1), move |setup| {
@@ -447,7 +450,7 @@ fn what_cannot_be_said_to_many_ends_the_run_with_an_error_that_names_it() {
         });
         let Err(Error::Program { chunk, why, .. }) = &result else { panic!("{what}: {result:?}") };
         assert_eq!(chunk, "Herald[0] of array 0");
-        assert_eq!(*why, format!("{what} of `Letter` cannot cross the wire: {said}"));
+        assert_eq!(*why, format!("{what} cannot cross the wire: {said}"));
     }
 }
 

@@ -68,10 +68,15 @@ impl Display for Table {
     }
 }
 
-/// Text for a terminal. Names come from files: they must not move its cursor.
+/// Text for a line of a terminal. Names come from files: they must not move its cursor.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+    let shown = |letter: char| match letter {
+        '\n' => ' ',
+        control if control.is_control() => '\u{fffd}',
+        letter => letter,
+    };
+    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]

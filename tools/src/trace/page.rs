@@ -184,6 +184,7 @@ impl Cell {
             Cell::Count(count) => count.to_string(),
             Cell::Ns(ns) => duration(*ns),
             Cell::Share(share) => format!("{:.1} %", 100.0 * share),
+            Cell::Number(number) if *number != 0.0 && number.abs() < 0.001 => format!("{number:.2e}"),
             Cell::Number(number) => format!("{number:.3}"),
             Cell::Bytes(count) => bytes(*count),
             Cell::Empty => "-".into(),

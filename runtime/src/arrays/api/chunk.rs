@@ -81,7 +81,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// It is encoded when it leaves the process, in a format without names and types: what serde writes it must read in
     /// the same order. Its attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and fail on
     /// the wire, as does what a type with them is part of; `CARIBOU_WIRE=always` encodes everything, so that one run on one
-    /// machine finds it. The same holds for chunks.
+    /// machine finds it. What `skip` leaves out is lost there without a word: it is a default value afterwards. The same holds for
+    /// chunks, which `CARIBOU_LB=rotate` moves at each sync.
     ///
     /// A message that points to memory of its own is also serialised when it is sent, wherever it goes, without its bytes being
     /// written: that counts how much waits (see [`Config::mail_limit`](crate::Config::mail_limit)). It takes some ns a field;

@@ -15,7 +15,6 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::text::of_type;
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire::{self, catching};
 
@@ -415,7 +414,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let mut bytes = Vec::new();
         match catching::<M, _>("encoded", || wire::encode_message_into(message, &mut bytes)) {
             Ok(()) => self.handler.outbox.push(effect(bytes.into())),
-            Err(why) => self.fail(format!("{what} of `{}` cannot cross the wire: {why}", of_type::<M>())),
+            Err(why) => self.fail(format!("{what} cannot cross the wire: {why}")),
         }
     }
 

@@ -28,6 +28,10 @@ pub struct Halo<T> {
 /// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
 /// with [`expects`](Self::expects), and the runtime keeps what is early.
 ///
+/// A chunk that begins a step only when it has heard the result of a reduction, such as a residual, may get all messages of that
+/// step before: from neighbours that heard sooner. It would end a step that it has not begun, and then wait for ever. It notes when it
+/// has sent its own messages of a step, and answers with `self.has_sent && self.halos.expects(halo)`.
+///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
 /// use serde::{Deserialize, Serialize};
@@ -74,7 +78,8 @@ pub struct Halos<T> {
 }
 
 impl<T> Halos<T> {
-    /// Step 0, and so many messages in each step. A chunk that expects none gets none, and goes from step to step by itself.
+    /// Step 0, and so many messages in each step. A chunk that expects none gets none: [`add`](Self::add), which ends a step, is
+    /// never called, and it counts its steps itself.
     pub fn new(expected: u32) -> Halos<T> {
         Halos::at_step(0, expected)
     }

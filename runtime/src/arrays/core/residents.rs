@@ -139,7 +139,11 @@ mod tests {
     fn keys_that_come_backwards_lie_in_the_table_too() {
         let mut residents = Residents::default();
         (1000..2024).rev().for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
-        assert!(residents.others.len() <= 512 && residents.places.len() <= 1024, "{}", residents.others.len());
+        assert!(
+            residents.others.len() <= 512 && residents.places.len() <= 1024,
+            "{}",
+            residents.others.len()
+        );
         assert!((1000..2024).all(|key| residents.get(key) == Some(CellId(key as u32))));
         assert_eq!(residents.len(), 1024);
     }

@@ -228,8 +228,7 @@ impl<'r> Worker<'r> {
     /// Tells whether it is time to look around, though the chunk that runs has more mail.
     #[inline]
     fn has_run_long(&mut self) -> bool {
-        let reads =
-            || self.gateway.looks_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
+        let reads = || self.gateway.looks_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
         (self.instruments.last_ns().is_some() || reads())
             && self.instruments.time_ns() >= self.gateway.next_look_ns(RUN_NS_MAX)
     }
@@ -246,7 +245,8 @@ impl<'r> Worker<'r> {
         match self.instruments.last_ns() {
             Some(last_ns) => last_ns < self.gateway.next_look_ns(LOOK_EVERY_NS),
             None => {
-                !self.gateway.looks_rarely() && !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS)
+                !self.gateway.looks_rarely()
+                    && !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS)
             }
         }
     }
@@ -293,13 +293,7 @@ impl<'r> Worker<'r> {
     }
 
     /// Carries out one effect of the chunk that runs.
-    fn carry_out(
-        &mut self,
-        effect: Effect,
-        chunk: ChunkId,
-        slot: &mut dyn ErasedSlot,
-        cell: CellId,
-    ) -> Fate {
+    fn carry_out(&mut self, effect: Effect, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) -> Fate {
         match effect {
             Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
             Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
