@@ -2,10 +2,20 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Nothing longer is a snapshot, a list of speeds or a trace of hosts, bytes.
 const BYTES_MAX: u64 = 1 << 30;
+
+/// What was read: no output may take its place.
+static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Tells whether this file was read.
+pub(crate) fn was_read(file: &Path) -> bool {
+    let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    file.canonicalize().is_ok_and(|file| read.contains(&file))
+}
 
 /// The whole file, unless it is too long to be meant.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
@@ -20,6 +30,9 @@ pub(crate) fn read_text(file: &Path) -> io::Result<String> {
 
 fn read_at_most(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    if let Ok(path) = file.canonicalize() {
+        READ.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
     File::open(file)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::new(

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use caribou::trace::block::MAGIC_ANY;
+use rustix::process::{Resource, getrlimit};
 
-/// Begin of every trace, of whatever version.
-const TRACE: &[u8] = b"caribou-trace ";
+use crate::{Error, input};
 
 /// A result that is being written. It gets its name, in place of an older one, when it is [kept](Self::keep); one that is
 /// not, since the disk is full or the command is interrupted, leaves the older one as it is.
@@ -17,6 +17,8 @@ pub(crate) struct Output {
     path: PathBuf,
     /// Its name until then; none of what is written in place: a pipe, or a file in a folder that takes no other.
     part: Option<PathBuf>,
+    /// Bytes that the process may still write to a file: the signal that says that it may not would end it.
+    left: u64,
 }
 
 impl Output {
@@ -26,6 +28,10 @@ impl Output {
         if is_trace(file) {
             return Err(unwritable(io::Error::other("it is a trace; name another file")));
         }
+        if input::was_read(file) {
+            return Err(unwritable(io::Error::other("it is an input of this command; name another file")));
+        }
+        let left = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         // What a link points to is what is replaced.
         let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let beside = |name: &OsStr| {
@@ -36,11 +42,11 @@ impl Output {
         if let Some(part) = part
             && let Ok(file) = File::create_new(&part)
         {
-            return Ok(Output { file, path, part: Some(part) });
+            return Ok(Output { file, path, part: Some(part), left });
         }
         // No file, or in a folder that takes no other.
         let file = File::create(&path).map_err(unwritable)?;
-        Ok(Output { file, path, part: None })
+        Ok(Output { file, path, part: None, left })
     }
 
     /// The result is whole. Returns its size in bytes, 0 if it is no file.
@@ -54,6 +60,9 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let too_long =
+            || io::Error::other("it would be longer than this process may make a file (ulimit -f)");
+        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_long)?;
         self.file.write(bytes)
     }
 
@@ -90,8 +99,8 @@ fn is_trace(file: &Path) -> bool {
     if !file.metadata().is_ok_and(|found| found.is_file()) {
         return false;
     }
-    let mut begin = [0; TRACE.len()];
-    File::open(file).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == TRACE
+    let mut begin = [0; MAGIC_ANY.len()];
+    File::open(file).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC_ANY
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //! and not the whole run.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write, stderr, stdout};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write, stderr, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
+use caribou::trace::block::MAGIC_ANY;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -62,6 +64,9 @@ impl Output {
         };
         let opened = opened.and_then(|(file, is_empty)| {
             let file = alone(file)?;
+            if !is_empty && is_trace(path) {
+                return Err(io::Error::other("it is a trace; name another file"));
+            }
             // Pipes have no name.
             let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
             let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -160,14 +165,57 @@ fn is_refusal(kind: ErrorKind) -> bool {
 fn alone(file: File) -> io::Result<File> {
     let is_device = !file.metadata()?.is_file();
     if !is_device && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Err(io::Error::other("another option, or another program, reads it or writes to it"));
+    }
+    Ok(file)
+}
+
+/// Tells whether the file begins as a trace does. That can be recorded only once.
+fn is_trace(path: &Path) -> bool {
+    // A pipe that is opened for reading would wait for somebody to write.
+    let mut begin = [0; MAGIC_ANY.len()];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin == MAGIC_ANY
+}
+
+/// Opens a file that a program reads. As long as the process lives no [`Output`] takes its place, in no process of the job.
+///
+/// # Errors
+/// Of opening it; and where it is an output already.
+pub fn open_input(path: &Path) -> io::Result<File> {
+    static KEPT: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let file = File::open(path)?;
+    let kept = file.try_clone()?;
+    if flock(&kept, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK) {
         return Err(io::Error::other("another option, or another program, writes to it"));
     }
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
     Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neither_a_trace_nor_an_input_becomes_an_output() {
+        let folder = std::env::temp_dir().join(format!("caribou-inputs-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (trace, input) = (folder.join("rank-00000.trace"), folder.join("input"));
+        fs::write(&trace, b"caribou-trace 2\nand events").unwrap();
+        fs::write(&input, "numbers").unwrap();
+        let error = Output::open(&trace).unwrap_err().to_string();
+        assert!(error.contains("it is a trace"), "{error}");
+        let output = Output::open(&input).unwrap();
+        assert!(open_input(&input).unwrap_err().to_string().contains("writes to it"));
+        drop(output);
+        let _input = open_input(&input).unwrap();
+        let error = Output::open(&input).unwrap_err().to_string();
+        assert!(error.contains("another option"), "{error}");
+        assert_eq!(fs::read(&input).unwrap(), b"numbers");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn an_older_result_is_replaced_whole_and_not_before() {

@@ -15,6 +15,8 @@
 
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
+/// How every trace begins, of whatever version.
+pub const MAGIC_ANY: &[u8] = b"caribou-trace ";
 /// Those of an older one that can be read as well.
 pub const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
 /// The last bytes of a file that was closed.

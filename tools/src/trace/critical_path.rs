@@ -29,7 +29,7 @@ use super::select::{Selection, Window};
 use crate::Error;
 use bounds::longest_chain_ns;
 use slices::{Reading, Slices};
-use walk::{Part, Path};
+use walk::Path;
 
 /// Rows of each table in text.
 const ROWS: usize = 8;

@@ -17,6 +17,7 @@ use trace_reader::Trace;
 
 use super::open::warn;
 use super::page::{Cell, Format, Page, Table, duration};
+use super::summary::{COMPLETE, state};
 use crate::Error;
 use limit::Limit;
 use measures::{Cause, Measures};
@@ -24,7 +25,9 @@ use side::{Change, Side, changes};
 
 /// Options of the command.
 #[derive(clap::Args)]
-#[command(after_help = "Exit code 0: compared; 1: what --fail-if says is so; 2: a trace cannot be read.")]
+#[command(
+    after_help = "Exit code 0: compared; 1: what --fail-if says is so, or one of the runs is not whole; 2: a trace cannot be read."
+)]
 pub(crate) struct Options {
     /// Traces of the program as it was, separated by commas
     #[arg(value_name = "BEFORE", value_delimiter = ',', num_args = 1, required = true)]
@@ -43,19 +46,26 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let mut notes = Vec::new();
-    let before = read(&options.before, &mut notes)?;
-    let after = read(&options.after, &mut notes)?;
+    let (mut notes, mut not_whole) = (Vec::new(), Vec::new());
+    let before = read(&options.before, &mut notes, &mut not_whole)?;
+    let after = read(&options.after, &mut notes, &mut not_whole)?;
     let (before, after) = (Side::new(before), Side::new(after));
     let told = page(options, &before, &after, notes).write(options.format, out);
-    match options.fail_if.iter().find_map(|limit| limit.broken(&before, &after)) {
+    let broken = || options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
+    let unjudged = not_whole.first().filter(|_| !options.fail_if.is_empty());
+    match unjudged.map(|what| format!("--fail-if judges whole runs: {what}")).or_else(broken) {
         // Also when nobody reads the output.
         Some(why) => Err(Error::Failed(why)),
         None => Ok(told?),
     }
 }
 
-fn read(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<Measures>, Error> {
+/// What was measured; why it is less than it seems, and which runs have no end.
+fn read(
+    paths: &[PathBuf],
+    notes: &mut Vec<String>,
+    not_whole: &mut Vec<String>,
+) -> Result<Vec<Measures>, Error> {
     let mut measures = Vec::new();
     for path in paths {
         let trace = Trace::open(path)?;
@@ -66,6 +76,12 @@ fn read(paths: &[PathBuf], notes: &mut Vec<String>) -> Result<Vec<Measures>, Err
                 path.display(),
                 trace.dropped()
             ));
+        }
+        let state = state(&trace);
+        if state != COMPLETE {
+            let what = format!("{}: {state}", path.display());
+            notes.push(format!("{what}: it took longer and did more than is told"));
+            not_whole.push(what);
         }
         measures.push(Measures::of(&trace));
     }

@@ -7,6 +7,7 @@ mod tables;
 
 use std::io::Write;
 
+pub(super) use self::tables::{COMPLETE, state};
 use super::advice::Symptoms;
 use super::analysis::efficiency::{Efficiency, FACTORS};
 use super::analysis::facts::Facts;

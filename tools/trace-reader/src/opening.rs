@@ -94,6 +94,19 @@ struct Records {
     names_lost: bool,
 }
 
+/// The blocks, but for those of workers that the rank does not have, by its own words.
+fn of_workers(blocks: Blocks, run: &RunRecord, path: &Path, problems: &mut Vec<Problem>) -> Blocks {
+    let Some(&workers) = run.workers.get(run.rank as usize) else { return blocks };
+    let known = |header: &Header| header.kind != Kind::Events || u32::from(header.worker) < workers;
+    let (known, strange): (Blocks, Blocks) = blocks.into_iter().partition(|(_, header)| known(header));
+    problems.extend(strange.into_iter().map(|(at, header)| Problem {
+        file: path.to_owned(),
+        at,
+        what: format!("a block of worker {} is left out: rank {} has {workers}", header.worker, run.rank),
+    }));
+    known
+}
+
 impl Opening {
     pub(super) fn rank(&mut self, path: &Path) -> Result<(), TraceError> {
         let not = |why: String| TraceError::NotATrace { path: path.to_owned(), why };
@@ -116,6 +129,7 @@ impl Opening {
             return Err(not(format!("it has no run record that can be read{why}")));
         };
         self.admit(&run).map_err(not)?;
+        let blocks = of_workers(blocks, &run, path, &mut problems);
         self.problems.append(&mut problems);
         self.add(path, run, records, blocks);
         Ok(())

@@ -167,3 +167,16 @@ fn refused(opened: Result<Trace, TraceError>) -> String {
     assert!(!line.contains('\n'), "{line}");
     line
 }
+
+#[test]
+fn blocks_of_a_worker_that_there_is_not_are_left_out() {
+    let dir = Scratch::new("strange-worker");
+    let mut writer = Writer::create(&dir.0, &run_record(0, 1, 2)).unwrap();
+    let idle = [Event { begin_ns: 10, end_ns: 20, what: What::Idle }];
+    [0, 1, 65_535].into_iter().for_each(|worker| writer.events(worker, &idle).unwrap());
+    writer.finish(&end_record()).unwrap();
+    let trace = Trace::open(&dir.0).unwrap();
+    assert_eq!((trace.ranks[0].workers, trace.events()), (2, 2));
+    let problems: Vec<&str> = trace.problems.iter().map(|problem| &problem.what[..]).collect();
+    assert_eq!(problems, ["a block of worker 65535 is left out: rank 0 has 2"]);
+}

@@ -4,9 +4,10 @@
 //! never trusted: nothing is made larger than its first lines say before their size is found to fit, and no line is read
 //! to its end if that is far.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+
+use harness::output::open_input;
 
 /// No line of such a file is longer; the format allows 1024.
 const LINE_BYTES: u64 = 4096;
@@ -35,7 +36,7 @@ pub(crate) fn read(
     path: &Path,
     admit: impl FnOnce(u64, u64) -> Result<(), String>,
 ) -> Result<Matrix, String> {
-    let opened = File::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let opened = open_input(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let mut lines = Lines { input: BufReader::new(opened), line: 0, text: Vec::new() };
     parse(&mut lines, admit).map_err(|why| format!("{}:{}: {why}", path.display(), lines.line.max(1)))
 }

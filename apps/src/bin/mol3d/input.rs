@@ -5,11 +5,11 @@
 //! first.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use harness::Error;
+use harness::output::open_input;
 
 use super::grid::Vector;
 
@@ -28,7 +28,7 @@ pub(crate) fn read(path: &Path, cutoff: f64) -> Result<(Vec<Vector>, Vector), Er
         _ => return Err(refused("expected a name that ends in .xyz, .pdb or .ent".to_owned())),
     };
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let file = open_input(path).map_err(|error| refused(error.to_string()))?;
     let bytes =
         file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| refused(error.to_string()))?;
     if bytes as u64 > BYTES_MAX {

@@ -173,3 +173,17 @@ fn runs_of_different_ranks_and_chunks_are_compared_by_name() {
     assert!(same["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
     assert!(same["tables"]["causes"].as_array().unwrap().iter().all(|row| row["change_ns"] == 0.0));
 }
+
+#[test]
+fn a_run_that_is_not_whole_is_compared_and_not_judged() {
+    let before = run("whole", [1000, 2000], 0, 3000);
+    let after = run("missing", [1000, 2000], 0, 1000);
+    std::fs::remove_file(after.path().join("rank-00001.trace")).unwrap();
+    let diff = ["trace", "diff", before.text(), after.text()];
+    assert!(json(before.text(), after.text())["notes"].to_string().contains("1 rank missing"));
+    assert!(caribou_says(&diff).1.is_none());
+    let error = caribou_says(&[&diff[..], &["--fail-if", "total > 1.05"]].concat()).1.unwrap();
+    let why = error.to_string();
+    assert_eq!(error.exit_code(), 1);
+    assert!(why.starts_with("--fail-if judges whole runs: ") && why.ends_with("1 rank missing"), "{why}");
+}

@@ -32,14 +32,17 @@ pub(super) fn headline(trace: &Trace) -> String {
     )
 }
 
+/// The state of a run of which all is there.
+pub(crate) const COMPLETE: &str = "complete";
+
 /// Tells whether all of the run is there.
-fn state(trace: &Trace) -> String {
+pub(crate) fn state(trace: &Trace) -> String {
     let failed = trace.ranks.iter().find_map(|rank| Some((rank.rank, rank.end.as_ref()?.failed.as_ref()?)));
     let cut_off = trace.ranks.iter().filter(|rank| rank.end.is_none()).count();
     let missing = (trace.run.ranks as usize).saturating_sub(trace.ranks.len());
     match (failed, cut_off, missing) {
         (Some((rank, why)), _, _) => format!("failed on rank {rank}: {why}"),
-        (None, 0, 0) => "complete".into(),
+        (None, 0, 0) => COMPLETE.into(),
         (None, 0, missing) => format!("{} missing", counted(missing, "rank")),
         (None, cut_off, 0) => format!("cut off on {}", counted(cut_off, "rank")),
         (None, cut_off, missing) => {
