@@ -1,7 +1,7 @@
 //! Files for results.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,15 +22,10 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins one. Not in place of a trace: that can be recorded only once, and may be what the result is made of.
+    /// Begins one.
     pub(crate) fn create(file: &Path) -> Result<Output, Error> {
         let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
-        if is_trace(file) {
-            return Err(unwritable(io::Error::other("it is a trace; name another file")));
-        }
-        if input::was_read(file) {
-            return Err(unwritable(io::Error::other("it is an input of this command; name another file")));
-        }
+        refuse(file).map_err(unwritable)?;
         let left = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
         // What a link points to is what is replaced.
         let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -77,6 +72,34 @@ impl Drop for Output {
             let _ = fs::remove_file(part);
         }
     }
+}
+
+/// Checks that a result can be written there, before it takes long to make. An older one stays.
+pub(crate) fn check(file: &Path) -> Result<(), Error> {
+    let found = file.metadata();
+    // A pipe would wait for a reader.
+    if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
+    let opened = refuse(file)
+        .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).open(file))
+        .map_err(|source| Error::Unwritable { file: file.to_owned(), source })?;
+    drop(opened);
+    if found.is_err() {
+        // It was made to see whether it can be.
+        let _ = fs::remove_file(file);
+    }
+    Ok(())
+}
+
+/// What no result replaces: a trace, which can be recorded only once, and what the result is made of.
+fn refuse(file: &Path) -> io::Result<()> {
+    let what = match (is_trace(file), input::was_read(file)) {
+        (true, _) => "a trace",
+        (_, true) => "an input of this command",
+        _ => return Ok(()),
+    };
+    Err(io::Error::other(format!("it is {what}; name another file")))
 }
 
 /// Writes a whole result, in place of an older one.

@@ -32,7 +32,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Each output has a file of its own.
+    /// Each output has a file of its own, which can be written.
     pub(super) fn check(&self) -> Result<(), Error> {
         let all = [("--json", &self.json), ("--csv", &self.csv), ("--plot", &self.plot)];
         for (place, (option, path)) in all.iter().enumerate() {
@@ -44,7 +44,7 @@ impl Files {
                 )));
             }
         }
-        Ok(())
+        all.into_iter().filter_map(|(_, path)| path.as_deref()).try_for_each(output::check)
     }
 
     /// Writes those that are asked for.
