@@ -243,12 +243,18 @@ fn a_list_that_all_processes_are_asked_for_is_told_once() {
 }
 
 #[test]
-fn a_process_whose_neighbour_has_no_vcpu_says_so_after_the_last_run() {
-    let options = "--grid 128 --chunk 16 --iterations 2000 --neighbour 1 --compare none,rotate";
-    let Some(ended) = start(2, &[("CARIBOU_PIN", "off")], STENCIL, options) else { return };
-    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
-    assert_eq!(ended.stderr.matches("worker 0 of rank 1 is not pinned").count(), 1, "{}", ended.stderr);
-    assert_eq!(ended.lines_with("rotate"), 2, "the other process is not held up: {:?}", ended.stdout);
+fn a_run_that_another_process_could_not_disturb_as_asked_is_not_told() {
+    let json = std::env::temp_dir().join(format!("caribou-undisturbed-{}.json", std::process::id()));
+    let options = format!(
+        "--grid 128 --chunk 16 --iterations 2000 --neighbour 1 --compare none,rotate --json {}",
+        json.display()
+    );
+    let Some(ended) = start(2, &[("CARIBOU_PIN", "off")], STENCIL, &options) else { return };
+    assert!(matches!(ended.status.code(), Some(1 | 2)), "{}", ended.stderr);
+    assert!(ended.stderr.contains("rank 1 has `--neighbour needs a vCPU"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: --neighbour needs a vCPU"), "{}", ended.stderr);
+    assert_eq!(ended.lines_with("rotate"), 0, "{:?}", ended.stdout);
+    assert!(!json.exists());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::disturbance::Disturbances;
 use super::disturbance::director::Director;
 use super::error::Error;
 use super::iteration_clock::IterationClock;
+use super::launch;
 use super::machine::Machine;
 use super::program::Total;
 
@@ -130,7 +131,13 @@ impl Experiment {
             (ran.unwrap_or_else(|panic| resume_unwind(panic)), directed)
         });
         let outcome = outcome?;
-        Ok(Disturbed { outcome, quotas_held: directed?, clock })
+        let agreed = match self.disturbances.need_vcpus() {
+            true => launch::agree_on_disturbances(self.launch, directed.as_ref().err()),
+            false => Ok(()),
+        };
+        // First its own.
+        let quotas_held = directed?;
+        agreed.map(|()| Disturbed { outcome, quotas_held, clock })
     }
 
     /// Tells if it is this process that has, and disturbs, that rank.

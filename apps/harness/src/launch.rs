@@ -37,15 +37,26 @@ fn asked_for(what: &str) -> Result<Config, Error> {
 /// [`Error::Runtime`] where another one was started with other options or settings.
 pub fn gives_way(launch: Launch) -> Result<(), Error> {
     let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
-    let meet = || {
-        let config = asked_for("help or a list")?.lb("none")?;
-        // For so many ranks no run begins, but the processes meet, and learn in what they differ.
-        caribou::run(config.ranks(processes + 1), |_| {})?;
-        Ok(())
-    };
-    match meet() {
-        Err(Error::Runtime(caribou::Error::Config { .. })) => Ok(()),
-        met => met,
+    meet(asked_for("help or a list")?, processes)
+}
+
+/// Makes sure that a run was disturbed in all processes as it was asked to be: figures of another are worth nothing. Where that
+/// was not so `failed` says why.
+///
+/// # Errors
+/// [`Error::Runtime`] where it was not so in another.
+pub fn agree_on_disturbances(launch: Launch, failed: Option<&Error>) -> Result<(), Error> {
+    let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
+    let how = failed.map_or("as it was asked to be".to_owned(), Error::to_string);
+    meet(asked_for("a run")?.agree("how the run was disturbed", how), processes)
+}
+
+/// Lets the processes meet, and learn in what they differ.
+fn meet(config: Config, processes: u32) -> Result<(), Error> {
+    // For so many ranks no run begins.
+    match caribou::run(config.lb("none")?.ranks(processes + 1), |_| {}) {
+        Err(caribou::Error::Config { .. }) => Ok(()),
+        met => Ok(met.map(drop)?),
     }
 }
 

@@ -386,7 +386,8 @@ impl Job {
         });
         let place = topology::place(config.workers);
         let room = config.workers.and_then(|workers| find_room(1, workers).err());
-        let named = (self.rank.0 == 0).then(|| RunName::new(config)).transpose();
+        // A run that will not be leaves no folder for its trace.
+        let named = (self.rank.0 == 0 && asked.is_none()).then(|| RunName::new(config)).transpose();
         let unnamed = named.as_ref().err().cloned();
         let failed = set_up.as_ref().err().cloned().or(asked).or(room).or(unnamed);
         let agreed = config.agreed(shape.lb(config));
