@@ -13,6 +13,7 @@ use trace_reader::Trace;
 
 use super::{Named, strategies};
 use crate::Error;
+use crate::trace::lb::why_none;
 use crate::trace::open::warn;
 
 /// Decision of one strategy at one sync.
@@ -119,7 +120,7 @@ fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
     let mut syncs: Vec<&SyncReport> = trace.syncs.iter().collect();
     syncs.sort_by_key(|sync| sync.sync);
     if syncs.is_empty() {
-        return refused("the run had no sync");
+        return refused(why_none(trace));
     }
     if let Some((missing, _)) = (0..).zip(&syncs).find(|(number, sync)| *number != sync.sync) {
         return refused(format!("sync {missing} is not in it, and what was decided later depends on that"));

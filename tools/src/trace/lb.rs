@@ -149,7 +149,7 @@ fn began(trace: &Trace) -> bool {
 }
 
 /// Reason that there are no syncs.
-fn why_none(trace: &Trace) -> &'static str {
+pub(crate) fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
         Shape::Supersteps => "a program in supersteps: rank 0 records its steps, and there is no such record",
