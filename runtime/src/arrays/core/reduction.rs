@@ -45,7 +45,7 @@ impl Reducer {
         match self {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
             Reducer::And | Reducer::Or => "u64",
-            Reducer::Gather => "bytes (from a Vec<u8>)",
+            Reducer::Gather => "bytes (of any type by `Values::part`, or a Vec<u8>)",
             Reducer::Own => "values of a type of one's own (by Values::own)",
         }
     }
