@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use caribou::trace::block::MAGIC_ANY;
+use caribou::trace::block::is_trace;
 use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, input};
@@ -115,15 +115,6 @@ pub(crate) fn unwritten(error: csv::Error) -> io::Error {
         csv::ErrorKind::Io(source) => source,
         other => io::Error::other(format!("{other:?}")),
     }
-}
-
-fn is_trace(file: &Path) -> bool {
-    // A pipe that is opened for reading would wait for somebody to write.
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return false;
-    }
-    let mut begin = [0; MAGIC_ANY.len()];
-    File::open(file).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC_ANY
 }
 
 #[cfg(test)]

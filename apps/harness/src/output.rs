@@ -2,13 +2,13 @@
 //! and not the whole run.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write, stderr, stdout};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write, stderr, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use caribou::trace::block::MAGIC_ANY;
+use caribou::trace::block::is_trace;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -168,15 +168,6 @@ fn alone(file: File) -> io::Result<File> {
         return Err(io::Error::other("another option, or another program, reads it or writes to it"));
     }
     Ok(file)
-}
-
-/// Tells whether the file begins as a trace does. That can be recorded only once.
-fn is_trace(path: &Path) -> bool {
-    // A pipe that is opened for reading would wait for somebody to write.
-    let mut begin = [0; MAGIC_ANY.len()];
-    path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
-        && begin == MAGIC_ANY
 }
 
 /// Opens a file that a program reads. As long as the process lives no [`Output`] takes its place, in no process of the job.

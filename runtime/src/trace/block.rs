@@ -13,10 +13,12 @@
 //! Version 1 differs in what events mean: a send is a point at the end of its handler, though it left before, and a chunk
 //! arrives at the end of the slice before it did. So messages and chunks may seem to come before they left.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
-/// How every trace begins, of whatever version.
-pub const MAGIC_ANY: &[u8] = b"caribou-trace ";
 /// Those of an older one that can be read as well.
 pub const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
 /// The last bytes of a file that was closed.
@@ -34,6 +36,27 @@ pub const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
 
 /// Events that a block may hold at most: they are longer in memory.
 pub const EVENTS_MAX: usize = 1 << 18;
+
+/// How every file begins, of whatever version.
+const MAGIC_ANY: &[u8] = b"caribou-trace ";
+
+/// Tells whether a file begins as one of a trace does. That can be recorded only once: no result should take its place.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let path = std::env::temp_dir().join(format!("is-a-trace-{}", std::process::id()));
+/// std::fs::write(&path, "caribou-trace 2\n and so on")?;
+/// assert!(caribou::trace::block::is_trace(&path));
+/// # std::fs::remove_file(path)
+/// # }
+/// ```
+pub fn is_trace(path: &Path) -> bool {
+    // A pipe that is opened for reading would wait for somebody to write.
+    let mut begin = [0; MAGIC_ANY.len()];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin == MAGIC_ANY
+}
 
 /// The contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,9 +2,9 @@
 //!
 //! A batch is a row of frames, each with its header before it. To a process of the same host it goes through a ring, to
 //! others as an MPI message, whose first word says how many bytes of batches its sender has taken from its receiver so
-//! far: the *grant*. A batch leaves when it is full, when its rank looks for messages (ring) or it is old then, or looks are rare (MPI), and when
-//! its rank has nothing else to do: one MPI call costs as much as a hundred small frames, and several frames share a cache
-//! line.
+//! far: the *grant*. A batch leaves when it is full, when its rank looks for messages (for MPI only if it is old then, or looks
+//! are rare), and when its rank has nothing else to do: one MPI call costs as much as a hundred small frames, and several frames
+//! share a cache line.
 //!
 //! **Credit.** A process has at most [`WINDOW_BYTES`] under way to a process of another host, batches that the other has
 //! not taken from its queue included; in a ring there is the room that there is. What is over waits at the sender, which
