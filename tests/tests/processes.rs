@@ -118,7 +118,7 @@ fn what_it_takes_to_decode_a_message_is_not_charged_to_its_chunk() {
 fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
     side_by_side(["on", "off"], |shared_memory| {
         let Some(mut command) = situation(2, &["flood", "100000", "512"]) else { return };
-        command.env("CARIBOU_SHARED_MEMORY", shared_memory);
+        command.env("CARIBOU_SHARED_MEMORY", shared_memory).env("CARIBOU_WATCHDOG", "1");
         let job = Job::start(command);
         let processes = job.processes(2);
         thread::sleep(Duration::from_millis(50));
@@ -134,6 +134,9 @@ fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
         // 400 MB of messages are waiting to be sent; credit lets a few MB out, and the sender pauses.
         assert!(soon_kib > 0 && later_kib < soon_kib + 20_000, "from {soon_kib} to {later_kib} KiB");
         assert!(later_kib < 150_000, "{later_kib} KiB");
+        // Somebody may wonder why nothing happens.
+        let line = "rank 0 has run nothing, waiting for other ranks, which work or are stopped, for 1.";
+        assert!(ended.stderr.contains(line), "{ended:?}");
     });
 }
 

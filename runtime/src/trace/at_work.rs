@@ -26,6 +26,9 @@ const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
 const ASKING: ArrayId = ArrayId(u32::MAX - 6);
 /// In place of an array: it sends packets and takes those of other ranks.
 const PACKETS: ArrayId = ArrayId(u32::MAX - 7);
+/// In place of an array: rank 0 has no work, and waits to hear whether others have. The key is another when it has worked or
+/// heard meanwhile.
+const OTHERS: ArrayId = ArrayId(u32::MAX - 8);
 const UNNAMED: u32 = u32::MAX;
 
 /// The present work of one worker. Only that worker writes.
@@ -49,9 +52,14 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// True if the worker would go on at an order of the policy.
+    /// True if the worker would go on at an order of the policy, or the rank when it hears of others.
     fn waits(&self) -> bool {
-        matches!(self.chunk.array, WAITING | RELEASED)
+        matches!(self.chunk.array, WAITING | RELEASED | OTHERS)
+    }
+
+    /// True if others may wait for what it does.
+    fn executes(&self) -> bool {
+        !self.waits() && self.chunk.array != PACKETS
     }
 }
 
@@ -154,7 +162,7 @@ impl AtWork {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) rank: Rank,
-    /// None of a strategy that decides beside the workers.
+    /// None of a strategy that decides beside the workers, and of a wait for other ranks.
     pub(crate) worker: Option<WorkerId>,
     /// The chunk by name; or that it is no chunk.
     pub(crate) what: String,
@@ -215,7 +223,7 @@ impl Sightings {
         }
         // Who waits while another worker executes may have good reason to.
         let elsewhere = ranks.iter().any(|rank| rank.others_work.load(Ordering::Relaxed));
-        if elsewhere || self.seen.values().any(|(sight, _)| !sight.waits()) {
+        if elsewhere || self.seen.values().any(|(sight, _)| sight.executes()) {
             let waiting = self.seen.iter_mut().filter(|(_, (sight, _))| sight.waits());
             waiting.for_each(|(_, (_, long_ns))| *long_ns = 0);
         }
@@ -241,6 +249,20 @@ impl Recording {
         self.at_work.iter().map(|worker| worker.look().filter(Sight::waits)).collect()
     }
 
+    /// Worker 0 of rank 0 says at each rest that its rank waits for the answers to this wave, or that it waits for none.
+    pub(crate) fn waits_for_others(&self, wave: Option<u64>) {
+        let turn = |from: ArrayId, to: ArrayId| {
+            // A decision that begins beside the workers is what the record says then.
+            let _ = self.beside.array.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed);
+        };
+        let Some(wave) = wave else { return turn(OTHERS, RESTING) };
+        let begun: u64 = self.at_work.iter().map(|worker| worker.begun()).sum();
+        if self.beside.array.load(Ordering::Relaxed) != DECISION.0 {
+            self.beside.key.store(wave + begun, Ordering::Relaxed);
+        }
+        turn(RESTING, OTHERS);
+    }
+
     /// In words.
     fn running(&self, worker: Option<WorkerId>, sight: Sight, long_ns: u64) -> Running {
         let Sight { chunk, kind, .. } = sight;
@@ -253,6 +275,7 @@ impl Recording {
             RELEASED => format!("nothing for want of the end of the pool by the policy `{strategy}`"),
             ASKING => format!("the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
+            OTHERS => "nothing, waiting for other ranks, which work or are stopped,".into(),
             PACKETS => "the exchange of packets, which encodes and decodes messages and chunks".into(),
             _ => "what the runtime does itself".into(),
         });
@@ -272,6 +295,31 @@ mod tests {
     fn told(sightings: &mut Sightings, rank: &Arc<Recording>, at_s: u64) -> Vec<String> {
         let running = sightings.look(std::slice::from_ref(rank), at_s * SECOND_NS, 2 * SECOND_NS);
         running.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_wait_for_other_ranks_is_told_until_something_is_heard_or_done() {
+        let rank = Arc::new(Recording::nothing(1));
+        let mut sightings = Sightings::default();
+        let told = |sightings: &mut Sightings, wave, at_s| {
+            rank.waits_for_others(wave);
+            told(sightings, &rank, at_s).concat()
+        };
+        let line = "rank 0 has run nothing, waiting for other ranks, which work or are stopped, for 1.0 s";
+        assert_eq!(told(&mut sightings, Some(1), 1), "");
+        rank.at_work[0].exchanges();
+        assert_eq!(told(&mut sightings, Some(1), 2), line, "a look for packets is no work");
+        rank.at_work[0].rests();
+        assert_eq!(told(&mut sightings, Some(2), 3), "", "it asked anew");
+        assert_eq!(told(&mut sightings, Some(2), 4), line);
+        rank.at_work[0].begins();
+        assert_eq!(told(&mut sightings, Some(2), 5), "", "it has worked");
+        rank.at_work[0].turns_to(RUNTIME);
+        assert!(!told(&mut sightings, Some(2), 6).contains("waiting"), "it works");
+        assert_eq!(told(&mut sightings, None, 7), "rank 0, worker 0 has run what the runtime does itself for 1.0 s");
+        rank.beside.decides(SyncId(3));
+        told(&mut sightings, Some(3), 8);
+        assert!(told(&mut sightings, None, 9).contains("for sync 3"), "that goes on");
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Quiescence {
     asking: bool,
+    waves: u64,
     /// The answer to the wave before.
     last: Option<Traffic>,
     quiescent: bool,
@@ -55,6 +56,7 @@ impl Quiescence {
             return Step::Wait;
         }
         self.asking = true;
+        self.waves += 1;
         Step::Wave
     }
 
@@ -72,9 +74,9 @@ impl Quiescence {
         self.suspect()
     }
 
-    /// True while a wave is under way.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.asking
+    /// The number of the wave that is under way.
+    pub(crate) fn open_wave(&self) -> Option<u64> {
+        self.asking.then_some(self.waves)
     }
 
     /// Quiescence is over: a message was sent.

@@ -432,9 +432,19 @@ impl RankCore {
     /// True if the search for quiescence waits for this rank: for its answer, or for rank 0 to begin, because a message waits
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
-        let suspects = |root: &Root| !root.at_quiescence.is_empty() && !root.quiescence.is_asking();
+        let suspects = |root: &Root| !root.at_quiescence.is_empty() && root.quiescence.open_wave().is_none();
         let answers = self.search.asked && self.search.postponed == 0 && !self.is_deciding();
         answers || self.root.as_ref().is_some_and(suspects)
+    }
+
+    /// The number of the wave by which rank 0 asks whether anybody has work, while others have not answered and it has none.
+    pub(crate) fn open_wave(&self) -> Option<u64> {
+        self.root.as_ref()?.quiescence.open_wave().filter(|_| !self.is_deciding())
+    }
+
+    /// True of rank 0 while it does not ask whether anybody has work.
+    pub(crate) fn may_suspect(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.quiescence.open_wave().is_none())
     }
 
     /// A handler of this rank sends a message that waits here until it is due. Until then it is under way.

@@ -11,7 +11,7 @@ use crate::arrays::core::mail::{Blanks, Outbox};
 use crate::arrays::core::sync_log::SyncLog;
 use crate::arrays::core::undelivered::Addressees;
 use crate::error::Error;
-use crate::ids::{ROOT, WorkerId};
+use crate::ids::WorkerId;
 use crate::panics;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
@@ -221,7 +221,7 @@ impl Worker<'_> {
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
-        let (mut suspect, mut nap_min) = (SUSPECT, SUSPECT);
+        let (mut suspect, mut nap_min) = (None, SUSPECT);
         self.tell();
         if self.id == WorkerId(0) {
             self.with_core(|core, now_ns, out| {
@@ -231,12 +231,13 @@ impl Worker<'_> {
                 } else {
                     core.hurry(out);
                 }
-                if core.is_searched() {
-                    suspect = SUSPECT_SOON;
-                }
-                if core.is_searched() || core.has_parked() {
+                let is_searched = core.is_searched();
+                suspect = core.may_suspect().then_some(if is_searched { SUSPECT_SOON } else { SUSPECT });
+                if is_searched || core.has_parked() {
                     nap_min = SUSPECT_SOON;
                 }
+                let wave = core.open_wave().filter(|_| scheduler.others_are_parked());
+                shared.record.recording().waits_for_others(wave);
             });
             let rested = Duration::from_nanos(self.patience.rested_ns() / 8);
             nap = Some(self.pass_on().min(rested.max(nap_min)));
@@ -254,7 +255,6 @@ impl Worker<'_> {
         let start_ns = shared.clock.now_ns();
         let gauge = shared.record.gauge(self.id);
         gauge.parks(start_ns);
-        let root = self.id == WorkerId(0) && shared.facts.rank == ROOT;
         let nap = self.timers.shorten(nap, start_ns);
         // Only now: each look for a packet is work of the runtime.
         self.instruments.rest();
@@ -263,7 +263,7 @@ impl Worker<'_> {
         gauge.wakes(end_ns);
         let parked_ns = end_ns.saturating_sub(start_ns);
         self.patience.rested(parked_ns);
-        if root && self.patience.rested_ns() >= suspect.as_nanos() as u64 {
+        if suspect.is_some_and(|suspect| self.patience.rested_ns() >= suspect.as_nanos() as u64) {
             self.patience.count_rest_anew();
             self.with_core(|core, _, out| core.suspect(out));
         }
