@@ -123,6 +123,7 @@ fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
         let processes = job.processes(2);
         thread::sleep(Duration::from_millis(50));
         signal("STOP", processes[1]);
+        job.line_with("the bystander went on");
         thread::sleep(Duration::from_millis(1000));
         let soon_kib = resident_kib(processes[0]);
         thread::sleep(Duration::from_millis(2000));

@@ -22,8 +22,9 @@ use crate::ids::Rank;
 const PACKETS_PER_RANK: usize = 8192;
 const RING_MIN: usize = 64;
 const RING_MAX: usize = 1024;
-/// With more packets than this waiting for a receiver whose ring is full, the sender pauses.
-const WAITING_MAX: usize = 64 * 1024;
+/// With more packets than this waiting for a receiver whose ring is full, the sender pauses: more than there are messages in a
+/// window of chunks that send to it, as long as that is by default, so that it is they who stop.
+const WAITING_MAX: usize = 256 * 1024;
 
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;

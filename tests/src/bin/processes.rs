@@ -290,6 +290,9 @@ struct Flood {
     messages: u64,
 }
 
+/// The chunk that has no part in the flood.
+const BYSTANDER: u32 = 2;
+
 #[derive(Serialize, Deserialize)]
 enum Drop {
     GoOn,
@@ -298,6 +301,8 @@ enum Drop {
         #[serde(with = "caribou::bulk")]
         weight: Arc<Vec<u64>>,
     },
+    /// So many times more, a ms apart.
+    Tick(u32),
     /// Everything has come.
     Full {
         sum: u64,
@@ -309,6 +314,9 @@ impl Chunk for Flood {
     type Message = Drop;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == BYSTANDER {
+            return ctx.send_after(Duration::from_millis(1), Drop::Tick(200));
+        }
         println!("rank {} process {}", ctx.index(), std::process::id());
         if ctx.index() == 0 {
             ctx.send(0, Drop::GoOn);
@@ -338,6 +346,8 @@ impl Chunk for Flood {
                     ctx.send(0, Drop::Full { sum: self.sum });
                 }
             }
+            Drop::Tick(0) => println!("the bystander went on"),
+            Drop::Tick(more) => ctx.send_after(Duration::from_millis(1), Drop::Tick(more - 1)),
             Drop::Full { sum } => {
                 ctx.exit_with(&sum);
             }
@@ -351,7 +361,7 @@ fn flood(messages: u64, numbers: u64, takes_us: u64) -> Result<(), Error> {
     let speaks = config.launch().speaks();
     let report = caribou::run(config, |setup| {
         let weight = weight.clone();
-        setup.array_with(2u32, Placement::RoundRobin, move |_| Flood {
+        setup.array_with(3u32, Placement::RoundRobin, move |_| Flood {
             weight: weight.clone(),
             takes_us,
             left: messages,

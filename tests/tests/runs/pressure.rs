@@ -1,7 +1,7 @@
 //! A consumer that is slow, and producers that are not: they wait for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
@@ -219,6 +219,63 @@ fn numbers_that_travel_beside_the_bytes_of_a_message_wait_like_those_in_it() {
         let item = LONG_BYTES as u64 + BURST;
         assert!((LIMIT..LIMIT / 4 * 5 + 4 * item).contains(&waited), "encoded: {wire}: {waited} bytes");
     }
+}
+
+/// The first floods the second, which handles nothing until the third, on the rank of the first, has gone on for a while.
+#[derive(Serialize, Deserialize)]
+struct Beside;
+
+#[derive(Serialize, Deserialize)]
+enum Small {
+    Flood { left: u32 },
+    Drop { left: u32 },
+    Tick { left: u32 },
+}
+
+impl Chunk for Beside {
+    type Index = u32;
+    type Message = Small;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match ctx.index() {
+            0 => ctx.send(0, Small::Flood { left: 400_000 }),
+            1 => {}
+            _ => ctx.send(2, Small::Tick { left: 300 }),
+        }
+    }
+
+    fn receive(&mut self, message: Small, ctx: &mut Ctx<'_, Self>) {
+        let went_on: &Arc<AtomicBool> = ctx.service();
+        match message {
+            Small::Flood { left: 0 } => {}
+            Small::Flood { left } => {
+                ctx.send(1, Small::Drop { left: left - 1 });
+                ctx.send(0, Small::Flood { left: left - 1 });
+            }
+            Small::Drop { left } => {
+                while !went_on.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                if left == 0 {
+                    ctx.exit();
+                }
+            }
+            Small::Tick { left: 0 } => went_on.store(true, Ordering::Relaxed),
+            Small::Tick { left } => ctx.send_after(Duration::from_millis(1), Small::Tick { left: left - 1 }),
+        }
+    }
+}
+
+#[test]
+fn who_sends_nothing_to_a_slow_rank_goes_on_beside_who_does() {
+    let run = || {
+        let went_on = Arc::new(AtomicBool::new(false));
+        caribou::run(Config::default().ranks(2), |setup| {
+            setup.service(went_on.clone());
+            setup.array_with(3, Placement::RoundRobin, |_| Beside);
+        })
+    };
+    within_patience("a rank of which one chunk floods another", run).expect("all has come");
 }
 
 const RING: FullRing = FullRing { members: 12, tokens: 20, hops: 200, bytes: ITEM_BYTES };

@@ -29,8 +29,9 @@ const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of freight under way to one process from which on no more is loaded: as much as one side can copy while the
 /// other does not run, on vCPUs that others use too. Its receiver has no part in it before it awaits it.
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
-/// Bytes that may wait for one receiver before the sender counts as congested.
-const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that may wait for one receiver before the sender counts as congested: more than a window of chunks that send to it,
+/// as long as that is by default, so that it is they who stop.
+const WAITING_BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// What was taken of what has come.
 pub(crate) struct Come {
