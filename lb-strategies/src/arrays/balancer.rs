@@ -8,8 +8,8 @@
 //! ```
 //!
 //! It does no IO and reads no clock: the same reports, the same strategy and the same times that it took give the same
-//! decisions. Rank 0 of a run drives it, and whoever replays the reports of a run ([`Balancer::decide`]). A run asks the
-//! strategy between the steps, with nothing locked.
+//! decisions. Rank 0 of a run drives it, with nothing locked, and whoever replays the reports of a run
+//! ([`Balancer::decide`]).
 //!
 //! # What a decision is worth
 //! A strategy that must pay is not asked where no plan could save what asking takes. What it takes is the least that it ever
@@ -18,6 +18,7 @@
 //! that: nothing is put off for ever, and asking never costs more than what it is about.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -107,21 +108,9 @@ pub struct Move {
 }
 
 /// What the strategy has said to the phase that is expected.
-///
-/// ```
-/// use lb_strategies::{Verdict, balancer::Answer};
-/// let nothing_to_gain = Verdict { accepted: false, gain_ns: 0, cost_ns: 25_000_000 };
-/// assert_ne!(Answer::Unasked(nothing_to_gain), Answer::Unasked(Verdict { cost_ns: 0, ..nothing_to_gain }));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// Where chunks should be.
-    Assigned {
-        /// A rank for each.
-        assignment: Assignment,
-        /// Time it took to decide, ns.
-        took_ns: u64,
-    },
+enum Answer {
+    /// Where chunks should be, and the time that it took to decide, ns.
+    Assigned { assignment: Assignment, took_ns: u64 },
     /// It was not asked, as [`Balancer::declines`] says.
     Unasked(Verdict),
 }
@@ -137,6 +126,8 @@ pub struct Decision {
     pub phase: u64,
     /// The moves to be made, in the order of the chunks.
     pub moves: Vec<Move>,
+    /// Time that the strategy took, ns; none where it was not asked.
+    pub took_ns: Option<u64>,
     /// Number of moves that the strategy proposed, with those that the program itself makes.
     pub proposed: u64,
     /// True if its proposal is carried out.
@@ -260,15 +251,41 @@ impl Balancer {
 
     /// The same, where the strategy takes `took_ns` if it is asked.
     pub fn decide_in(&mut self, report: &PhaseReport, took_ns: u64) -> Decision {
-        let expected = self.report(report.clone());
-        let ask = || Answer::Assigned { assignment: self.strategy.assign(&expected), took_ns };
-        let answer = self.declines(&expected).map_or_else(ask, Answer::Unasked);
-        self.settle(&expected, answer)
+        let strategy = self.strategy.clone();
+        let ask = |expected: &Snapshot| Ok::<_, Infallible>((strategy.assign(expected), took_ns));
+        let Ok(decision) = self.decide_by(report.clone(), ask);
+        decision
+    }
+
+    /// The same, where `ask` has the strategy say to the phase that is expected where chunks should be, and how long it
+    /// took, ns; unless no plan can pay for that.
+    ///
+    /// # Errors
+    /// That of `ask`. The phase is not decided then, and nothing more can be.
+    pub fn decide_by<E>(
+        &mut self,
+        report: PhaseReport,
+        ask: impl FnOnce(&Snapshot) -> Result<(Assignment, u64), E>,
+    ) -> Result<Decision, E> {
+        let expected = self.report(report);
+        let answer = match self.declines(&expected) {
+            Some(verdict) => Answer::Unasked(verdict),
+            None => {
+                let (assignment, took_ns) = ask(&expected)?;
+                Answer::Assigned { assignment, took_ns }
+            }
+        };
+        Ok(self.settle(&expected, answer))
+    }
+
+    /// The phase that is reported next, counted from 0.
+    pub fn phase(&self) -> u64 {
+        self.phase
     }
 
     /// Tells why the strategy is not to be asked about the expected phase; none if it is, as it always is for the first
     /// time.
-    pub fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
+    fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.missed_ns);
@@ -281,7 +298,7 @@ impl Balancer {
     ///
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
-    pub fn report(&mut self, report: PhaseReport) -> Snapshot {
+    fn report(&mut self, report: PhaseReport) -> Snapshot {
         self.estimate(&report.ranks);
         self.asked = Asked::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
@@ -322,10 +339,12 @@ impl Balancer {
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
     /// carried out.
-    pub fn settle(&mut self, expected: &Snapshot, answer: Answer) -> Decision {
+    fn settle(&mut self, expected: &Snapshot, answer: Answer) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
+        let mut asked_ns = None;
         let (assignment, verdict) = match answer {
             Answer::Assigned { assignment, took_ns } => {
+                asked_ns = Some(took_ns);
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
                 self.missed_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
@@ -357,6 +376,7 @@ impl Balancer {
         next.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
         let decision = Decision {
             phase: self.phase,
+            took_ns: asked_ns,
             proposed,
             accepted,
             gain_ns: verdict.gain_ns,

@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::arrays::snapshot::{ChunkId, Snapshot};
+use crate::arrays::snapshot::Snapshot;
 
 /// A pure predictor of the coming phase.
 ///
@@ -62,18 +62,26 @@ impl Predictor for Smoothing {
     fn predict(&self, history: &[Snapshot]) -> Option<Snapshot> {
         let mut expected = history.last()?.clone();
         let weight = if self.weight > 0.0 && self.weight <= 1.0 { self.weight } else { 1.0 };
-        // Looked up by name and never iterated, so its order cannot show.
-        let mut level: FxHashMap<ChunkId, f64> = FxHashMap::default();
-        level.reserve(expected.chunks.len());
-        for chunk in history.iter().flat_map(|snapshot| &snapshot.chunks) {
-            let measured = chunk.ticks as f64;
-            level
-                .entry(chunk.id)
-                .and_modify(|ticks| *ticks += weight * (measured - *ticks))
-                .or_insert(measured);
+        let mut levels: Vec<Option<f64>> = vec![None; expected.chunks.len()];
+        for snapshot in history {
+            let same =
+                snapshot.chunks.iter().map(|chunk| chunk.id).eq(expected.chunks.iter().map(|chunk| chunk.id));
+            // Looked up by name, and only where chunks came or left since. Never iterated, so its order cannot show.
+            let by_id = (!same).then(|| {
+                snapshot.chunks.iter().map(|chunk| (chunk.id, chunk.ticks)).collect::<FxHashMap<_, _>>()
+            });
+            for (index, (level, chunk)) in levels.iter_mut().zip(&expected.chunks).enumerate() {
+                let ticks = match &by_id {
+                    None => Some(snapshot.chunks[index].ticks),
+                    Some(by_id) => by_id.get(&chunk.id).copied(),
+                };
+                let Some(ticks) = ticks else { continue };
+                let before = level.unwrap_or(ticks as f64);
+                *level = Some(before + weight * (ticks as f64 - before));
+            }
         }
-        for chunk in &mut expected.chunks {
-            if let Some(ticks) = level.get(&chunk.id) {
+        for (chunk, level) in expected.chunks.iter_mut().zip(levels) {
+            if let Some(ticks) = level {
                 chunk.ticks = ticks.round() as u64;
             }
         }
@@ -96,6 +104,7 @@ mod tests {
         let expected = Smoothing { weight: 0.5 }.predict(&phases).expect("there is a history");
         assert_eq!(expected.chunks.len(), 2);
         assert_eq!((expected.chunks[0].rank, expected.chunks[0].ticks), (Rank(1), 1_500_000));
+        assert_eq!(expected.chunks[1].ticks, 1_000_000, "not that of the one that left");
     }
 
     #[test]

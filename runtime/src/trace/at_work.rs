@@ -316,7 +316,10 @@ mod tests {
         assert_eq!(told(&mut sightings, Some(2), 5), "", "it has worked");
         rank.at_work[0].turns_to(RUNTIME);
         assert!(!told(&mut sightings, Some(2), 6).contains("waiting"), "it works");
-        assert_eq!(told(&mut sightings, None, 7), "rank 0, worker 0 has run what the runtime does itself for 1.0 s");
+        assert_eq!(
+            told(&mut sightings, None, 7),
+            "rank 0, worker 0 has run what the runtime does itself for 1.0 s"
+        );
         rank.beside.decides(SyncId(3));
         told(&mut sightings, Some(3), 8);
         assert!(told(&mut sightings, None, 9).contains("for sync 3"), "that goes on");

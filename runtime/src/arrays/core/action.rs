@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use lb_strategies::Snapshot;
-
 use super::collect::Reports;
+use super::coordinator::Problem;
 use super::envelope::Delivery;
 use super::packet::{Journey, Packet, Traveller};
 use super::reduction::Values;
@@ -42,8 +41,8 @@ pub(crate) enum Action {
     Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
     Sample(Reports),
-    /// Ask the strategy, unless `RankCore::declines` says why not; answer with `RankCore::decided`.
-    Decide(Box<Snapshot>),
+    /// Let the balancer decide a sync; answer with `RankCore::decided`.
+    Decide(Box<Problem>),
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
     /// `RankCore::explained`.
     Explain { open: Vec<(ArrayId, u64)> },

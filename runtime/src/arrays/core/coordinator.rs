@@ -1,14 +1,15 @@
 //! Rank 0's part of a sync: gathers the reports of all ranks, has them balanced, and keeps the record of it all.
 //!
-//! The [`Balancer`] decides by the reports.
+//! The [`Balancer`] decides by the reports. It looks at every chunk of the run several times, so it does so apart from the
+//! rank: it is handed out with the reports, as a [`Problem`], and comes back with the decision.
 
 use std::sync::Arc;
 
 use lb_strategies::balancer::{
-    Answer, Balancer, ChunkReport, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
+    Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::predict::Smoothing;
-use lb_strategies::{ChunkLoad, Snapshot, Strategy, Verdict};
+use lb_strategies::{ChunkLoad, Strategy};
 use litemap::LiteMap;
 
 use super::ascent::Collected;
@@ -48,9 +49,29 @@ struct Ongoing {
     decided_ns: u64,
 }
 
-/// Collects, decides, records. Lives on rank 0.
+/// A sync that is complete: what is to be decided, and who does.
+pub(crate) struct Problem {
+    pub(crate) report: PhaseReport,
+    pub(crate) balancer: Balancer,
+}
+
+impl Problem {
+    pub(crate) fn sync(&self) -> SyncId {
+        SyncId(self.balancer.phase())
+    }
+}
+
+impl std::fmt::Debug for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Problem").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+/// Collects, has it decided, records. Lives on rank 0.
 pub(crate) struct Coordinator {
-    balancer: Balancer,
+    /// Not here while it decides.
+    balancer: Option<Balancer>,
+    smoothing: Smoothing,
     places: Vec<RankPlace>,
     /// True if the record has the reports.
     keeps_reports: bool,
@@ -62,17 +83,10 @@ pub(crate) struct Coordinator {
     gathering: LiteMap<SyncId, Gathering>,
     /// Messages handled in each of the phases that the balancer looks back on.
     deliveries: Vec<u64>,
-    /// The phase whose sync the strategy is thinking about.
+    /// The phase whose sync is being decided.
     deciding: Option<Phase>,
-    last_decision_ns: Option<u64>,
     ongoing: Option<Ongoing>,
     log: SyncLog,
-}
-
-/// The decision of rank 0 that goes to all ranks.
-pub(crate) struct Decision {
-    pub(crate) sync: SyncId,
-    pub(crate) moves: Vec<Move>,
 }
 
 impl Coordinator {
@@ -83,8 +97,10 @@ impl Coordinator {
         places: &[RankPlace],
         keeps_reports: bool,
     ) -> Coordinator {
+        let balancer = Balancer::new(strategy);
         Coordinator {
-            balancer: Balancer::new(strategy),
+            smoothing: balancer.smoothing(),
+            balancer: Some(balancer),
             places: places.into(),
             keeps_reports,
             populations,
@@ -93,29 +109,18 @@ impl Coordinator {
             gathering: LiteMap::new(),
             deliveries: Vec::new(),
             deciding: None,
-            last_decision_ns: None,
             ongoing: None,
             log: SyncLog::new(places.len()),
         }
     }
 
-    pub(crate) fn strategy(&self) -> Arc<dyn Strategy> {
-        self.balancer.strategy().clone()
-    }
-
-    /// Tells whether the strategy is thinking about a sync.
+    /// Tells whether a sync is being decided.
     pub(crate) fn is_deciding(&self) -> bool {
         self.deciding.is_some()
     }
 
-    /// The strategy's time for the last sync that was decided, ns.
-    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
-        self.last_decision_ns
-    }
-
-    /// Adds reports of ranks. When the last member of every array has reported, the
-    /// snapshot expected for the next phase comes out.
-    pub(crate) fn collect(&mut self, collected: Collected) -> Option<Snapshot> {
+    /// Adds reports of ranks. When the last member of every array has reported, the problem comes out.
+    pub(crate) fn collect(&mut self, collected: Collected) -> Option<Problem> {
         let open = if self.deciding.is_some() { self.next.next() } else { self.next };
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
         let gathering = self.gathering(collected.sync, collected.first_ns);
@@ -134,7 +139,7 @@ impl Coordinator {
             let sum = &mut gathering.samples[rank.index()];
             *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
         }
-        self.snapshot()
+        self.problem()
     }
 
     fn gathering(&mut self, sync: SyncId, now_ns: u64) -> &mut Gathering {
@@ -156,8 +161,8 @@ impl Coordinator {
         }
     }
 
-    /// The snapshot of the next sync, if it is complete and the strategy is free.
-    pub(crate) fn snapshot(&mut self) -> Option<Snapshot> {
+    /// The next sync, if it is complete and none is being decided.
+    pub(crate) fn problem(&mut self) -> Option<Problem> {
         if self.deciding.is_some() {
             return None;
         }
@@ -180,9 +185,9 @@ impl Coordinator {
         self.deliveries.push(deliveries);
         let report = PhaseReport { ranks: self.ranks(&samples), chunks, leaders: self.leaders.clone() };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
-        let expected = self.balancer.report(report);
         self.deciding = Some(Phase { reported, deliveries, waited, first_ns, last_ns });
-        Some(expected)
+        let balancer = self.balancer.take().expect("it is here unless it decides");
+        Some(Problem { report, balancer })
     }
 
     fn ranks(&self, samples: &[Option<Sample>]) -> Vec<RankReport> {
@@ -195,20 +200,16 @@ impl Coordinator {
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
-    /// Tells why the strategy is not to be asked about what is expected; none if it is.
-    pub(crate) fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
-        self.balancer.declines(expected)
-    }
-
-    /// Records the decision on the expected snapshot that [`collect`](Self::collect) made, and turns it into moves.
-    pub(crate) fn decide(&mut self, expected: &Snapshot, answer: Answer, now_ns: u64) -> Decision {
-        let took_ns = match &answer {
-            Answer::Assigned { took_ns, .. } => Some(*took_ns),
-            Answer::Unasked(_) => None,
-        };
-        let decided = self.balancer.settle(expected, answer);
-        let phase = self.deciding.take().expect("its snapshot was made");
-        self.last_decision_ns = took_ns.or(self.last_decision_ns);
+    /// Takes back the balancer, and records what it has decided. Returns the sync, and the moves.
+    pub(crate) fn decided(
+        &mut self,
+        balancer: Balancer,
+        decided: Decision,
+        now_ns: u64,
+    ) -> (SyncId, Vec<Move>) {
+        self.balancer = Some(balancer);
+        let phase = self.deciding.take().expect("its problem was handed out");
+        let took_ns = decided.took_ns;
         let decide_ns = took_ns.unwrap_or(0);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
@@ -234,7 +235,7 @@ impl Coordinator {
             gain_ns: decided.gain_ns,
             cost_ns: decided.cost_ns,
             deliveries: phase.deliveries,
-            deliveries_predicted: smoothed(&self.deliveries, self.balancer.smoothing()),
+            deliveries_predicted: smoothed(&self.deliveries, self.smoothing),
             makespan_unmoved_ns: decided.unmoved_ns.unwrap_or(0),
             waited: Some(phase.waited),
             reported: phase.reported,
@@ -259,14 +260,14 @@ impl Coordinator {
                 "proposed {refused} moves, not done: gain below cost"
             );
         }
-        let decision = Decision { sync: self.next, moves: decided.moves };
-        self.next = self.next.next();
-        if decision.moves.is_empty() {
+        let sync = self.next;
+        self.next = sync.next();
+        if decided.moves.is_empty() {
             self.log.push(report);
         } else {
             self.ongoing = Some(Ongoing { report, decided_ns: now_ns });
         }
-        decision
+        (sync, decided.moves)
     }
 
     /// Every rank has everybody it waited for.
@@ -317,7 +318,7 @@ fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
 #[cfg(test)]
 mod tests {
     use lb_strategies::predict::Predictor;
-    use lb_strategies::{ArrayId, ChunkId};
+    use lb_strategies::{ArrayId, ChunkId, Snapshot};
 
     use super::*;
     use crate::ids::Rank;

@@ -169,10 +169,6 @@ impl RankCore {
         self.syncs.open()
     }
 
-    pub(crate) fn strategy(&self) -> Option<Arc<dyn Strategy>> {
-        self.root.as_ref().map(|root| root.coordinator.strategy())
-    }
-
     /// Rank 0: the record of syncs.
     pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
         self.root.as_mut().map(|root| root.coordinator.log())

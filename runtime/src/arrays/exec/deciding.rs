@@ -1,78 +1,121 @@
-//! Asks the strategy: on the worker itself where the answer comes soon, else on a thread beside it.
+//! Decides syncs: on the worker itself where that is soon done, else on a thread beside it.
 //!
 //! A worker that thinks runs no chunk, and worker 0 receives nothing meanwhile: chunks that go on at a sync stand still, and
 //! so do all who have sent to them. So a decision that is expected to be long is made by a thread of its own, and the worker
-//! finds the answer among what it looks for between chunks; if it sleeps, it is woken.
+//! finds what came of it among what it looks for between chunks; if it sleeps, it is woken.
 //!
-//! That thread has the strategy and the snapshot, and nothing of the rank. Nobody waits for it: where the run ends before it
-//! has answered, it thinks to its end unheard.
+//! That thread has the balancer, with the strategy in it, and the reports, and nothing of the rank. Nobody waits for it: where
+//! the run ends before it is through, it thinks to its end unheard.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use lb_strategies::balancer::Answer;
+use lb_strategies::balancer::{Balancer, Decision};
 use lb_strategies::{Assignment, Snapshot, Strategy};
 
 use super::worker::Worker;
+use crate::arrays::core::coordinator::Problem;
 use crate::error::Error;
-use crate::ids::SyncId;
+use crate::ids::{ChunkId, Rank, SyncId};
 use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// A decision is expected to be long if the last one took so long. To hand it over takes some 0.1 ms, for a thread that
+/// A decision is long if it is expected to take so much time. To hand it over takes some 0.1 ms, for a thread that
 /// starts on a vCPU where others run, and an answer that waits until a handler returns: so that adds a tenth at most. And
 /// handlers that are as long are nothing unusual, so others are used to waiting for that.
 const LONG_NS: u64 = 1_000_000;
-/// Before there is a last one, if there are so many chunks: the slowest strategy of ours takes 0.1 us for each.
+/// The first one is if there are so many chunks: to predict their loads takes 0.1 us for each.
 const MANY_CHUNKS: usize = 10_000;
 
-/// A sync that the strategy decides.
+/// A sync that is being decided.
 pub(super) struct Question {
+    sync: SyncId,
     strategy: Arc<dyn Strategy>,
-    expected: Snapshot,
     clock: Clock,
-    answer: Mutex<Option<Thought>>,
+    state: Mutex<State>,
 }
 
-/// The assignment and how long it took, ns; or a panic.
-type Thought = thread::Result<(Assignment, u64)>;
+enum State {
+    /// Nobody thinks about it yet.
+    Open(Box<Problem>),
+    /// Somebody does, or what came of it was taken.
+    Away,
+    /// The time that it took, ns, and what came of it; or a panic.
+    Decided(Box<thread::Result<(u64, Outcome)>>),
+}
+
+/// A decision, and the balancer that made it.
+type Outcome = Result<(Balancer, Decision), Impossible>;
+
+/// An assignment that cannot be carried out.
+enum Impossible {
+    Number { answers: usize, chunks: usize },
+    Move { chunk: ChunkId, to: Rank, why: String },
+}
 
 impl Question {
-    /// Asks the strategy, which may be the user's own.
-    fn ask(&self) -> Thought {
-        catch_unwind(AssertUnwindSafe(|| {
-            let start_ns = self.clock.now_ns();
-            let assignment = self.strategy.assign(&self.expected);
-            (assignment, self.clock.now_ns().saturating_sub(start_ns))
-        }))
+    fn new(problem: Box<Problem>, clock: Clock) -> Question {
+        let (sync, strategy) = (problem.sync(), problem.balancer.strategy().clone());
+        Question { sync, strategy, clock, state: Mutex::new(State::Open(problem)) }
     }
 
-    fn sync(&self) -> SyncId {
-        SyncId(self.expected.phase)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self) -> MutexGuard<'_, Option<Thought>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Thinks, and asks the strategy, which may be the user's own.
+    fn think(&self) {
+        let State::Open(problem) = std::mem::replace(&mut *self.state(), State::Away) else { return };
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            let begin_ns = self.clock.now_ns();
+            let outcome = self.decide(*problem);
+            (self.clock.now_ns().saturating_sub(begin_ns), outcome)
+        }));
+        *self.state() = State::Decided(Box::new(decided));
     }
+
+    fn decide(&self, Problem { report, mut balancer }: Problem) -> Outcome {
+        let decision = balancer.decide_by(report, |expected| {
+            let begin_ns = self.clock.now_ns();
+            let assignment = self.strategy.assign(expected);
+            let took_ns = self.clock.now_ns().saturating_sub(begin_ns);
+            impossible(expected, &assignment).map_or(Ok((assignment, took_ns)), Err)
+        });
+        decision.map(|decision| (balancer, decision))
+    }
+
+    fn is_decided(&self) -> bool {
+        matches!(*self.state(), State::Decided(_))
+    }
+}
+
+/// The reason why an assignment cannot be carried out, if there is one.
+fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<Impossible> {
+    let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
+    if chunks != answers {
+        return Some(Impossible::Number { answers, chunks });
+    }
+    let mut moving = snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
+    moving.find_map(|(chunk, &to)| {
+        let why = match snapshot.ranks.get(to.index()) {
+            None => format!("there are {} ranks", snapshot.ranks.len()),
+            Some(rank) if !rank.available => "that rank is not available".into(),
+            Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
+            Some(_) => return None,
+        };
+        Some(Impossible::Move { chunk: chunk.id, to, why })
+    })
 }
 
 impl Worker<'_> {
-    /// Decides a sync, or lets it be decided while this worker goes on; without the strategy if no plan can pay for its time.
-    pub(super) fn decide(&mut self, expected: Snapshot) {
-        let (strategy, last_ns, declined) = {
-            let rank = &self.shared.plane.lock().rank;
-            let strategy = rank.strategy().expect("rank 0 has the strategy");
-            (strategy, rank.last_decision_ns(), rank.declines(&expected))
-        };
-        if let Some(verdict) = declined {
-            self.instruments.interrupt();
-            return self.settle(&expected, Answer::Unasked(verdict));
-        }
-        let long = last_ns.map_or(expected.chunks.len() >= MANY_CHUNKS, |last_ns| last_ns >= LONG_NS);
+    /// Decides a sync, or lets it be decided while this worker goes on.
+    pub(super) fn decide(&mut self, problem: Box<Problem>) {
+        let many = problem.report.chunks.len() >= MANY_CHUNKS;
+        let long = self.decision_ns.map_or(many, |expected_ns| expected_ns >= LONG_NS);
         let clock = self.shared.clock.clone();
-        let question = Arc::new(Question { strategy, expected, clock, answer: Mutex::default() });
+        let question = Arc::new(Question::new(problem, clock));
         self.instruments.interrupt();
         let open = if self.shared.clock.is_virtual() {
             self.simulated.puts_off()
@@ -80,8 +123,8 @@ impl Worker<'_> {
             long && self.hand_over(&question)
         };
         if open {
-            self.shared.record.recording().beside.decides(question.sync());
-            self.instruments.skip(Part::Decide, question.sync());
+            self.shared.record.recording().beside.decides(question.sync);
+            self.instruments.skip(Part::Decide, question.sync);
             self.question = Some(question);
             self.looks_around = true;
         } else {
@@ -89,24 +132,23 @@ impl Worker<'_> {
         }
     }
 
-    /// Lets a thread ask the strategy. False if there can be none.
+    /// Lets a thread decide. False if there can be none.
     fn hand_over(&self, question: &Arc<Question>) -> bool {
         let (question, wake) = (question.clone(), self.shared.scheduler.waker(self.id));
         let think = move || {
-            let answer = question.ask();
-            *question.answer() = Some(answer);
+            question.think();
             wake();
         };
         let started = thread::Builder::new().name("caribou decides".into()).spawn(think);
         started.inspect_err(|why| tracing::warn!(%why, "no thread to decide on")).is_ok()
     }
 
-    /// Asks the strategy here.
+    /// Decides here.
     fn decide_now(&mut self, question: &Question) {
-        self.instruments.begin_decision(question.sync());
-        let answer = question.ask();
+        self.instruments.begin_decision(question.sync);
+        question.think();
         self.instruments.end_decision();
-        self.conclude(question, answer);
+        self.conclude(question);
     }
 
     /// Tells whether a sync is being decided while this worker goes on.
@@ -116,73 +158,62 @@ impl Worker<'_> {
 
     /// Tells whether that has been decided.
     pub(super) fn has_answer(&self) -> bool {
-        self.question.as_ref().is_some_and(|question| question.answer().is_some())
+        self.question.as_ref().is_some_and(|question| question.is_decided())
     }
 
     /// Carries out what was decided meanwhile. False if nothing was.
     pub(super) fn take_answer(&mut self) -> bool {
-        let Some(answer) = self.question.as_ref().and_then(|question| question.answer().take()) else {
+        if !self.has_answer() {
             return false;
-        };
-        let question = self.close_question().expect("it has an answer");
+        }
+        let question = self.close_question();
         self.instruments.turn_to_other("a decision");
-        self.conclude(&question, answer);
+        self.conclude(&question);
         true
     }
 
     /// In a simulation: the seed has put a decision off until now.
     pub(super) fn decide_at_last(&mut self) {
-        let question = self.close_question().expect("there is something to decide");
+        let question = self.close_question();
         self.decide_now(&question);
     }
 
-    fn close_question(&mut self) -> Option<Arc<Question>> {
+    fn close_question(&mut self) -> Arc<Question> {
         self.shared.record.recording().beside.rests();
-        let question = self.question.take();
+        let question = self.question.take().expect("there is something to decide");
         self.looks_around = self.must_look_around();
         question
     }
 
-    /// Tells the core what the strategy has answered, which may be wrong.
-    fn conclude(&mut self, question: &Question, thought: Thought) {
-        let Question { strategy, expected, .. } = question;
-        let thought = thought.map_err(|panic| format!("it panicked: {}", of_panic(&*panic)));
-        let possible = thought.and_then(|(assignment, took_ns)| {
-            let impossible = self.impossible(expected, &assignment);
-            impossible.map_or(Ok(Answer::Assigned { assignment, took_ns }), Err)
-        });
-        match possible {
-            Ok(answer) => self.settle(expected, answer),
-            Err(why) => {
-                let strategy = strategy.name().to_owned();
-                self.fail(Error::StrategyFailed { strategy, sync: expected.phase, why });
+    /// Tells the core what was decided, unless the strategy was wrong.
+    fn conclude(&mut self, question: &Question) {
+        let State::Decided(decided) = std::mem::replace(&mut *question.state(), State::Away) else {
+            unreachable!("it was decided just now");
+        };
+        let why = match *decided {
+            Ok((took_ns, Ok((balancer, decision)))) => {
+                // One that took far longer than those before it was held up by something else.
+                let most = |before_ns: u64| 2 * before_ns.max(LONG_NS / 16);
+                self.decision_ns =
+                    Some(self.decision_ns.map_or(took_ns, |before_ns| took_ns.min(most(before_ns))));
+                return self.settle(question.sync, balancer, decision);
             }
-        }
+            Ok((_, Err(Impossible::Number { answers, chunks }))) => {
+                format!("it assigned {answers} chunks of {chunks}")
+            }
+            Ok((_, Err(Impossible::Move { chunk, to, why }))) => {
+                format!("it assigned {} to rank {to}, but {why}", self.describe(chunk))
+            }
+            Err(panic) => format!("it panicked: {}", of_panic(&*panic)),
+        };
+        let strategy = question.strategy.name().to_owned();
+        self.fail(Error::StrategyFailed { strategy, sync: question.sync.0, why });
     }
 
-    fn settle(&mut self, expected: &Snapshot, answer: Answer) {
-        self.with_core(|core, now_ns, out| core.decided(expected, answer, now_ns, out));
+    fn settle(&mut self, sync: SyncId, balancer: Balancer, decision: Decision) {
+        self.with_core(|core, now_ns, out| core.decided(balancer, decision, now_ns, out));
         // Here and not with a sample: rank 0 may have no chunks.
         self.instruments.record_syncs();
-        self.instruments.skip(Part::Decide, SyncId(expected.phase));
-    }
-
-    /// The reason why an assignment cannot be carried out, if there is one.
-    fn impossible(&self, snapshot: &Snapshot, assignment: &Assignment) -> Option<String> {
-        let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
-        if chunks != answers {
-            return Some(format!("it assigned {answers} chunks of {chunks}"));
-        }
-        let mut moving =
-            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
-        moving.find_map(|(chunk, &to)| {
-            let why = match snapshot.ranks.get(to.index()) {
-                None => format!("there are {} ranks", snapshot.ranks.len()),
-                Some(rank) if !rank.available => "that rank is not available".into(),
-                Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
-                Some(_) => return None,
-            };
-            Some(format!("it assigned {} to rank {to}, but {why}", self.describe(chunk.id)))
-        })
+        self.instruments.skip(Part::Decide, sync);
     }
 }

@@ -133,7 +133,7 @@ impl Worker<'_> {
             }
             Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
             Action::Sample(reports) => self.sample(reports),
-            Action::Decide(expected) => self.decide(*expected),
+            Action::Decide(problem) => self.decide(problem),
             Action::Explain { open } => {
                 let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));

@@ -57,7 +57,9 @@ pub(crate) struct Worker<'r> {
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
     pub(super) question: Option<Arc<Question>>,
-    /// There is something to look at between two runs of chunks: a transport, a timer, or a strategy that thinks.
+    /// The time that the next one is expected to take, ns.
+    pub(super) decision_ns: Option<u64>,
+    /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
     pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
@@ -95,6 +97,7 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             question: None,
+            decision_ns: None,
             looks_around: gateway.drives(),
             gateway,
             instruments,

@@ -3,12 +3,14 @@
 //! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
 //! arrives, and when the handlers of leavers return.
 
-use lb_strategies::balancer::Answer;
-use lb_strategies::{Assignment, Snapshot};
+use std::convert::Infallible;
+
+use lb_strategies::{Assignment, ChunkLoad, Snapshot};
 
 use super::idlers::{Idlers, arrival};
 use super::*;
 use crate::arrays::core::collect::{Arrival, Reports};
+use crate::arrays::core::coordinator::Problem;
 use crate::arrays::core::packet::Cargo;
 use crate::measure::measured::Sample;
 
@@ -179,7 +181,7 @@ impl Drive {
                     core.released(Box::new(traveller), to, now_ns, &mut out);
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
-                Action::Decide(expected) => self.decide(&expected, now_ns, &mut out),
+                Action::Decide(problem) => self.decide(*problem, now_ns, &mut out),
                 Action::Close(_) | Action::BeginPhase => {}
                 other => panic!("{other:?} has no part in a sync"),
             }
@@ -199,15 +201,18 @@ impl Drive {
         CellId(self.cells[rank.index()])
     }
 
-    fn decide(&mut self, expected: &Snapshot, now_ns: u64, out: &mut Actions) {
-        let (mut assignment, before) = (Assignment::current(expected), self.moved);
-        for (chunk, to) in expected.chunks.iter().zip(&mut assignment.ranks) {
-            *to = (self.plan.goes_to)(chunk.id.key, SyncId(expected.phase), self.plan).unwrap_or(*to);
-            self.moved += usize::from(*to != chunk.rank);
-        }
-        self.migrations += usize::from(self.moved > before);
-        let answer = Answer::Assigned { assignment, took_ns: 0 };
-        self.cores[0].decided(expected, answer, now_ns, out);
+    fn decide(&mut self, problem: Problem, now_ns: u64, out: &mut Actions) {
+        let Problem { report, mut balancer } = problem;
+        let plan = self.plan;
+        let assign = |expected: &Snapshot| {
+            let to = |chunk: &ChunkLoad| (plan.goes_to)(chunk.id.key, SyncId(expected.phase), plan);
+            let ranks = expected.chunks.iter().map(|chunk| to(chunk).unwrap_or(chunk.rank)).collect();
+            Ok::<_, Infallible>((Assignment { ranks }, 0))
+        };
+        let Ok(decision) = balancer.decide_by(report, assign);
+        self.moved += decision.moves.len();
+        self.migrations += usize::from(!decision.moves.is_empty());
+        self.cores[0].decided(balancer, decision, now_ns, out);
     }
 }
 

@@ -1,8 +1,7 @@
 //! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::collect),
 //! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::balance), and does what that says.
 
-use lb_strategies::balancer::Answer;
-use lb_strategies::{Snapshot, Verdict};
+use lb_strategies::balancer::{Balancer, Decision};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
@@ -75,8 +74,8 @@ impl RankCore {
             self.ascent.add(collected);
             return self.report(now_ns, out);
         };
-        let expected = root.coordinator.collect(collected);
-        out.extend(expected.map(|expected| Action::Decide(Box::new(expected))));
+        let problem = root.coordinator.collect(collected);
+        out.extend(problem.map(|problem| Action::Decide(Box::new(problem))));
     }
 
     /// Passes on the reports to syncs to which nobody here and below has yet to come.
@@ -94,32 +93,21 @@ impl RankCore {
         }
     }
 
-    /// Rank 0: the strategy's time for the last sync that was decided, ns.
-    pub(crate) fn last_decision_ns(&self) -> Option<u64> {
-        self.root.as_ref().and_then(|root| root.coordinator.last_decision_ns())
-    }
-
-    /// Rank 0: tells why the strategy is not to be asked about what is expected; none if it is.
-    pub(crate) fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
-        self.root.as_ref().and_then(|root| root.coordinator.declines(expected))
-    }
-
-    /// True while the strategy thinks about a sync: then this rank is not idle, whatever its workers say.
+    /// True while a sync is being decided: then this rank is not idle, whatever its workers say.
     pub(super) fn is_deciding(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.coordinator.is_deciding())
     }
 
     /// Answers [`Action::Decide`].
-    pub(crate) fn decided(&mut self, expected: &Snapshot, answer: Answer, now_ns: u64, out: &mut Actions) {
+    pub(crate) fn decided(&mut self, balancer: Balancer, decision: Decision, now_ns: u64, out: &mut Actions) {
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-        let decision = root.coordinator.decide(expected, answer, now_ns);
+        let (sync, moves) = root.coordinator.decided(balancer, decision, now_ns);
         if self.blocking {
-            let (sync, moves) = (decision.sync, decision.moves.into());
-            self.spread(ROOT, Packet::Moves { sync, moves }, now_ns, out);
+            self.spread(ROOT, Packet::Moves { sync, moves: moves.into() }, now_ns, out);
         }
         // The next sync may have become complete meanwhile.
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-        out.extend(root.coordinator.snapshot().map(|expected| Action::Decide(Box::new(expected))));
+        out.extend(root.coordinator.problem().map(|problem| Action::Decide(Box::new(problem))));
     }
 
     pub(super) fn moves(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Actions) {

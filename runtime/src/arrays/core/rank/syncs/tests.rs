@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::arrays::core::coordinator::Problem;
 use crate::arrays::core::crossings::{Counts, Epoch};
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::packet::Cargo;
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
-use lb_strategies::Assignment;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
@@ -17,16 +17,20 @@ fn collected(sync: SyncId) -> Packet {
     Packet::Collected(Box::new(collected), None)
 }
 
-fn stays(expected: &Snapshot) -> Answer {
-    Answer::Assigned { assignment: Assignment::current(expected), took_ns: 0 }
-}
-
-fn phases_to_decide(out: &mut Actions) -> Vec<(u64, Snapshot)> {
-    let decide = |action| match action {
-        Action::Decide(expected) => Some((expected.phase, *expected)),
+fn problems(out: &mut Actions) -> Vec<Problem> {
+    let problem = |action| match action {
+        Action::Decide(problem) => Some(*problem),
         _ => None,
     };
-    out.drain(..).filter_map(decide).collect()
+    out.drain(..).filter_map(problem).collect()
+}
+
+/// Everybody stays.
+fn decide(core: &mut RankCore, problem: Problem, out: &mut Actions) {
+    let Problem { report, mut balancer } = problem;
+    let decision = balancer.decide(&report);
+    assert!(decision.moves.is_empty(), "{decision:?}");
+    core.decided(balancer, decision, 0, out);
 }
 
 #[test]
@@ -151,35 +155,36 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
-        let first = phases_to_decide(&mut out).pop().expect("nobody is missing");
+        let first = problems(&mut out).pop().expect("nobody is missing");
+        assert_eq!(first.sync(), SyncId(0), "{spec}");
         core.receive(ROOT, collected(SyncId(1)), 0, &mut out);
-        assert!(phases_to_decide(&mut out).is_empty(), "one decision at a time");
-        core.decided(&first.1, stays(&first.1), 0, &mut out);
-        let next: Vec<u64> = phases_to_decide(&mut out).into_iter().map(|(phase, _)| phase).collect();
-        assert_eq!((first.0, next), (0, vec![1]), "{spec}");
+        assert!(problems(&mut out).is_empty(), "one decision at a time");
+        decide(&mut core, first, &mut out);
+        let next: Vec<SyncId> = problems(&mut out).iter().map(Problem::sync).collect();
+        assert_eq!(next, [SyncId(1)], "{spec}");
     }
 }
 
 /// A rank that is alone and has something to decide, and what.
-fn root_that_decides() -> (RankCore, Snapshot) {
+fn root_that_decides() -> (RankCore, Problem) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
     let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
     let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
     let mut out = Actions::new();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
-    let (_, expected) = phases_to_decide(&mut out).pop().expect("nobody is missing");
-    (core, expected)
+    let problem = problems(&mut out).pop().expect("nobody is missing");
+    (core, problem)
 }
 
 #[test]
 fn a_rank_that_waits_for_its_decision_is_not_idle() {
-    let (mut core, expected) = root_that_decides();
+    let (mut core, problem) = root_that_decides();
     let mut out = Actions::new();
     core.suspect(&mut out);
     core.idle(0, &mut out);
     assert!(out.is_empty() && !core.is_searched(), "{out:?}");
-    core.decided(&expected, stays(&expected), 0, &mut out);
+    decide(&mut core, problem, &mut out);
     assert!(core.is_searched());
     out.clear();
     core.idle(0, &mut out);
@@ -188,13 +193,13 @@ fn a_rank_that_waits_for_its_decision_is_not_idle() {
 
 #[test]
 fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
-    let (mut core, expected) = root_that_decides();
+    let (mut core, problem) = root_that_decides();
     let mut out = Actions::new();
     core.press(CellId(0), vec![ROOT]);
     assert!(core.parks(CellId(0)));
     core.full_and_idle(&mut out);
     assert!(out.is_empty(), "{out:?}");
-    core.decided(&expected, stays(&expected), 0, &mut out);
+    decide(&mut core, problem, &mut out);
     core.full_and_idle(&mut out);
     assert!(out.iter().any(|action| matches!(action, Action::Widen)), "{out:?}");
 }
