@@ -108,7 +108,10 @@ impl<P> Local<P> {
         let door = &self.doors[self.me.index()];
         let mut rings = door.rings();
         door.new.store(false, Ordering::Relaxed);
-        self.incoming.extend(rings.iter_mut().flat_map(|rings| rings.drain(..)));
+        for ring in rings.iter_mut().flat_map(|rings| rings.drain(..)) {
+            self.incoming.push(ring);
+            self.turn.add();
+        }
     }
 
     /// Tells whether there is a new ring at the door.
@@ -155,21 +158,27 @@ impl<P> Local<P> {
         if self.called() {
             self.take_in();
         }
-        let (rings, mut empty) = (self.incoming.len(), 0);
-        while empty < rings {
+        let (asked, mut empty) = (self.turn.begin(), 0);
+        while empty < asked {
             let (from, ring) = &mut self.incoming[self.turn.place()];
             let there = ring.slots().min(self.turn.left() as usize);
             if there == 0 {
                 empty += 1;
-                self.turn.pass(rings);
+                self.turn.pass(asked);
                 continue;
             }
             empty = 0;
+            let (mut taken, mut more) = (0, true);
             for Parcel(packet) in ring.read_chunk(there).expect("they are there") {
-                self.turn.took(1, rings);
-                if !take(*from, packet.into_inner()) {
-                    return;
+                taken += 1;
+                more = take(*from, packet.into_inner());
+                if !more {
+                    break;
                 }
+            }
+            self.turn.took(taken, asked);
+            if !more {
+                return;
             }
         }
     }
@@ -210,6 +219,10 @@ impl<P> Transport<P> for Local<P> {
         Ok(())
     }
 
+    fn glance(&mut self, on: bool) {
+        self.turn.glance(on);
+    }
+
     fn idle(&mut self) -> bool {
         self.waiting = !self.flush();
         !self.waiting
@@ -236,6 +249,8 @@ impl<P> Transport<P> for Local<P> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::transport::turn::PACKETS_IN_A_ROW;
 
@@ -269,6 +284,26 @@ mod tests {
             heard.chunk_by(|one, other| one == other).map(|row| (row[0].0, row.len())).collect();
         let row = PACKETS_IN_A_ROW as usize;
         assert_eq!(rows, [(0, row), (1, row), (0, row), (1, row)]);
+    }
+
+    #[test]
+    fn glances_hear_everybody_in_time_and_at_once_who_spoke_lately() {
+        let mut transports = connect(100);
+        transports[0].glance(true);
+        for round in 0..3 {
+            for transport in &mut transports[1..] {
+                transport.send(Rank(0), round).expect("it takes all");
+            }
+            let polls = (0..200).filter_map(|_| transports[0].poll());
+            let heard: BTreeSet<Rank> = polls.map(|come| come.expect("it is not encoded").0).collect();
+            assert_eq!(heard, (1..100).map(Rank).collect());
+        }
+        for word in 0..10 {
+            transports[99].send(Rank(0), word).expect("it takes all");
+            while transports[0].poll().is_none() {
+                assert_eq!(word, 0, "it is asked each time");
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) mod mpi;
 #[cfg(any(feature = "mpi", test))]
 mod ring;
 pub(crate) mod sim;
-mod turn;
+pub(crate) mod turn;
 pub(crate) mod way;
 
 use std::time::Duration;
@@ -49,6 +49,9 @@ pub(crate) trait Transport<P> {
     /// [`Error::Wire`] when one cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
     /// That packet is gone; others may follow it.
     fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error>;
+
+    /// From now on polls may overlook those who have not spoken lately; or, as at first, nobody.
+    fn glance(&mut self, _on: bool) {}
 
     /// The next packet that has arrived.
     ///

@@ -205,9 +205,10 @@ pub(crate) struct Mpi<'l, C: Codec> {
     flushed_ns: u64,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
-    /// Among the peers; the second when it is freight's turn.
+    /// Among the peers.
     turn: Turn,
-    freights: Turn,
+    /// The peer to be asked next when it is freight's turn.
+    freights: usize,
     /// Some frames wait for room; some bytes are under way.
     waiting: bool,
     transfers: bool,
@@ -218,7 +219,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
     pub(crate) fn new(links: &'l mut Links, codec: C, clock: Clock) -> Mpi<'l, C> {
         links.peers.iter_mut().flatten().for_each(Peer::begin);
         links.closed = false;
-        let freight = links.peers.iter().map(|_| VecDeque::new()).collect();
+        let peers = links.peers.len();
+        let freight = (0..peers).map(|_| VecDeque::new()).collect();
         Mpi {
             links,
             codec,
@@ -231,8 +233,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
             unseen: Vec::new(),
             flushed_ns: 0,
             looked: true,
-            turn: Turn::default(),
-            freights: Turn::default(),
+            turn: Turn::among(peers),
+            freights: 0,
             waiting: false,
             transfers: false,
             naps: 0,
@@ -385,6 +387,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let Some(waiting) = &mut links.batches else { return Ok(()) };
         let peers = &mut links.peers;
         while let Some((from, grant)) = waiting.take(&links.communicator, |from| arrivals(peers, from))? {
+            self.turn.comes_from(from);
             if let Some(peer) = &mut peers[from as usize] {
                 peer.departures.grant(grant);
             }
@@ -407,10 +410,10 @@ impl<'l, C: Codec> Mpi<'l, C> {
                 next => return Ok(next),
             }
         }
-        let peers = self.links.peers.len();
-        for _ in 0..peers {
-            match self.next_of(self.turn.place(), in_one_go, receiver)? {
-                Next::None => self.turn.pass(peers),
+        let asked = self.turn.begin();
+        for _ in 0..asked {
+            match self.next_of(asked, in_one_go, receiver)? {
+                Next::None => self.turn.pass(asked),
                 next => return Ok(next),
             }
         }
@@ -430,8 +433,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let links = &mut *self.links;
         let mut next = Next::None;
         for _ in 0..links.peers.len() {
-            let place = self.freights.place();
-            self.freights.pass(links.peers.len());
+            let place = self.freights;
+            self.freights = (place + 1) % links.peers.len();
             let Some(peer) = &mut links.peers[place] else { continue };
             let come = peer.take_freight(in_one_go, &self.codec, &links.communicator, receiver)?;
             self.transfers |= peer.transfers();
@@ -445,32 +448,31 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(next)
     }
 
-    /// What has come next from the peer at this place.
+    /// What has come next from the peer whose turn it is, of so many that are asked.
     #[inline]
     fn next_of(
         &mut self,
-        place: usize,
+        asked: u32,
         in_one_go: bool,
         receiver: &mut dyn Receiver<C::Packet>,
     ) -> Result<Next, Failure> {
         let links = &mut *self.links;
-        let Some(peer) = &mut links.peers[place] else { return Ok(Next::None) };
+        let Some(peer) = &mut links.peers[self.turn.place()] else { return Ok(Next::None) };
         let come = peer.take(in_one_go, self.turn.left(), &self.codec, &links.communicator, receiver)?;
         self.transfers |= peer.transfers();
         let Some(Come { lane, packets, more }) = come else { return Ok(Next::None) };
         self.transfers |= peer.pay_grant(&links.communicator)?;
         self.naps = 0;
-        let peers = links.peers.len();
         match lane {
             Lane::Express => {
-                self.turn.took(packets, peers);
+                self.turn.took(packets, asked);
                 // Each is a look: freight's turn comes the sooner the more is said.
                 self.looks = self.looks.wrapping_add(packets - 1);
                 self.spoken = self.looks;
             }
             Lane::Freight => {
                 // Behind a chunk, which takes long to come, others may have waited.
-                self.turn.pass(peers);
+                self.turn.pass(asked);
                 self.load_freight()?;
             }
         }
@@ -556,6 +558,10 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
                 Next::None | Next::Enough => return Ok(()),
             }
         }
+    }
+
+    fn glance(&mut self, on: bool) {
+        self.turn.glance(on);
     }
 
     fn idle(&mut self) -> bool {

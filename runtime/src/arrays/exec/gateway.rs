@@ -44,7 +44,10 @@ struct Look {
 
 impl<'r> Gateway<'r> {
     pub(crate) fn new(shared: &'r RankShared, transport: Option<Way<'r, Packet>>) -> Gateway<'r> {
-        Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() }
+        let mut gateway =
+            Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() };
+        gateway.may_overlook(true);
+        gateway
     }
 
     /// Tells whether this worker calls the transport.
@@ -161,9 +164,21 @@ impl<'r> Gateway<'r> {
     }
 
     /// A look at the transport begins, `now_ns` after the run did.
+    #[inline]
     pub(crate) fn look(&mut self, now_ns: u64) {
         let rare = now_ns >= self.look.ended_ns + RARE_NS;
+        if rare != self.look.rare {
+            self.may_overlook(!rare);
+        }
         self.look = Look { began_ns: now_ns, ended_ns: now_ns, rare };
+    }
+
+    /// Where looks are rare, nobody is to be overlooked in one.
+    #[cold]
+    fn may_overlook(&mut self, some: bool) {
+        if let Some(transport) = &mut self.transport {
+            transport.glance(some);
+        }
     }
 
     /// Tells whether looks are rare: handlers, or waits, are long.
