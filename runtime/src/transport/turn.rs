@@ -27,6 +27,7 @@ pub(super) struct Turn {
 
 impl Turn {
     /// Among so many.
+    #[cfg(any(feature = "mpi", test))]
     pub(super) fn among(places: usize) -> Turn {
         Turn { places: (0..places as u32).collect(), ..Turn::default() }
     }
@@ -43,6 +44,7 @@ impl Turn {
     }
 
     /// Something has come from the one at this place: a glance asks it.
+    #[cfg(any(feature = "mpi", test))]
     pub(super) fn comes_from(&mut self, place: u32) {
         let among = |places: &[u32]| places.iter().position(|&other| other == place);
         if self.places.len() > GLANCE as usize && among(&self.places[..GLANCE as usize]).is_none() {
