@@ -5,6 +5,7 @@ pub(crate) mod combine;
 pub(crate) mod ctx;
 pub(crate) mod halos;
 pub(crate) mod index;
+pub(crate) mod keys;
 mod parts;
 pub(crate) mod reply;
 pub(crate) mod section;

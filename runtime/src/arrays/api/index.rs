@@ -79,54 +79,55 @@ impl Index for [u16; 3] {
 ///
 /// ```
 /// use caribou::Extent;
-/// assert_eq!(Extent::<[u16; 2]>::keys([2, 3]).len(), 6);
-/// assert_eq!(Extent::<u32>::keys(vec![7u32, 3]), [3, 7]);
+/// assert_eq!(Extent::<[u16; 2]>::keys([2, 3]).count(), 6);
+/// assert!(Extent::<u32>::keys(vec![7u32, 3]).eq([3, 7]));
 /// ```
 pub trait Extent<I: Index> {
-    /// The packed indices, ascending; a run in which one is there twice does not begin.
-    fn keys(self) -> Vec<u64>;
+    /// The packed indices, ascending; a run in which one is there twice does not begin. Every rank keeps 16 bytes for each
+    /// stretch of consecutive ones.
+    fn keys(self) -> impl Iterator<Item = u64>;
 }
 
 impl Extent<u32> for u32 {
-    fn keys(self) -> Vec<u64> {
-        (0..u64::from(self)).collect()
+    fn keys(self) -> impl Iterator<Item = u64> {
+        0..u64::from(self)
     }
 }
 
 impl Extent<u64> for u64 {
-    fn keys(self) -> Vec<u64> {
-        (0..self).collect()
+    fn keys(self) -> impl Iterator<Item = u64> {
+        0..self
     }
 }
 
 impl Extent<[u16; 2]> for [u16; 2] {
-    fn keys(self) -> Vec<u64> {
+    fn keys(self) -> impl Iterator<Item = u64> {
         let [rows, columns] = self;
-        (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column].pack())).collect()
+        (0..rows).flat_map(move |row| (0..columns).map(move |column| [row, column].pack()))
     }
 }
 
 impl Extent<[u32; 2]> for [u32; 2] {
-    fn keys(self) -> Vec<u64> {
+    fn keys(self) -> impl Iterator<Item = u64> {
         let [rows, columns] = self;
-        (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column].pack())).collect()
+        (0..rows).flat_map(move |row| (0..columns).map(move |column| [row, column].pack()))
     }
 }
 
 impl Extent<[u16; 3]> for [u16; 3] {
-    fn keys(self) -> Vec<u64> {
+    fn keys(self) -> impl Iterator<Item = u64> {
         let [planes, rows, columns] = self;
         let rest =
             move |plane| (0..rows).flat_map(move |row| (0..columns).map(move |c| [plane, row, c].pack()));
-        (0..planes).flat_map(rest).collect()
+        (0..planes).flat_map(rest)
     }
 }
 
 impl<I: Index> Extent<I> for Vec<I> {
-    fn keys(self) -> Vec<u64> {
+    fn keys(self) -> impl Iterator<Item = u64> {
         let mut keys: Vec<u64> = self.into_iter().map(I::pack).collect();
         keys.sort_unstable();
-        keys
+        keys.into_iter()
     }
 }
 

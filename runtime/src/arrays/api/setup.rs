@@ -10,6 +10,7 @@ use rustc_hash::FxHasher;
 use super::chunk::Chunk;
 use super::ctx::Array;
 use super::index::{Extent, Index};
+use super::keys::Keys;
 use super::slot::ArrayOf;
 use crate::arrays::core::erased::{Described, ErasedArray};
 use crate::error::Error;
@@ -52,18 +53,13 @@ impl Placement {
         Placement::Function(Arc::new(move |key, ranks| place(I::unpack(key), ranks)))
     }
 
-    pub(crate) fn home(&self, key: u64, keys: &[u64], ranks: u32) -> Rank {
-        // The position among the initial indices; for most arrays those are 0..n and no search is needed.
-        let position = || match keys.get(key as usize) {
-            Some(&found) if found == key => key,
-            _ => keys.partition_point(|&other| other < key) as u64,
-        };
+    pub(crate) fn home(&self, key: u64, keys: &Keys, ranks: u32) -> Rank {
         let rank = match self {
             Placement::Block => {
-                let chunks = keys.len().max(1) as u64;
-                position().min(chunks - 1) * u64::from(ranks) / chunks
+                let chunks = keys.len().max(1);
+                keys.position(key).min(chunks - 1) * u64::from(ranks) / chunks
             }
-            Placement::RoundRobin => position() % u64::from(ranks),
+            Placement::RoundRobin => keys.position(key) % u64::from(ranks),
             Placement::Hash => {
                 let mut hasher = FxHasher::default();
                 hasher.write_u64(key);
@@ -217,8 +213,8 @@ impl Setup {
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         let array = Array::new(ArrayId(self.arrays.len() as u32));
-        let keys: Arc<[u64]> = extent.keys().into();
-        let disordered = keys.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| (pair[0], pair[1]));
+        let keys: Keys = extent.keys().collect();
+        let disordered = keys.disordered();
         let leader = if let Syncs::With(leader) = syncs { Some(leader) } else { None };
         let syncs = syncs != Syncs::No;
         let new = ArrayOf { make, keys, placement, syncs, leader, chunk: PhantomData };
@@ -298,7 +294,8 @@ mod tests {
     }
 
     fn homes(placement: &Placement, keys: &[u64]) -> Vec<u32> {
-        keys.iter().map(|&key| placement.home(key, keys, 3).0).collect()
+        let all: Keys = keys.iter().copied().collect();
+        keys.iter().map(|&key| placement.home(key, &all, 3).0).collect()
     }
 
     #[test]
@@ -311,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_index_beyond_the_initial_ones_has_a_home_too() {
-        assert_eq!(Placement::Block.home(99, &[0, 1, 2], 3), Rank(2));
-        assert_eq!(Placement::Block.home(99, &[], 3), Rank(0));
+        assert_eq!(Placement::Block.home(99, &(0..3).collect(), 3), Rank(2));
+        assert_eq!(Placement::Block.home(99, &Keys::default(), 3), Rank(0));
     }
 }

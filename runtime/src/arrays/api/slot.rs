@@ -6,7 +6,6 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::mem::{ManuallyDrop, needs_drop};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallbox::smallbox;
@@ -14,6 +13,7 @@ use smallbox::smallbox;
 use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
+use super::keys::Keys;
 use super::setup::Placement;
 use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place, Value};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
@@ -340,7 +340,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
 pub(crate) struct ArrayOf<C, F> {
     pub(crate) make: F,
     /// Packed indices of the initial chunks, ascending.
-    pub(crate) keys: Arc<[u64]>,
+    pub(crate) keys: Keys,
     pub(crate) placement: Placement,
     pub(crate) syncs: bool,
     pub(crate) leader: Option<ArrayId>,
@@ -377,11 +377,11 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn population(&self) -> u64 {
-        self.keys.len() as u64
+        self.keys.len()
     }
 
     fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64> {
-        self.keys.iter().copied().filter(|&key| self.home(key, ranks) == rank).collect()
+        self.keys.iter().filter(|&key| self.home(key, ranks) == rank).collect()
     }
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
