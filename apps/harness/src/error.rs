@@ -85,14 +85,12 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Listed(_) => 0,
-            Self::Usage(_)
-            | Self::Unwritable { .. }
-            | Self::NotPinned { .. }
-            | Self::Runtime(caribou::Error::Config { .. }) => 2,
+            Self::Usage(_) | Self::Unwritable { .. } | Self::Runtime(caribou::Error::Config { .. }) => 2,
             Self::Output { .. }
             | Self::System { .. }
             | Self::NeighbourEnded { .. }
             | Self::NeighbourStopped { .. }
+            | Self::NotPinned { .. }
             | Self::Lacking(_)
             | Self::Differs { .. }
             | Self::Runtime(_) => 1,

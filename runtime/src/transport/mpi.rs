@@ -44,7 +44,7 @@ use crate::threads::sleep::{Fences, SharedBed, wake_at};
 use crate::warn::warn;
 use crate::wire::codec::{Codec, Encoded};
 
-/// Lines of all rings into one process together, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
+/// Lines of all rings into one process together at most, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
@@ -83,7 +83,7 @@ impl Links {
             part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
         }
         let wishes = communicator.all_say(&[u8::from(shared_memory)])?;
-        let lines = (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).next_power_of_two();
+        let lines = 1 << (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).ilog2();
         let shared = if wishes.iter().all(|wish| wish[..] == [1]) && parts > 1 {
             memory::share(&host, Window::part_bytes(parts * ring::footprint(lines)))?.map(Some)
         } else {
