@@ -219,8 +219,8 @@ impl<P> Transport<P> for Local<P> {
         Ok(())
     }
 
-    fn glance(&mut self, on: bool) {
-        self.turn.glance(on);
+    fn looks_often(&mut self, often: bool) {
+        self.turn.glance(often);
     }
 
     fn idle(&mut self) -> bool {
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn glances_hear_everybody_in_time_and_at_once_who_spoke_lately() {
         let mut transports = connect(100);
-        transports[0].glance(true);
+        transports[0].looks_often(true);
         for round in 0..3 {
             for transport in &mut transports[1..] {
                 transport.send(Rank(0), round).expect("it takes all");

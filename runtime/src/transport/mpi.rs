@@ -1,14 +1,14 @@
 //! Ranks as processes of an MPI job.
 //!
 //! Processes of one host write frames into rings in memory that they share and wake each other; those of different
-//! hosts exchange batches of frames as MPI messages, under credit. Long runs of numbers are MPI messages of their own in
+//! hosts exchange batches of frames as MPI messages, under credit. Long blocks of numbers are MPI messages of their own in
 //! both cases, sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
 //!
 //! | what | cost |
 //! |---|---|
 //! | a small message, one host | a few stores; MPI is not called |
 //! | a small message, two hosts | its part of a batch |
-//! | a long run of numbers | one MPI message; no copy of ours if it is shared (`Arc<Vec<T>>`), else one |
+//! | a long block of numbers | one MPI message; no copy of ours if it is shared (`Arc<Vec<T>>`), else one |
 //!
 //! MPI was initialised for one thread: everything here happens on the thread that called `run` or `pool`.
 //!
@@ -17,12 +17,12 @@
 //! its own bytes have left. So nothing of one run is left for the next, which uses the same links.
 
 mod batch;
+mod blocks;
 mod failure;
 mod frame;
 mod memory;
 mod peer;
 pub(crate) mod raw;
-mod runs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -201,8 +201,8 @@ pub(crate) struct Mpi<'l, C: Codec> {
     freights_look: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
-    /// The last look at those, where some go by MPI.
-    flushed_ns: u64,
+    /// Looks follow each other soon.
+    looks_often: bool,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
     /// Among the peers.
@@ -231,7 +231,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             spoken: 0,
             freights_look: 0,
             unseen: Vec::new(),
-            flushed_ns: 0,
+            looks_often: false,
             looked: true,
             turn: Turn::among(peers),
             freights: 0,
@@ -284,8 +284,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             return Ok(());
         }
         let now_ns = if self.links.batches.is_some() { self.clock.now_ns() } else { 0 };
-        let all = all || now_ns >= self.flushed_ns + batch::OLD_NS;
-        self.flushed_ns = now_ns;
+        let all = all || !self.looks_often;
         let mut young = 0;
         while let Some(&to) = self.unseen.get(young) {
             let departures = self.links.peers[to as usize].as_ref().map(|peer| &peer.departures);
@@ -560,8 +559,9 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         }
     }
 
-    fn glance(&mut self, on: bool) {
-        self.turn.glance(on);
+    fn looks_often(&mut self, often: bool) {
+        self.looks_often = often;
+        self.turn.glance(often);
     }
 
     fn idle(&mut self) -> bool {

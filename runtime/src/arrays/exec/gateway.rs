@@ -46,7 +46,7 @@ impl<'r> Gateway<'r> {
     pub(crate) fn new(shared: &'r RankShared, transport: Option<Way<'r, Packet>>) -> Gateway<'r> {
         let mut gateway =
             Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() };
-        gateway.may_overlook(true);
+        gateway.looks_often(true);
         gateway
     }
 
@@ -168,16 +168,15 @@ impl<'r> Gateway<'r> {
     pub(crate) fn look(&mut self, now_ns: u64) {
         let rare = now_ns >= self.look.ended_ns + RARE_NS;
         if rare != self.look.rare {
-            self.may_overlook(!rare);
+            self.looks_often(!rare);
         }
         self.look = Look { began_ns: now_ns, ended_ns: now_ns, rare };
     }
 
-    /// Where looks are rare, nobody is to be overlooked in one.
     #[cold]
-    fn may_overlook(&mut self, some: bool) {
+    fn looks_often(&mut self, often: bool) {
         if let Some(transport) = &mut self.transport {
-            transport.glance(some);
+            transport.looks_often(often);
         }
     }
 

@@ -36,6 +36,14 @@ const SUSPECT_SOON: Duration = Duration::from_millis(1);
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 
+/// How worker 0 rests.
+struct Pause {
+    /// Once it has rested for so long it asks whether any rank is still at work; none where it is not to.
+    suspect: Option<Duration>,
+    /// It sleeps no shorter at a time, unless packets wait.
+    nap_min: Duration,
+}
+
 impl Worker<'_> {
     /// Works until the rank stops.
     pub(crate) fn work(&mut self) {
@@ -215,40 +223,59 @@ impl Worker<'_> {
     /// Passes on what waits for company, then parks. Returns how long it was parked, ns.
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
-        let scheduler = &shared.scheduler;
         // A token that it must not run now, because another rank is slow, is work that others see.
         self.mailroom.show_newest();
         // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.patience.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
-        let (mut suspect, mut nap_min) = (None, SUSPECT);
+        let mut suspect = None;
         self.tell();
         if self.id == WorkerId(0) {
-            self.with_core(|core, now_ns, out| {
-                // Under its lock: a worker that wakes because something is due takes that before it sends.
-                if scheduler.others_are_parked() && !scheduler.has_tokens() && !scheduler.is_congested() {
-                    backlog::idle(shared, core, now_ns, out);
-                } else {
-                    core.hurry(out);
-                }
-                let is_searched = core.is_searched();
-                suspect = core.may_suspect().then_some(if is_searched { SUSPECT_SOON } else { SUSPECT });
-                if is_searched || core.has_parked() {
-                    nap_min = SUSPECT_SOON;
-                }
-                let wave = core.open_wave().filter(|_| scheduler.others_are_parked());
-                shared.record.recording().waits_for_others(wave);
-            });
+            let pause = self.rank_rests();
+            suspect = pause.suspect;
             let rested = Duration::from_nanos(self.patience.rested_ns() / 8);
-            nap = Some(self.pass_on().min(rested.max(nap_min)));
+            nap = Some(self.pass_on().min(rested.max(pause.nap_min)));
             if self.work_in_sight() {
                 return 0;
             }
-        }
-        if self.id != WorkerId(0) && shared.backlog.presses() {
+        } else if shared.backlog.presses() {
             // It says so where nothing is left to run but what is pressed.
-            scheduler.wake_driver();
+            shared.scheduler.wake_driver();
         }
+        let parked_ns = self.sleep(nap);
+        if suspect.is_some_and(|suspect| self.patience.rested_ns() >= suspect.as_nanos() as u64) {
+            self.patience.count_rest_anew();
+            self.with_core(|core, _, out| core.suspect(out));
+        }
+        parked_ns
+    }
+
+    /// Worker 0 tells the core that its rank may have nothing to do.
+    fn rank_rests(&mut self) -> Pause {
+        let shared = self.shared;
+        let scheduler = &shared.scheduler;
+        let mut pause = Pause { suspect: None, nap_min: SUSPECT };
+        self.with_core(|core, now_ns, out| {
+            // Under its lock: a worker that wakes because something is due takes that before it sends.
+            if scheduler.others_are_parked() && !scheduler.has_tokens() && !scheduler.is_congested() {
+                backlog::idle(shared, core, now_ns, out);
+            } else {
+                core.hurry(out);
+            }
+            let is_searched = core.is_searched();
+            pause.suspect = core.may_suspect().then_some(if is_searched { SUSPECT_SOON } else { SUSPECT });
+            if is_searched || core.has_parked() {
+                pause.nap_min = SUSPECT_SOON;
+            }
+            let wave = core.open_wave().filter(|_| scheduler.others_are_parked());
+            shared.record.recording().waits_for_others(wave);
+        });
+        pause
+    }
+
+    /// Parks until it is woken, or for so long. Returns how long that was, ns.
+    fn sleep(&mut self, nap: Option<Duration>) -> u64 {
+        let shared = self.shared;
         // What follows is not idle.
         self.instruments.idle(0);
         self.instruments.close_batch();
@@ -258,15 +285,11 @@ impl Worker<'_> {
         let nap = self.timers.shorten(nap, start_ns);
         // Only now: each look for a packet is work of the runtime.
         self.instruments.rest();
-        scheduler.park(self.id, nap, || self.work_in_sight());
+        shared.scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();
         gauge.wakes(end_ns);
         let parked_ns = end_ns.saturating_sub(start_ns);
         self.patience.rested(parked_ns);
-        if suspect.is_some_and(|suspect| self.patience.rested_ns() >= suspect.as_nanos() as u64) {
-            self.patience.count_rest_anew();
-            self.with_core(|core, _, out| core.suspect(out));
-        }
         parked_ns
     }
 

@@ -31,8 +31,8 @@ const MPI_BYTES: usize = 16 * 1024;
 const BYTES_MAX: usize = 64 * 1024;
 /// Bytes under way to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// A batch for MPI that lay here for so long leaves, ns; and looks are rare that are further apart.
-pub(super) const OLD_NS: u64 = 10_000;
+/// A batch for MPI that lay here for so long leaves, ns.
+const OLD_NS: u64 = 10_000;
 /// Receives that wait for batches.
 const RECEIVES: usize = 4;
 
@@ -205,17 +205,17 @@ impl Departures {
         }
     }
 
-    /// Tells the other how many runs have left, where it cannot go on asking MPI for ever.
-    pub(crate) fn say_left(&self, runs: u64) {
+    /// Tells the other how many blocks have left, where it cannot go on asking MPI for ever.
+    pub(crate) fn say_left(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
-            ring.say_left(runs);
+            ring.say_left(blocks);
         }
     }
 
-    /// Tells whether the other has received so many runs, as far as it matters here.
-    pub(crate) fn has_received(&self, runs: u64) -> bool {
+    /// Tells whether the other has received so many blocks, as far as it matters here.
+    pub(crate) fn has_received(&self, blocks: u64) -> bool {
         match &self.out {
-            Out::Ring(ring) => ring.received() >= runs,
+            Out::Ring(ring) => ring.received() >= blocks,
             Out::Mpi(_) => true,
         }
     }
@@ -334,17 +334,17 @@ impl Arrivals {
         }
     }
 
-    /// Tells the other how many runs have been received.
-    pub(crate) fn say_received(&self, runs: u64) {
+    /// Tells the other how many blocks have been received.
+    pub(crate) fn say_received(&self, blocks: u64) {
         if let Source::Ring(ring) = &self.source {
-            ring.say_received(runs);
+            ring.say_received(blocks);
         }
     }
 
-    /// Tells whether so many runs have left the other, as far as it matters here.
-    pub(crate) fn has_let_go_of(&self, runs: u64) -> bool {
+    /// Tells whether so many blocks have left the other, as far as it matters here.
+    pub(crate) fn has_let_go_of(&self, blocks: u64) -> bool {
         match &self.source {
-            Source::Ring(ring) => ring.left() >= runs,
+            Source::Ring(ring) => ring.left() >= blocks,
             Source::Mpi(_) => true,
         }
     }

@@ -1,9 +1,9 @@
 //! The frames in rings and batches: a packet's bytes, and how much travels beside them.
 //!
 //! ```text
-//! header   kind (2 bits) | lane (1) | runs beside it (8) | bytes of the body (24); a word, its other bits 0
+//! header   kind (2 bits) | lane (1) | blocks beside it (8) | bytes of the body (24); a word, its other bits 0
 //! body     the encoded packet, padded with zeroes to whole words
-//! runs     one word a run: its bytes (48 bits) | bytes of one number (8 bits)
+//! blocks   one word a block: its bytes (48 bits) | bytes of one number (8 bits)
 //! ```
 //! Words are as this machine writes them: processes of one job are of one kind of machine, as MPI itself expects of
 //! `MPI_BYTE`.
@@ -21,13 +21,13 @@ use crate::wire::bulk::Attachment;
 pub(crate) enum Kind {
     /// A packet, its bytes in the body.
     Packet = 0,
-    /// A packet whose bytes travel beside the frame too, as its first run.
+    /// A packet whose bytes travel beside the frame too, as its first block.
     BodyBeside = 1,
     /// The sender sends no more in this run.
     Bye = 2,
 }
 
-/// The way that a frame's runs take. Frames are in order with those of their lane only.
+/// The way that a frame's blocks take. Frames are in order with those of their lane only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Lane {
     Express = 0,
@@ -45,7 +45,7 @@ const KINDS: [(Kind, Lane); 6] = [
 ];
 
 /// The bytes of a body at most, the lowest bits of a header. Where its other bits are 0 it is one of a packet in the express lane,
-/// with no runs.
+/// with no blocks.
 const HEADER_BYTES: usize = (1 << 24) - 1;
 
 /// Bytes that are no frame, or not the whole of one.
@@ -58,22 +58,22 @@ pub(crate) struct Frame<'b> {
     pub(crate) lane: Lane,
     pub(crate) kind: Kind,
     pub(crate) body: &'b [u8],
-    pub(crate) runs: &'b [[u8; WORD]],
+    pub(crate) blocks: &'b [[u8; WORD]],
 }
 
-/// A run of numbers beside a frame.
+/// A block of numbers beside a frame, as that announces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct Announced {
     pub(crate) bytes: usize,
     pub(crate) alignment: u8,
 }
 
-impl Run {
-    fn unpack(word: [u8; WORD]) -> Result<Run, Malformed> {
+impl Announced {
+    fn unpack(word: [u8; WORD]) -> Result<Announced, Malformed> {
         let word = u64::from_ne_bytes(word);
         let (bytes, alignment) = ((word & ((1 << 48) - 1)) as usize, word >> 48);
         match alignment {
-            1 | 2 | 4 | 8 => Ok(Run { bytes, alignment: alignment as u8 }),
+            1 | 2 | 4 | 8 => Ok(Announced { bytes, alignment: alignment as u8 }),
             _ => Err(Malformed),
         }
     }
@@ -85,8 +85,8 @@ impl Run {
 
 impl Frame<'_> {
     /// What travels beside it, in order.
-    pub(crate) fn runs_beside(&self) -> Result<Vec<Run>, Malformed> {
-        self.runs.iter().map(|&word| Run::unpack(word)).collect()
+    pub(crate) fn blocks_beside(&self) -> Result<Vec<Announced>, Malformed> {
+        self.blocks.iter().map(|&word| Announced::unpack(word)).collect()
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, bes
     let padded = batch.len().next_multiple_of(WORD);
     batch.extend_from_slice(&[0; WORD]);
     batch.truncate(padded);
-    beside.iter().for_each(|attachment| batch.extend_from_slice(&Run::pack(attachment)));
+    beside.iter().for_each(|attachment| batch.extend_from_slice(&Announced::pack(attachment)));
 }
 
 /// The frame at this place of a batch, and where the next one begins.
@@ -115,11 +115,11 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
     let header = u64::from_ne_bytes(*header);
     let (kind, lane) = *KINDS.get((header >> 32) as usize)?;
-    let (bytes, runs) = (header as usize & HEADER_BYTES, (header >> 24 & 0xff) as usize);
+    let (bytes, blocks) = (header as usize & HEADER_BYTES, (header >> 24 & 0xff) as usize);
     let padded = bytes.next_multiple_of(WORD);
-    let runs = rest.get(padded..padded + runs * WORD)?;
-    let next = at + WORD + padded + runs.len();
-    Some((Frame { lane, kind, body: &rest[..bytes], runs: runs.as_chunks().0 }, next))
+    let blocks = rest.get(padded..padded + blocks * WORD)?;
+    let next = at + WORD + padded + blocks.len();
+    Some((Frame { lane, kind, body: &rest[..bytes], blocks: blocks.as_chunks().0 }, next))
 }
 
 /// The body of the frame at this place of a batch, and where the next one begins, if it is a *plain* frame: a packet of the
@@ -149,22 +149,22 @@ mod tests {
             let kind = |of: usize| [Packet, BodyBeside, Bye][of % 3];
             let lane = |of: usize| [Express, Freight][of / 3];
             let mut batch = Vec::new();
-            for (body, runs, of) in &frames {
+            for (body, blocks, of) in &frames {
                 let attachment = |&count: &usize| Attachment { numbers: Arc::new(vec![7u32; count]), alignment: 4 };
-                let attachments: Vec<Attachment> = runs.iter().map(attachment).collect();
+                let attachments: Vec<Attachment> = blocks.iter().map(attachment).collect();
                 begin(&mut batch);
                 let start = batch.len();
                 batch.extend_from_slice(body);
                 end(&mut batch, start, lane(*of), kind(*of), &attachments);
             }
             let mut at = 0;
-            for (body, runs, of) in &frames {
+            for (body, blocks, of) in &frames {
                 let (frame, next) = read(&batch, at).expect("it was written");
                 prop_assert_eq!((frame.lane, frame.kind), (lane(*of), kind(*of)));
                 prop_assert_eq!(frame.body, body);
-                let expected: Vec<Run> = runs.iter().map(|count| Run { bytes: count * 4, alignment: 4 }).collect();
-                prop_assert_eq!(frame.runs_beside(), Ok(expected));
-                let plain = runs.is_empty() && (lane(*of), kind(*of)) == (Express, Packet);
+                let expected: Vec<Announced> = blocks.iter().map(|count| Announced { bytes: count * 4, alignment: 4 }).collect();
+                prop_assert_eq!(frame.blocks_beside(), Ok(expected));
+                let plain = blocks.is_empty() && (lane(*of), kind(*of)) == (Express, Packet);
                 prop_assert_eq!(read_plain(&batch, at), plain.then_some((&body[..], next)));
                 at = next;
             }
@@ -176,36 +176,36 @@ mod tests {
             let bytes = &words.as_flattened()[..(words.len() * WORD).saturating_sub(cut)];
             let mut at = 0;
             while let Some((frame, next)) = read(bytes, at) {
-                let plain = frame.runs.is_empty() && (frame.lane, frame.kind) == (Express, Packet);
+                let plain = frame.blocks.is_empty() && (frame.lane, frame.kind) == (Express, Packet);
                 prop_assert_eq!(read_plain(bytes, at), plain.then_some((frame.body, next)));
                 prop_assert!(next > at && next <= bytes.len());
-                prop_assert!(WORD + frame.body.len() + frame.runs.len() * WORD <= next - at);
-                prop_assert!(frame.runs_beside().is_err() || frame.runs.len() < 256);
+                prop_assert!(WORD + frame.body.len() + frame.blocks.len() * WORD <= next - at);
+                prop_assert!(frame.blocks_beside().is_err() || frame.blocks.len() < 256);
                 at = next;
             }
             prop_assert_eq!(read_plain(bytes, at), None);
         }
     }
 
-    /// Words that are nearly headers, or runs.
+    /// Words that are nearly headers, or blocks.
     fn hostile_word() -> impl Strategy<Value = [u8; WORD]> {
         let header = (0u64..40, 0u64..4, 0u64..9);
         prop_oneof![
-            header.prop_map(|(bytes, runs, kind)| (bytes | runs << 24 | kind << 32).to_ne_bytes()),
+            header.prop_map(|(bytes, blocks, kind)| (bytes | blocks << 24 | kind << 32).to_ne_bytes()),
             any::<[u8; WORD]>(),
         ]
     }
 
     #[test]
     fn no_frame_is_taken_for_one() {
-        let header = |bytes: u64, runs: u64, above: u64| bytes | runs << 24 | above << 32;
+        let header = |bytes: u64, blocks: u64, above: u64| bytes | blocks << 24 | above << 32;
         let batch = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
         let whole = batch(&[header(8, 1, 0), 0, 4 | 4 << 48]);
-        assert!(read(&whole, 0).is_some_and(|(frame, next)| next == 24 && frame.runs_beside().is_ok()));
+        assert!(read(&whole, 0).is_some_and(|(frame, next)| next == 24 && frame.blocks_beside().is_ok()));
         for (malformed, words) in [
             ("nothing", &[][..]),
             ("a body beyond the end", &[header(9, 0, 0), 0]),
-            ("runs beyond the end", &[header(8, 2, 0), 0, 0]),
+            ("blocks beyond the end", &[header(8, 2, 0), 0, 0]),
             ("the longest of both", &[header(0xff_ffff, 0xff, 0), 0]),
             ("no kind", &[header(0, 0, 6)]),
             ("no header", &[header(0, 0, 8)]),
@@ -218,7 +218,7 @@ mod tests {
         for alignment in [0, 3, 16, 0x104] {
             let frame = batch(&[header(0, 1, 0), 8 | alignment << 48]);
             let (frame, _) = read(&frame, 0).expect("its lengths are right");
-            assert_eq!(frame.runs_beside(), Err(Malformed), "numbers of {alignment} bytes");
+            assert_eq!(frame.blocks_beside(), Err(Malformed), "numbers of {alignment} bytes");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! One process' link to another: frames out and in, over a ring or in batches, and what travels beside them.
 //!
-//! Frames are read in the order they were written. Those with runs beside them take one of two *lanes* (see
-//! [`runs`](super::runs)), and stay in order with those of their lane only: what takes long comes by the second, so that
+//! Frames are read in the order they were written. Those with blocks beside them take one of two *lanes* (see
+//! [`blocks`](super::blocks)), and stay in order with those of their lane only: what takes long comes by the second, so that
 //! messages need not wait for the chunks before them.
 //!
-//! **Progress.** MPI works on a message only while it is called, on both sides: Open MPI's receiver may have all of a run
-//! and still owe the sender the word that frees it. So a run is *under way* until its receiver has it and its sender has
+//! **Progress.** MPI works on a message only while it is called, on both sides: Open MPI's receiver may have all of a block
+//! and still owe the sender the word that frees it. So a block is *under way* until its receiver has it and its sender has
 //! let go of it, and each knows that of the other; as long as one is, both go on calling MPI. Processes of one host tell
 //! each other beside their rings; between hosts they never stop calling MPI, since batches come by it.
 
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Arrivals, Departures, Plain};
+use super::blocks::{Blocks, Whole};
 use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
-use super::runs::{Runs, Whole};
 use crate::ids::Rank;
 use crate::transport::Receiver;
 use crate::wire::bulk::{Attachment, Block};
@@ -57,9 +57,9 @@ pub(crate) struct Peer {
     pub(crate) arrivals: Arrivals,
     waiting: VecDeque<Kept>,
     waiting_bytes: usize,
-    express: Runs,
-    freight: Runs,
-    /// A run may be under way, in either direction.
+    express: Blocks,
+    freight: Blocks,
+    /// A block may be under way, in either direction.
     transfers: bool,
     /// It has said bye: what comes behind that belongs to the next run.
     gone: bool,
@@ -73,15 +73,15 @@ impl Peer {
             arrivals,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            express: Runs::new(Lane::Express),
-            freight: Runs::new(Lane::Freight),
+            express: Blocks::new(Lane::Express),
+            freight: Blocks::new(Lane::Freight),
             transfers: false,
             gone: false,
         }
     }
 
     #[inline]
-    fn runs(&mut self, lane: Lane) -> &mut Runs {
+    fn blocks(&mut self, lane: Lane) -> &mut Blocks {
         match lane {
             Lane::Express => &mut self.express,
             Lane::Freight => &mut self.freight,
@@ -157,7 +157,7 @@ impl Peer {
         }
     }
 
-    /// The same of one with runs beside it, or which is to be one.
+    /// The same of one with blocks beside it, or which is to be one.
     #[inline(never)]
     fn send_long(
         &mut self,
@@ -171,7 +171,7 @@ impl Peer {
             return self.send_frame(lane, Kind::Packet, body, beside, now_ns, communicator);
         }
         self.departures.end(lane, Kind::Packet, &beside);
-        Ok(self.send_runs(lane, &beside, communicator)?)
+        Ok(self.send_blocks(lane, &beside, communicator)?)
     }
 
     /// Says that nothing more comes in this run.
@@ -201,17 +201,17 @@ impl Peer {
     }
 
     fn write(&mut self, kept: &Kept, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !kept.beside.is_empty() && self.runs(kept.lane).leaving_bytes() > BESIDE_BYTES_MAX {
+        if !kept.beside.is_empty() && self.blocks(kept.lane).leaving_bytes() > BESIDE_BYTES_MAX {
             return Ok(false);
         }
         let Some(batch) = self.departures.begin(now_ns) else { return Ok(false) };
         batch.extend_from_slice(&kept.body);
         self.departures.end(kept.lane, kept.kind, &kept.beside);
-        self.send_runs(kept.lane, &kept.beside, communicator)?;
+        self.send_blocks(kept.lane, &kept.beside, communicator)?;
         Ok(true)
     }
 
-    fn send_runs(
+    fn send_blocks(
         &mut self,
         lane: Lane,
         beside: &[Attachment],
@@ -222,7 +222,7 @@ impl Peer {
         }
         self.transfers = true;
         let rank = self.rank;
-        self.runs(lane).send(rank, beside, communicator)
+        self.blocks(lane).send(rank, beside, communicator)
     }
 
     /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
@@ -251,7 +251,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Lets go of runs that have left, and compares with the other what is under way.
+    /// Lets go of blocks that have left, and compares with the other what is under way.
     pub(crate) fn settle(&mut self) -> Result<(), MpiError> {
         if !self.transfers {
             return Ok(());
@@ -266,7 +266,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Numbers of runs that have left, and been received, since the start, in both lanes.
+    /// Numbers of blocks that have left, and been received, since the start, in both lanes.
     fn so_far(&self) -> (u64, u64) {
         let ((left, received), (freight_left, freight_received)) =
             (self.express.so_far(), self.freight.so_far());
@@ -281,7 +281,7 @@ impl Peer {
         self.waiting_bytes > WAITING_BYTES_MAX
     }
 
-    /// Tells whether a run is under way, in either direction: MPI has to be called for it to come on, here and there.
+    /// Tells whether a block is under way, in either direction: MPI has to be called for it to come on, here and there.
     #[inline]
     pub(crate) fn transfers(&self) -> bool {
         self.transfers
@@ -305,8 +305,8 @@ impl Peer {
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
             self.gone = frame.kind == Kind::Bye;
-            if !frame.runs.is_empty() {
-                self.await_runs(communicator)?;
+            if !frame.blocks.is_empty() {
+                self.await_blocks(communicator)?;
             }
         }
         while self.express.take(self.rank, communicator, true)?.is_some() {}
@@ -321,15 +321,15 @@ impl Peer {
         !self.gone && self.express.arriving_bytes() < BESIDE_BYTES_MAX
     }
 
-    /// The frame that was just read has runs, or has to wait for those before it.
-    fn await_runs(&mut self, communicator: &Communicator) -> Result<(), Failure> {
+    /// The frame that was just read has blocks, or has to wait for those before it.
+    fn await_blocks(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         let Some(frame) = self.arrivals.last() else { return Ok(()) };
         self.transfers = true;
-        let runs = match frame.lane {
+        let blocks = match frame.lane {
             Lane::Express => &mut self.express,
             Lane::Freight => &mut self.freight,
         };
-        runs.arrive(self.rank, frame, communicator)
+        blocks.arrive(self.rank, frame, communicator)
     }
 
     /// Gives what has come next: plain frames in a row, at most `most` and as long as the receiver wants more, or else one packet
@@ -413,10 +413,10 @@ impl Peer {
                 Lane::Express => &self.express,
                 Lane::Freight => &self.freight,
             };
-            if frame.runs.is_empty() && holds_up.none_arrives() {
+            if frame.blocks.is_empty() && holds_up.none_arrives() {
                 return Ok(Some((lane, (frame.body.to_vec(), VecDeque::new()))));
             }
-            self.await_runs(communicator)?;
+            self.await_blocks(communicator)?;
         }
         if self.express.none_arrives() && self.freight.none_arrives() {
             return Ok(None);

@@ -1,50 +1,50 @@
-//! Runs of numbers on their way beside the frames of one lane of a link.
+//! Blocks of numbers on their way beside the frames of one lane of a link.
 //!
 //! Each is a message of its own, all under the tag of the lane, sent when its frame is written and awaited when its frame
-//! is read; MPI keeps the order of messages with one tag. A frame whose runs are still coming holds up those behind it in
+//! is read; MPI keeps the order of messages with one tag. A frame whose blocks are still coming holds up those behind it in
 //! its lane, which may be read meanwhile.
 //!
-//! MPI may copy a run in the very call that awaits it. So the runs of freight are cut into pieces, which are awaited one
+//! MPI may copy a block in the very call that awaits it. So the blocks of freight are cut into pieces, which are awaited one
 //! after the other, with a look at messages in between; those of messages are awaited all at once.
 
 use std::collections::VecDeque;
 
 use super::failure::Failure;
-use super::frame::{Frame, Kind, Lane, Malformed, Run};
+use super::frame::{Announced, Frame, Kind, Lane, Malformed};
 use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::wire::bulk::{Attachment, Block};
 
 /// The length of a piece of freight: some 30 us of copying, against 1 us for a message more.
 const FREIGHT_PIECE_BYTES: usize = 128 * 1024;
 
-/// A frame that was read, and the runs that still come.
+/// A frame that was read, and the blocks that still come.
 struct Arriving {
     kind: Kind,
     body: Vec<u8>,
-    runs: Vec<Run>,
+    blocks: Vec<Announced>,
     bytes: usize,
     /// The first of them, which are awaited.
     awaited: Vec<Receiving>,
-    /// Runs known to have come.
+    /// Blocks known to have come.
     come: usize,
 }
 
-/// The runs of one lane, in both directions.
-pub(super) struct Runs {
+/// The blocks of one lane, in both directions.
+pub(super) struct Blocks {
     lane: Lane,
     sendings: Sendings,
     arriving: VecDeque<Arriving>,
     arriving_bytes: usize,
-    /// Runs received since the start.
+    /// Blocks received since the start.
     received: u64,
 }
 
-/// A frame that is whole: its body, and its runs in order.
+/// A frame that is whole: its body, and its blocks in order.
 pub(super) type Whole = (Vec<u8>, VecDeque<Block>);
 
-impl Runs {
-    pub(super) fn new(lane: Lane) -> Runs {
-        Runs {
+impl Blocks {
+    pub(super) fn new(lane: Lane) -> Blocks {
+        Blocks {
             lane,
             sendings: Sendings::default(),
             arriving: VecDeque::new(),
@@ -53,7 +53,7 @@ impl Runs {
         }
     }
 
-    /// Starts to send the runs of a frame.
+    /// Starts to send the blocks of a frame.
     pub(super) fn send(
         &mut self,
         to: u32,
@@ -78,7 +78,7 @@ impl Runs {
         self.arriving_bytes
     }
 
-    /// Tells whether no frame waits for its runs, or behind one that does.
+    /// Tells whether no frame waits for its blocks, or behind one that does.
     #[inline]
     pub(super) fn none_arrives(&self) -> bool {
         self.arriving.is_empty()
@@ -89,23 +89,23 @@ impl Runs {
         self.sendings.settle()
     }
 
-    /// Numbers of runs that have left, and been received, since the start.
+    /// Numbers of blocks that have left, and been received, since the start.
     pub(super) fn so_far(&self) -> (u64, u64) {
         (self.sendings.left(), self.received)
     }
 
-    /// A frame was read that has runs, or has to wait for those before it.
+    /// A frame was read that has blocks, or has to wait for those before it.
     pub(super) fn arrive(
         &mut self,
         from: u32,
         frame: Frame<'_>,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
-        let runs = frame.runs_beside().map_err(|Malformed| Failure::Malformed { from })?;
+        let blocks = frame.blocks_beside().map_err(|Malformed| Failure::Malformed { from })?;
         let (kind, body) = (frame.kind, frame.body.to_vec());
-        let bytes = runs.iter().map(|run| run.bytes).sum();
+        let bytes = blocks.iter().map(|block| block.bytes).sum();
         self.arriving_bytes += bytes;
-        let mut arriving = Arriving { kind, body, runs, bytes, awaited: Vec::new(), come: 0 };
+        let mut arriving = Arriving { kind, body, blocks, bytes, awaited: Vec::new(), come: 0 };
         if self.lane == Lane::Express {
             arriving.await_all(self.lane, from, communicator)?;
         }
@@ -138,7 +138,7 @@ impl Runs {
             self.arriving.pop_front().expect("it was looked at");
         self.arriving_bytes -= bytes;
         self.received += awaited.len() as u64;
-        let mut blocks: VecDeque<Block> = awaited.into_iter().map(|run| run.take().1).collect();
+        let mut blocks: VecDeque<Block> = awaited.into_iter().map(|received| received.take().1).collect();
         if kind == Kind::BodyBeside
             && let Some(Block::One(bytes)) = blocks.pop_front()
         {
@@ -151,13 +151,13 @@ impl Runs {
 impl Arriving {
     /// Awaits all that is to come.
     fn await_all(&mut self, lane: Lane, from: u32, communicator: &Communicator) -> Result<(), MpiError> {
-        for run in &self.runs {
-            self.awaited.push(communicator.receive(from, channel(lane), run.bytes, run.alignment)?);
+        for block in &self.blocks {
+            self.awaited.push(communicator.receive(from, channel(lane), block.bytes, block.alignment)?);
         }
         Ok(())
     }
 
-    /// Looks whether all runs have come; awaits the next piece if it has come to that, or as many as there are.
+    /// Looks whether all blocks have come; awaits the next piece if it has come to that, or as many as there are.
     fn is_whole(
         &mut self,
         lane: Lane,
@@ -165,9 +165,9 @@ impl Arriving {
         communicator: &Communicator,
         in_one_go: bool,
     ) -> Result<bool, MpiError> {
-        while let Some(run) = self.runs.get(self.come) {
+        while let Some(block) = self.blocks.get(self.come) {
             if self.awaited.len() == self.come {
-                self.awaited.push(Receiving::of(run.bytes, run.alignment));
+                self.awaited.push(Receiving::of(block.bytes, block.alignment));
             }
             let receiving = &mut self.awaited[self.come];
             if !receiving.test()? {
@@ -183,7 +183,7 @@ impl Arriving {
     }
 }
 
-/// The channel of runs of numbers.
+/// The channel of blocks of numbers.
 fn channel(lane: Lane) -> Channel {
     match lane {
         Lane::Express => Channel::new(2),
