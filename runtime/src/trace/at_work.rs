@@ -275,7 +275,7 @@ impl Recording {
             RELEASED => format!("nothing for want of the end of the pool by the policy `{strategy}`"),
             ASKING => format!("the policy `{strategy}`"),
             ITERATIONS => format!("iterations from {} on", chunk.key),
-            OTHERS => "nothing, waiting for other ranks, which work or are stopped,".into(),
+            OTHERS => "nothing, while other ranks work, wait or are stopped,".into(),
             PACKETS => "the exchange of packets, which encodes and decodes messages and chunks".into(),
             _ => "what the runtime does itself".into(),
         });
@@ -305,7 +305,7 @@ mod tests {
             rank.waits_for_others(wave);
             told(sightings, &rank, at_s).concat()
         };
-        let line = "rank 0 has run nothing, waiting for other ranks, which work or are stopped, for 1.0 s";
+        let line = "rank 0 has run nothing, while other ranks work, wait or are stopped, for 1.0 s";
         assert_eq!(told(&mut sightings, Some(1), 1), "");
         rank.at_work[0].exchanges();
         assert_eq!(told(&mut sightings, Some(1), 2), line, "a look for packets is no work");

@@ -235,6 +235,7 @@ impl<P> Transport<P> for Local<P> {
     /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
     /// no meaning any more, but is taken, or two ranks that end would wait for each other.
     fn close(&mut self, _lost: &dyn Fn(Silent<'_>) -> bool) {
+        self.looks_often(false);
         while !self.idle() {
             while self.poll().is_some() {}
             std::thread::sleep(Duration::from_millis(1));

@@ -386,9 +386,11 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let Some(waiting) = &mut links.batches else { return Ok(()) };
         let peers = &mut links.peers;
         while let Some((from, grant)) = waiting.take(&links.communicator, |from| arrivals(peers, from))? {
-            self.turn.comes_from(from);
             if let Some(peer) = &mut peers[from as usize] {
                 peer.departures.grant(grant);
+                if peer.arrivals.ready() {
+                    self.turn.comes_from(from);
+                }
             }
         }
         Ok(())

@@ -10,15 +10,21 @@ pub(super) const PACKETS_IN_A_ROW: u32 = 32;
 pub(crate) const GLANCE: u32 = 8;
 
 /// The place to look at first. Everybody in turn: who sends much must not keep the others from being heard.
+///
+/// Looks go on where the last one stopped, from place to place: through those who spoke last, then through some of the others, or
+/// all, and again through those who spoke last. Whoever floods, one of the others waits for no more turns than twice as many as
+/// there are others.
 #[derive(Default)]
 pub(super) struct Turn {
     place: u32,
     in_a_row: u32,
     /// All places. Those who spoke last are the first [`GLANCE`], in no order.
     places: Vec<u32>,
-    /// That of `place` among them, but for the `shift` of those behind the first.
+    /// That of `place` among them.
+    position: u32,
+    /// How far this round has come, of the first and of the others, of which `skipped` come before those of this round.
     at: u32,
-    shift: u32,
+    skipped: u32,
     /// Whom of the first the next one displaces who speaks.
     oldest: u32,
     /// Looks are glances.
@@ -53,36 +59,16 @@ impl Turn {
         }
     }
 
-    /// A look begins: the number of places that it asks.
+    /// A look begins: the number of places that it asks, if it finds nothing.
     #[inline]
     pub(super) fn begin(&mut self) -> u32 {
         let all = self.places.len() as u32;
-        if all <= GLANCE || !self.glances {
-            return all;
-        }
-        let others = all - GLANCE;
-        self.shift = (self.shift + GLANCE) % others;
-        if self.at >= GLANCE {
-            self.turn_to(0);
-        }
-        GLANCE + GLANCE.min(others)
+        if all <= GLANCE || !self.glances { all } else { all.min(2 * GLANCE) }
     }
 
     #[inline]
     pub(super) fn place(&self) -> usize {
         self.place as usize
-    }
-
-    /// Where the present place is among all.
-    #[inline]
-    fn position(&self) -> usize {
-        let (all, shifted) = (self.places.len() as u32, self.at + self.shift);
-        let position = match self.at {
-            0..GLANCE => self.at,
-            _ if shifted < all => shifted,
-            _ => shifted - (all - GLANCE),
-        };
-        position as usize
     }
 
     /// Packets that may be taken before it is the next one's turn.
@@ -95,7 +81,7 @@ impl Turn {
     #[inline]
     pub(super) fn took(&mut self, packets: u32, asked: u32) {
         self.in_a_row += packets;
-        if self.at >= GLANCE {
+        if self.position >= GLANCE {
             self.speaks();
         }
         if self.in_a_row == PACKETS_IN_A_ROW {
@@ -103,12 +89,15 @@ impl Turn {
         }
     }
 
-    /// The one whose turn it is has spoken, and has not lately.
+    /// The one whose turn it is has spoken, and has not lately. The round goes on behind where it was.
     #[cold]
     fn speaks(&mut self) {
-        let position = self.position();
-        self.at = self.oldest;
-        self.displaces(position);
+        let (position, first) = (self.position as usize, self.oldest);
+        // Unless it has become one of them since its turn began.
+        if self.places[position] == self.place {
+            self.displaces(position);
+        }
+        self.position = first;
     }
 
     /// The one at this position is among the first from now on.
@@ -120,14 +109,29 @@ impl Turn {
     /// It is the next one's turn.
     #[inline]
     pub(super) fn pass(&mut self, asked: u32) {
-        self.turn_to(if self.at + 1 >= asked { 0 } else { self.at + 1 });
+        self.in_a_row = 0;
+        self.at += 1;
+        if self.at >= asked {
+            self.begin_round();
+        }
+        self.position = if self.at < GLANCE { self.at } else { self.other() };
+        self.place = self.places[self.position as usize];
     }
 
+    /// The next round goes on with the others behind those of this one.
     #[inline]
-    fn turn_to(&mut self, at: u32) {
-        self.at = at;
-        self.in_a_row = 0;
-        self.place = self.places[self.position()];
+    fn begin_round(&mut self) {
+        let all = self.places.len() as u32;
+        if all > GLANCE {
+            self.skipped = (self.skipped + self.at.saturating_sub(GLANCE)) % (all - GLANCE);
+        }
+        self.at = 0;
+    }
+
+    /// The position of the one of the others who is next.
+    fn other(&self) -> u32 {
+        let (all, position) = (self.places.len() as u32, self.at + self.skipped);
+        if position < all { position } else { position - (all - GLANCE) }
     }
 }
 
@@ -169,6 +173,7 @@ mod tests {
         let spoke: BTreeSet<usize> = (90..90 + GLANCE as usize).collect();
         spoke.iter().for_each(|&who| speaks(&mut turn, who));
         turn.glance(true);
+        asked(&mut turn);
         let mut others = BTreeSet::new();
         for _ in 0..(100 - GLANCE).div_ceil(GLANCE) {
             let asked = asked(&mut turn).into_iter().collect::<BTreeSet<_>>();
@@ -182,6 +187,53 @@ mod tests {
         assert!([50, 51].iter().all(|who| asked(&mut turn).contains(who)));
         turn.glance(false);
         assert_eq!(asked(&mut turn).into_iter().collect::<BTreeSet<_>>(), (0..100).collect());
+    }
+
+    /// Looks at so many, of which some have a packet whenever they are asked; each takes so many packets. Returns the looks until
+    /// all the others were asked, or none.
+    fn looks_until_all_are_asked(
+        places: usize,
+        flooders: &[usize],
+        glances: bool,
+        packets: u32,
+    ) -> Option<usize> {
+        let mut turn = Turn::among(places);
+        turn.glance(glances);
+        let mut unasked: BTreeSet<usize> = (0..places).filter(|place| !flooders.contains(place)).collect();
+        (0..40 * places).position(|_| {
+            let (asked, mut empty, mut left) = (turn.begin(), 0, packets);
+            while empty < asked && left > 0 {
+                if flooders.contains(&turn.place()) {
+                    let taken = turn.left().min(left);
+                    turn.took(taken, asked);
+                    (left, empty) = (left - taken, 0);
+                } else {
+                    unasked.remove(&turn.place());
+                    turn.pass(asked);
+                    empty += 1;
+                }
+            }
+            unasked.is_empty()
+        })
+    }
+
+    #[test]
+    fn whoever_floods_keeps_nobody_from_being_asked() {
+        for places in [3, 9, 10, 16, 17, 24, 25, 100, 128] {
+            let all: Vec<usize> = (0..places).collect();
+            let some: Vec<usize> = (0..places).filter(|place| place % 3 == 1).collect();
+            for flooders in
+                [&all[..1], &all[places - 1..], &all[..places.min(8)], &all[..2], &some, &all[1..]]
+            {
+                for (glances, packets) in [(false, 1), (false, 64), (true, 1), (true, 32), (true, 64)] {
+                    let what = format!("{places} places, {flooders:?}, {glances}, {packets} packets a look");
+                    let looks = looks_until_all_are_asked(places, flooders, glances, packets);
+                    let rows = 4 * places.max(2 * GLANCE as usize);
+                    let most = rows * (PACKETS_IN_A_ROW as usize).div_ceil(packets as usize);
+                    assert!(looks.is_some_and(|looks| looks <= most), "{what}: {looks:?} of {most} looks");
+                }
+            }
+        }
     }
 
     #[test]

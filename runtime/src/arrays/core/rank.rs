@@ -433,9 +433,10 @@ impl RankCore {
         answers || self.root.as_ref().is_some_and(suspects)
     }
 
-    /// The number of the wave by which rank 0 asks whether anybody has work, while others have not answered and it has none.
+    /// The number of the wave by which rank 0 asks whether anybody has work, while it waits for nothing but others.
     pub(crate) fn open_wave(&self) -> Option<u64> {
-        self.root.as_ref()?.quiescence.open_wave().filter(|_| !self.is_deciding())
+        let waits_itself = self.is_deciding() || self.search.postponed > 0;
+        self.root.as_ref()?.quiescence.open_wave().filter(|_| !waits_itself)
     }
 
     /// True of rank 0 while it does not ask whether anybody has work.

@@ -22,11 +22,12 @@ use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// A decision is long if it is expected to take so much time. To hand it over takes some 0.1 ms, for a thread that
-/// starts on a vCPU where others run, and an answer that waits until a handler returns: so that adds a tenth at most. And
-/// handlers that are as long are nothing unusual, so others are used to waiting for that.
+/// A decision is expected to be long if the last two took so long, of those for which the strategy was asked: one alone may have
+/// been held up. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
+/// waits until a handler returns: so that adds a tenth at most. And handlers that are as long are nothing unusual, so others are
+/// used to waiting for that.
 const LONG_NS: u64 = 1_000_000;
-/// The first one is if there are so many chunks: to predict their loads takes 0.1 us for each.
+/// It is in any case if there are so many chunks: to predict their loads takes up to 0.1 us for each.
 const MANY_CHUNKS: usize = 10_000;
 
 /// A sync that is being decided.
@@ -113,7 +114,8 @@ impl Worker<'_> {
     /// Decides a sync, or lets it be decided while this worker goes on.
     pub(super) fn decide(&mut self, problem: Box<Problem>) {
         let many = problem.report.chunks.len() >= MANY_CHUNKS;
-        let long = self.decision_ns.map_or(many, |expected_ns| expected_ns >= LONG_NS);
+        let long =
+            many || self.decisions_ns.is_some_and(|last_ns| last_ns.into_iter().all(|ns| ns >= LONG_NS));
         let clock = self.shared.clock.clone();
         let question = Arc::new(Question::new(problem, clock));
         self.instruments.interrupt();
@@ -192,10 +194,10 @@ impl Worker<'_> {
         };
         let why = match *decided {
             Ok((took_ns, Ok((balancer, decision)))) => {
-                // One that took far longer than those before it was held up by something else.
-                let most = |before_ns: u64| 2 * before_ns.max(LONG_NS / 16);
-                self.decision_ns =
-                    Some(self.decision_ns.map_or(took_ns, |before_ns| took_ns.min(most(before_ns))));
+                if decision.took_ns.is_some() {
+                    let [last_ns, _] = self.decisions_ns.unwrap_or([took_ns; 2]);
+                    self.decisions_ns = Some([took_ns, last_ns]);
+                }
                 return self.settle(question.sync, balancer, decision);
             }
             Ok((_, Err(Impossible::Number { answers, chunks }))) => {

@@ -56,6 +56,11 @@ impl<'r> Gateway<'r> {
         self.transport.is_some()
     }
 
+    /// Tells whether other ranks are other processes.
+    pub(crate) fn leads_to_processes(&self) -> bool {
+        matches!(self.transport, Some(Way::Other(_)))
+    }
+
     /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
     /// it sends itself. Worker 0 calls [`hand_over_all`](Self::hand_over_all) once the core is free again.
     #[inline]

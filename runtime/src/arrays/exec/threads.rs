@@ -51,6 +51,7 @@ impl Worker<'_> {
         while !self.shared.scheduler.stopped() {
             self.catching(|worker| worker.turn(&mut outbox));
         }
+        self.shared.record.recording().waits_for_others(None);
         self.hand_in_leftover();
         self.instruments.rest();
         self.send_the_last();
@@ -254,6 +255,7 @@ impl Worker<'_> {
     fn rank_rests(&mut self) -> Pause {
         let shared = self.shared;
         let scheduler = &shared.scheduler;
+        let among_processes = self.gateway.leads_to_processes();
         let mut pause = Pause { suspect: None, nap_min: SUSPECT };
         self.with_core(|core, now_ns, out| {
             // Under its lock: a worker that wakes because something is due takes that before it sends.
@@ -267,7 +269,7 @@ impl Worker<'_> {
             if is_searched || core.has_parked() {
                 pause.nap_min = SUSPECT_SOON;
             }
-            let wave = core.open_wave().filter(|_| scheduler.others_are_parked());
+            let wave = core.open_wave().filter(|_| among_processes && scheduler.others_are_parked());
             shared.record.recording().waits_for_others(wave);
         });
         pause

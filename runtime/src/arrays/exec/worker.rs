@@ -57,8 +57,8 @@ pub(crate) struct Worker<'r> {
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
     pub(super) question: Option<Arc<Question>>,
-    /// The time that the next one is expected to take, ns.
-    pub(super) decision_ns: Option<u64>,
+    /// The time that the last two took for which the strategy was asked, ns; of the first alone twice the same.
+    pub(super) decisions_ns: Option<[u64; 2]>,
     /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
     pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
@@ -97,7 +97,7 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             question: None,
-            decision_ns: None,
+            decisions_ns: None,
             looks_around: gateway.drives(),
             gateway,
             instruments,
