@@ -108,7 +108,8 @@ pub struct SyncReport {
     /// capacities of that phase, ns. 0 where there was no sync before. Where it is smaller than `makespan_before_ns`, loads
     /// move faster than syncs follow: the placement was old when it came.
     pub makespan_unmoved_ns: u64,
-    /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`.
+    /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`; one that comes to the next sync before
+    /// this is decided keeps its messages, and is not counted.
     pub waited: Option<u64>,
     /// Reports of the ranks to it, where they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
     /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together; in a trace all whose record is

@@ -496,8 +496,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// any two handlers it may migrate, and it cannot remove itself; `resume` only says that this is over, so override its
     /// default, which starts again.
     ///
-    /// Costs no waiting: only chunks that are moved stand still, while they travel. A chunk that comes to the next sync
-    /// while passing one keeps its messages until `resume`, and passes the next one then.
+    /// Costs no waiting: only chunks that are moved stand still, while they travel, and those that come to the next sync
+    /// while passing one: such a chunk keeps its messages until `resume`, and passes the next one then.
     ///
     /// # Panics
     /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
