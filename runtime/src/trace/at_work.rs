@@ -26,8 +26,7 @@ const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
 const ASKING: ArrayId = ArrayId(u32::MAX - 6);
 /// In place of an array: it sends packets and takes those of other ranks.
 const PACKETS: ArrayId = ArrayId(u32::MAX - 7);
-/// In place of an array: rank 0 has no work, and waits to hear whether others have. The key is another when it has worked or
-/// heard meanwhile.
+/// In place of an array: rank 0 has no work, and waits to hear whether others have. The key is the number of its question.
 const OTHERS: ArrayId = ArrayId(u32::MAX - 8);
 const UNNAMED: u32 = u32::MAX;
 
@@ -212,7 +211,11 @@ impl Sightings {
             let workers =
                 (0..).map(|worker| Some(WorkerId(worker))).zip(rank.at_work.iter().map(|worker| &**worker));
             for (worker, at_work) in workers.chain([(None, &rank.beside)]) {
-                let Some(sight) = at_work.look() else { continue };
+                let Some(mut sight) = at_work.look() else { continue };
+                if sight.chunk.array == OTHERS {
+                    // It is said at a rest, and worker 0 may have worked ever since.
+                    sight.begun = rank.at_work.iter().map(|worker| worker.begun()).sum();
+                }
                 let place = (rank.rank(), worker);
                 let long_ns = match before.get(&place) {
                     Some(&(seen, long_ns)) if seen == sight => long_ns + passed_ns,
@@ -256,9 +259,8 @@ impl Recording {
             let _ = self.beside.array.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed);
         };
         let Some(wave) = wave else { return turn(OTHERS, RESTING) };
-        let begun: u64 = self.at_work.iter().map(|worker| worker.begun()).sum();
         if self.beside.array.load(Ordering::Relaxed) != DECISION.0 {
-            self.beside.key.store(wave + begun, Ordering::Relaxed);
+            self.beside.key.store(wave, Ordering::Relaxed);
         }
         turn(RESTING, OTHERS);
     }
@@ -301,28 +303,28 @@ mod tests {
     fn a_wait_for_other_ranks_is_told_until_something_is_heard_or_done() {
         let rank = Arc::new(Recording::nothing(1));
         let mut sightings = Sightings::default();
-        let told = |sightings: &mut Sightings, wave, at_s| {
+        let said = |sightings: &mut Sightings, wave, at_s| {
             rank.waits_for_others(wave);
             told(sightings, &rank, at_s).concat()
         };
         let line = "rank 0 has run nothing, while other ranks work, wait or are stopped, for 1.0 s";
-        assert_eq!(told(&mut sightings, Some(1), 1), "");
+        assert_eq!(said(&mut sightings, Some(1), 1), "");
         rank.at_work[0].exchanges();
-        assert_eq!(told(&mut sightings, Some(1), 2), line, "a look for packets is no work");
+        assert_eq!(said(&mut sightings, Some(1), 2), line, "a look for packets is no work");
         rank.at_work[0].rests();
-        assert_eq!(told(&mut sightings, Some(2), 3), "", "it asked anew");
-        assert_eq!(told(&mut sightings, Some(2), 4), line);
+        assert_eq!(said(&mut sightings, Some(2), 3), "", "it asked anew");
+        assert_eq!(said(&mut sightings, Some(2), 4), line);
         rank.at_work[0].begins();
-        assert_eq!(told(&mut sightings, Some(2), 5), "", "it has worked");
+        assert_eq!(told(&mut sightings, &rank, 5).concat(), "", "it has worked, and not rested since");
         rank.at_work[0].turns_to(RUNTIME);
-        assert!(!told(&mut sightings, Some(2), 6).contains("waiting"), "it works");
+        assert!(!said(&mut sightings, Some(2), 6).contains("other ranks"), "it works");
         assert_eq!(
-            told(&mut sightings, None, 7),
+            said(&mut sightings, None, 7),
             "rank 0, worker 0 has run what the runtime does itself for 1.0 s"
         );
         rank.beside.decides(SyncId(3));
-        told(&mut sightings, Some(3), 8);
-        assert!(told(&mut sightings, None, 9).contains("for sync 3"), "that goes on");
+        said(&mut sightings, Some(3), 8);
+        assert!(said(&mut sightings, None, 9).contains("for sync 3"), "that goes on");
     }
 
     #[test]
