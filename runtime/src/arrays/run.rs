@@ -31,7 +31,7 @@ use crate::warn::warn;
 /// its main thread. All return together, but each has its own memory: what handlers stored for the program is in the
 /// process of their chunk alone, see [`Config::launch`]; what else differs is said at [`Report`].
 ///
-/// A run on two ranks takes some 1.2<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
+/// A run on two ranks takes some 1.4<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
 ///
 /// # Errors
 /// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that

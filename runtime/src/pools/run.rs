@@ -29,7 +29,7 @@ use crate::wire::codec::Plain;
 /// be executed twice for that range. Under `mpirun` every process calls this with the same arguments, and gets the same
 /// result. More can be said with [`Pool`].
 ///
-/// Starting a pool takes some 0.8<!-- start.pool --> ms: what is over sooner is better a loop, and many short pools are
+/// Starting a pool takes some 1.0<!-- start.pool --> ms: what is over sooner is better a loop, and many short pools are
 /// better one long one.
 ///
 /// ```

@@ -50,8 +50,8 @@ pub(crate) trait Transport<P> {
     /// That packet is gone; others may follow it.
     fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error>;
 
-    /// Tells whether polls follow each other soon from now on. Then one may overlook those who have not spoken lately, and what
-    /// was sent may wait for more; at first, and where they do not, each asks everybody, and lets all leave.
+    /// Tells whether polls follow each other soon from now on. Then one may overlook those who have not spoken lately; at first,
+    /// and where they do not, each asks everybody.
     fn looks_often(&mut self, _often: bool) {}
 
     /// The next packet that has arrived.

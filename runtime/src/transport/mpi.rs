@@ -201,8 +201,8 @@ pub(crate) struct Mpi<'l, C: Codec> {
     freights_look: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
-    /// Looks follow each other soon.
-    looks_often: bool,
+    /// The last look at those, where some go by MPI.
+    flushed_ns: u64,
     /// Nothing was sent since the last look at what has come.
     looked: bool,
     /// Among the peers.
@@ -231,7 +231,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
             spoken: 0,
             freights_look: 0,
             unseen: Vec::new(),
-            looks_often: false,
+            flushed_ns: 0,
             looked: true,
             turn: Turn::among(peers),
             freights: 0,
@@ -284,7 +284,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
             return Ok(());
         }
         let now_ns = if self.links.batches.is_some() { self.clock.now_ns() } else { 0 };
-        let all = all || !self.looks_often;
+        let all = all || now_ns >= self.flushed_ns + batch::OLD_NS;
+        self.flushed_ns = now_ns;
         let mut young = 0;
         while let Some(&to) = self.unseen.get(young) {
             let departures = self.links.peers[to as usize].as_ref().map(|peer| &peer.departures);
@@ -562,7 +563,6 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     }
 
     fn looks_often(&mut self, often: bool) {
-        self.looks_often = often;
         self.turn.glance(often);
     }
 

@@ -31,8 +31,8 @@ const MPI_BYTES: usize = 16 * 1024;
 const BYTES_MAX: usize = 64 * 1024;
 /// Bytes under way to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// A batch for MPI that lay here for so long leaves, ns.
-const OLD_NS: u64 = 10_000;
+/// A batch for MPI that lay here for so long leaves, ns; and all do at a look so long after the last one, however long that took.
+pub(super) const OLD_NS: u64 = 10_000;
 /// Receives that wait for batches.
 const RECEIVES: usize = 4;
 
