@@ -341,18 +341,16 @@ impl Balancer {
     /// carried out.
     fn settle(&mut self, expected: &Snapshot, answer: Answer) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
-        let mut asked_ns = None;
-        let (assignment, verdict) = match answer {
+        let (assignment, verdict, took_ns) = match answer {
             Answer::Assigned { assignment, took_ns } => {
-                asked_ns = Some(took_ns);
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
                 self.missed_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
-                (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict })
+                (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
             Answer::Unasked(verdict) => {
                 self.missed_ns = self.missed_ns.saturating_add(verdict.gain_ns);
-                (Assignment::current(expected), verdict)
+                (Assignment::current(expected), verdict, None)
             }
         };
         let accepted = verdict.accepted;
@@ -376,7 +374,7 @@ impl Balancer {
         next.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
         let decision = Decision {
             phase: self.phase,
-            took_ns: asked_ns,
+            took_ns,
             proposed,
             accepted,
             gain_ns: verdict.gain_ns,

@@ -8,7 +8,7 @@ pub(crate) mod mpi;
 #[cfg(any(feature = "mpi", test))]
 mod ring;
 pub(crate) mod sim;
-pub(crate) mod turn;
+mod turn;
 pub(crate) mod way;
 
 use std::time::Duration;

@@ -7,7 +7,7 @@
 /// Packets taken from one rank before it is the next one's turn: each costs less if the others are not looked at between.
 pub(super) const PACKETS_IN_A_ROW: u32 = 32;
 /// Those who spoke last, whom a glance asks, and of the others as many.
-pub(crate) const GLANCE: u32 = 8;
+const GLANCE: u32 = 8;
 
 /// The place to look at first. Everybody in turn: who sends much must not keep the others from being heard.
 ///

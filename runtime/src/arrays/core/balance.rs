@@ -52,8 +52,9 @@
 //! # Cost
 //!
 //! At each edge of the tree five packets, whatever the number of ranks: one with all moves, which every rank hears, and four
-//! small ones, with up to one count for every rank that was sent to. It takes as long as the tree is deep, five times; markers that each rank sends to each other are there after one
-//! hop, but are ranks^2 packets: on 1000 ranks a thousand times as many, and each rank has to take a thousand of them.
+//! small ones, with up to one count for every rank that was sent to. It takes as long as the tree is deep, five times;
+//! markers that each rank sends to each other are there after one hop, but are ranks^2 packets: on 1000 ranks a thousand
+//! times as many, and each rank has to take a thousand of them.
 //!
 //! Here is only when something is to be done; [`rank`](super::rank) does it. Who comes to a sync is in
 //! [`collect`](super::collect), what rank 0 makes of the reports in [`coordinator`](super::coordinator).

@@ -71,7 +71,6 @@ impl std::fmt::Debug for Problem {
 pub(crate) struct Coordinator {
     /// Not here while it decides.
     balancer: Option<Balancer>,
-    smoothing: Smoothing,
     places: Vec<RankPlace>,
     /// True if the record has the reports.
     keeps_reports: bool,
@@ -97,10 +96,8 @@ impl Coordinator {
         places: &[RankPlace],
         keeps_reports: bool,
     ) -> Coordinator {
-        let balancer = Balancer::new(strategy);
         Coordinator {
-            smoothing: balancer.smoothing(),
-            balancer: Some(balancer),
+            balancer: Some(Balancer::new(strategy)),
             places: places.into(),
             keeps_reports,
             populations,
@@ -207,7 +204,6 @@ impl Coordinator {
         decided: Decision,
         now_ns: u64,
     ) -> (SyncId, Vec<Move>) {
-        self.balancer = Some(balancer);
         let phase = self.deciding.take().expect("its problem was handed out");
         let took_ns = decided.took_ns;
         let decide_ns = took_ns.unwrap_or(0);
@@ -235,7 +231,7 @@ impl Coordinator {
             gain_ns: decided.gain_ns,
             cost_ns: decided.cost_ns,
             deliveries: phase.deliveries,
-            deliveries_predicted: smoothed(&self.deliveries, self.smoothing),
+            deliveries_predicted: smoothed(&self.deliveries, balancer.smoothing()),
             makespan_unmoved_ns: decided.unmoved_ns.unwrap_or(0),
             waited: Some(phase.waited),
             reported: phase.reported,
@@ -260,6 +256,7 @@ impl Coordinator {
                 "proposed {refused} moves, not done: gain below cost"
             );
         }
+        self.balancer = Some(balancer);
         let sync = self.next;
         self.next = sync.next();
         if decided.moves.is_empty() {

@@ -428,7 +428,7 @@ impl RankCore {
     /// True if the search for quiescence waits for this rank: for its answer, or for rank 0 to begin, because a message waits
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
-        let suspects = |root: &Root| !root.at_quiescence.is_empty() && root.quiescence.open_wave().is_none();
+        let suspects = |root: &Root| !root.at_quiescence.is_empty() && self.may_suspect();
         let answers = self.search.asked && self.search.postponed == 0 && !self.is_deciding();
         answers || self.root.as_ref().is_some_and(suspects)
     }

@@ -22,8 +22,8 @@ use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// A decision is expected to be long if the last two took so long, of those for which the strategy was asked: one alone may have
-/// been held up. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
+/// A decision is expected to be long if the strategy took so long the last two times that it was asked: one alone may have been
+/// held up. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
 /// waits until a handler returns: so that adds a tenth at most. And handlers that are as long are nothing unusual, so others are
 /// used to waiting for that.
 const LONG_NS: u64 = 1_000_000;
@@ -43,8 +43,8 @@ enum State {
     Open(Box<Problem>),
     /// Somebody does, or what came of it was taken.
     Away,
-    /// The time that it took, ns, and what came of it; or a panic.
-    Decided(Box<thread::Result<(u64, Outcome)>>),
+    /// What came of it, or a panic.
+    Decided(Box<thread::Result<Outcome>>),
 }
 
 /// A decision, and the balancer that made it.
@@ -69,11 +69,7 @@ impl Question {
     /// Thinks, and asks the strategy, which may be the user's own.
     fn think(&self) {
         let State::Open(problem) = std::mem::replace(&mut *self.state(), State::Away) else { return };
-        let decided = catch_unwind(AssertUnwindSafe(|| {
-            let begin_ns = self.clock.now_ns();
-            let outcome = self.decide(*problem);
-            (self.clock.now_ns().saturating_sub(begin_ns), outcome)
-        }));
+        let decided = catch_unwind(AssertUnwindSafe(|| self.decide(*problem)));
         *self.state() = State::Decided(Box::new(decided));
     }
 
@@ -193,17 +189,17 @@ impl Worker<'_> {
             unreachable!("it was decided just now");
         };
         let why = match *decided {
-            Ok((took_ns, Ok((balancer, decision)))) => {
-                if decision.took_ns.is_some() {
+            Ok(Ok((balancer, decision))) => {
+                if let Some(took_ns) = decision.took_ns {
                     let [last_ns, _] = self.decisions_ns.unwrap_or([took_ns; 2]);
                     self.decisions_ns = Some([took_ns, last_ns]);
                 }
                 return self.settle(question.sync, balancer, decision);
             }
-            Ok((_, Err(Impossible::Number { answers, chunks }))) => {
+            Ok(Err(Impossible::Number { answers, chunks })) => {
                 format!("it assigned {answers} chunks of {chunks}")
             }
-            Ok((_, Err(Impossible::Move { chunk, to, why }))) => {
+            Ok(Err(Impossible::Move { chunk, to, why })) => {
                 format!("it assigned {} to rank {to}, but {why}", self.describe(chunk))
             }
             Err(panic) => format!("it panicked: {}", of_panic(&*panic)),
