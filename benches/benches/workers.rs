@@ -1,6 +1,7 @@
 //! Two workers that steal, or two ranks that migrate?
 //!
-//! The same program on two vCPUs, as one rank of two workers and as two ranks of one worker, in turn:
+//! The same program on two vCPUs, as one rank of two workers and as two ranks of one worker, in turn; after `--` on as many
+//! as `--vcpus` says, with about as much more work:
 //!
 //! | program | what could decide |
 //! |---|---|
@@ -28,7 +29,8 @@ use harness::{Program, Stage};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;
-const CHUNKS: u32 = 64;
+/// Chunks of `drifting` and `erratic`, for each vCPU.
+const CHUNKS: u32 = 32;
 const STEPS: u32 = 200;
 /// Rounds of a loop that a chunk does in an average step: about 20 us.
 const WORK: u64 = 10_000;
@@ -41,10 +43,10 @@ enum Pattern {
 
 impl Pattern {
     /// Work of a chunk in a step.
-    fn work(self, chunk: u32, step: u32) -> u64 {
+    fn work(self, chunk: u32, chunks: u32, step: u32) -> u64 {
         match self {
             Pattern::Drifting => {
-                let turn = f64::from(chunk) / f64::from(CHUNKS) + f64::from(step) / f64::from(STEPS);
+                let turn = f64::from(chunk) / f64::from(chunks) + f64::from(step) / f64::from(STEPS);
                 (WORK as f64 * (1.0 + (turn * std::f64::consts::TAU).sin())) as u64
             }
             Pattern::Erratic => {
@@ -60,6 +62,7 @@ impl Pattern {
 #[derive(Serialize, Deserialize)]
 struct Busy {
     pattern: Pattern,
+    chunks: u32,
     step: u32,
 }
 
@@ -70,7 +73,7 @@ enum Message {
 
 impl Busy {
     fn step(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let work = self.pattern.work(ctx.index(), self.step);
+        let work = self.pattern.work(ctx.index(), self.chunks, self.step);
         black_box((0..work).fold(1u64, |sum, turn| black_box(sum.wrapping_mul(turn | 1))));
         self.step += 1;
         ctx.contribute(self.step, Reducer::Sum, vec![1u64], Target::All);
@@ -106,48 +109,80 @@ impl Chunk for Busy {
     }
 }
 
-fn config(ranks: u32) -> Config {
-    Config::default().ranks(ranks).workers(2 / ranks).period(10)
+/// How a program is spread over vCPUs.
+#[derive(Clone, Copy)]
+struct Layout {
+    ranks: u32,
+    workers: u32,
 }
 
-fn busy(ranks: u32, pattern: Pattern) -> f64 {
+impl Layout {
+    fn vcpus(self) -> u32 {
+        self.ranks * self.workers
+    }
+
+    fn config(self) -> Config {
+        Config::default().ranks(self.ranks).workers(self.workers).period(10)
+    }
+}
+
+fn busy(layout: Layout, pattern: Pattern) -> f64 {
     let took_ns = Arc::new(AtomicU64::new(0));
-    let report = caribou::run(config(ranks), |setup| {
+    let chunks = CHUNKS * layout.vcpus();
+    let report = caribou::run(layout.config(), |setup| {
         setup.service(took_ns.clone());
-        setup.array(CHUNKS, move |_| Busy { pattern, step: 0 });
+        setup.array(chunks, move |_| Busy { pattern, chunks, step: 0 });
     });
     report.expect("it ends");
     took_ns.load(Ordering::Relaxed) as f64 * 1e-6 / f64::from(STEPS)
 }
 
-fn even(ranks: u32) -> f64 {
+fn even(layout: Layout) -> f64 {
     let iterations = 60;
     let clock = Arc::new(IterationClock::new(iterations));
-    let shape = Shape::new(2048, 256).expect("the chunk divides the grid");
-    let stage = Stage { config: &config(ranks), clock: &clock, gathers: false };
+    let across = f64::from(CHUNKS * layout.vcpus()).sqrt().round() as usize;
+    let shape = Shape::new(256 * across, 256).expect("a chunk is smaller than the grid");
+    let stage = Stage { config: &layout.config(), clock: &clock, gathers: false };
     Plate { shape, iterations }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
 }
 
-fn chatty(ranks: u32) -> f64 {
-    let options = format!("--chunks 1024 --tokens 256 --hops 2000 --ranks {ranks} --workers {}", 2 / ranks);
-    ns_per_message(&mut program("ring", &options)) * 1e-3
+fn chatty(layout: Layout) -> f64 {
+    let (chunks, tokens) = (512 * layout.vcpus(), 128 * layout.vcpus());
+    let Layout { ranks, workers } = layout;
+    let options =
+        format!("--chunks {chunks} --tokens {tokens} --hops 2000 --ranks {ranks} --workers {workers}");
+    ns_per_message(&mut program("ring", &options))
 }
 
-fn compare(name: &str, unit: &str, run: impl Fn(u32) -> f64 + Copy) {
-    let contenders: [Contender<'_>; 2] = [Box::new(move || run(2)), Box::new(move || run(1))];
+/// As many vCPUs as `--vcpus` says.
+fn vcpus() -> u32 {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--vcpus").skip(1);
+    arguments
+        .next()
+        .map_or(2, |vcpus| vcpus.parse().ok().filter(|&vcpus| vcpus > 0).expect("--vcpus takes their number"))
+}
+
+fn compare(name: &str, unit: &str, vcpus: u32, run: impl Fn(Layout) -> f64 + Copy) {
+    let contenders: [Contender<'_>; 2] = [
+        Box::new(move || run(Layout { ranks: vcpus, workers: 1 })),
+        Box::new(move || run(Layout { ranks: 1, workers: vcpus })),
+    ];
     let [ranks, workers] = in_turn(ROUNDS, contenders);
     let ratio = workers.per(ranks.median);
-    eprintln!("{name:<10} {unit:<14} 2 ranks {ranks:.3}   2 workers {workers:.3}   {:.2} x", ratio.median);
-    figure(&format!("workers.{name}"), "times", "two workers over two ranks as by default", ratio);
+    let times = ratio.median;
+    eprintln!("{name:<10} {unit:<14} {vcpus} ranks {ranks:.3}   {vcpus} workers {workers:.3}   {times:.2} x");
+    let figure_name = if vcpus == 2 { format!("workers.{name}") } else { format!("workers.{name}.{vcpus}") };
+    figure(&figure_name, "times", "workers of one rank over ranks of one worker as by default", ratio);
 }
 
 fn main() {
+    let vcpus = vcpus();
     build(&["ring"]);
     eprintln!("medians [quartiles] of {ROUNDS} rounds in turn; less is better");
-    compare("even", "ms a step", even);
-    compare("drifting", "ms a step", |ranks| busy(ranks, Pattern::Drifting));
-    compare("erratic", "ms a step", |ranks| busy(ranks, Pattern::Erratic));
-    compare("chatty", "us a message", chatty);
+    compare("even", "ms a step", vcpus, even);
+    compare("drifting", "ms a step", vcpus, |layout| busy(layout, Pattern::Drifting));
+    compare("erratic", "ms a step", vcpus, |layout| busy(layout, Pattern::Erratic));
+    compare("chatty", "ns a message", vcpus, chatty);
 }
