@@ -219,6 +219,8 @@ pub struct Balancer {
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
     /// The least time that the strategy took, ns; none before it was asked first.
     least_ns: Option<u64>,
+    /// The time that it took the last two times that it was asked, ns; the first time alone twice.
+    last_ns: Option<[u64; 2]>,
     /// The most that could have been saved since it was asked last, ns.
     missed_ns: u64,
 }
@@ -234,8 +236,15 @@ impl Balancer {
             asked: Asked::default(),
             moved_from: None,
             least_ns: None,
+            last_ns: None,
             missed_ns: 0,
         }
+    }
+
+    /// The time that the strategy took at least the last two times that it was asked, ns: one alone may have been held up.
+    /// None before it was asked first.
+    pub fn took_lately_ns(&self) -> Option<u64> {
+        self.last_ns?.into_iter().min()
     }
 
     /// The strategy that is asked.
@@ -344,6 +353,8 @@ impl Balancer {
         let (assignment, verdict, took_ns) = match answer {
             Answer::Assigned { assignment, took_ns } => {
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
+                let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
+                self.last_ns = Some([took_ns, last_ns]);
                 self.missed_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))

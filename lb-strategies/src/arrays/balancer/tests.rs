@@ -194,3 +194,15 @@ fn a_program_s_own_moves_are_made_whatever_the_strategy_says_and_it_places_the_o
     assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
     assert_eq!(keys(&balancer("none").decide(&report)), []);
 }
+
+#[test]
+fn a_strategy_took_lately_what_it_took_at_least_the_last_two_times() {
+    let mut balancer = balancer("rotate");
+    assert_eq!(balancer.took_lately_ns(), None);
+    let mut lately = |took_ns| {
+        let report = phase(vec![rank(1.0); 2], vec![chunk(0, 0, 100, true)]);
+        balancer.decide_in(&report, took_ns);
+        balancer.took_lately_ns()
+    };
+    assert_eq!([5, 9, 2, 3, 4].map(&mut lately), [5, 5, 2, 2, 3].map(Some));
+}

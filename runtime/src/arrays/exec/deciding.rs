@@ -22,8 +22,7 @@ use crate::panics::of_panic;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// A decision is expected to be long if the strategy took so long the last two times that it was asked: one alone may have been
-/// held up. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
+/// A decision is expected to be long if the strategy took so long the last two times that it was asked. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
 /// waits until a handler returns: so that adds a tenth at most. And handlers that are as long are nothing unusual, so others are
 /// used to waiting for that.
 const LONG_NS: u64 = 1_000_000;
@@ -110,8 +109,7 @@ impl Worker<'_> {
     /// Decides a sync, or lets it be decided while this worker goes on.
     pub(super) fn decide(&mut self, problem: Box<Problem>) {
         let many = problem.report.chunks.len() >= MANY_CHUNKS;
-        let long =
-            many || self.decisions_ns.is_some_and(|last_ns| last_ns.into_iter().all(|ns| ns >= LONG_NS));
+        let long = many || problem.balancer.took_lately_ns() >= Some(LONG_NS);
         let clock = self.shared.clock.clone();
         let question = Arc::new(Question::new(problem, clock));
         self.instruments.interrupt();
@@ -189,13 +187,7 @@ impl Worker<'_> {
             unreachable!("it was decided just now");
         };
         let why = match *decided {
-            Ok(Ok((balancer, decision))) => {
-                if let Some(took_ns) = decision.took_ns {
-                    let [last_ns, _] = self.decisions_ns.unwrap_or([took_ns; 2]);
-                    self.decisions_ns = Some([took_ns, last_ns]);
-                }
-                return self.settle(question.sync, balancer, decision);
-            }
+            Ok(Ok((balancer, decision))) => return self.settle(question.sync, balancer, decision),
             Ok(Err(Impossible::Number { answers, chunks })) => {
                 format!("it assigned {answers} chunks of {chunks}")
             }

@@ -57,8 +57,6 @@ pub(crate) struct Worker<'r> {
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
     pub(super) question: Option<Arc<Question>>,
-    /// The time that the strategy took the last two times that it was asked, ns; the first time alone twice.
-    pub(super) decisions_ns: Option<[u64; 2]>,
     /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
     pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
@@ -97,7 +95,6 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             question: None,
-            decisions_ns: None,
             looks_around: gateway.drives(),
             gateway,
             instruments,
