@@ -32,3 +32,4 @@ pub(crate) mod section;
 pub(crate) mod sync_log;
 pub(crate) mod tree;
 pub(crate) mod undelivered;
+pub(crate) mod uptake;

@@ -1,5 +1,6 @@
 //! The bytes of mail that wait on a rank: its workers count them, whoever watches reads them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// As far as workers have told: each keeps back a little, so that they do not contend for the number.
@@ -29,15 +30,43 @@ impl Waiting {
         self.told().max(0).unsigned_abs()
     }
 
+    /// Bytes that wait for as long as what is returned exists.
+    pub(crate) fn hold(self: &Arc<Self>, bytes: i64) -> Held {
+        self.add(bytes);
+        Held { bytes, waiting: self.clone() }
+    }
+
     /// The most that have waited.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed).unsigned_abs()
     }
 }
 
+/// Bytes that wait, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: i64,
+    waiting: Arc<Waiting>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.waiting.add(-self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_held_waits_until_it_is_dropped() {
+        let waiting = Arc::new(Waiting::default());
+        let held = waiting.hold(70);
+        assert_eq!(waiting.add(30), 100);
+        drop(held);
+        assert_eq!((waiting.told(), waiting.bytes_max()), (30, 100));
+    }
 
     #[test]
     fn the_most_that_waited_is_kept() {

@@ -278,6 +278,94 @@ fn who_sends_nothing_to_a_slow_rank_goes_on_beside_who_does() {
     within_patience("a rank of which one chunk floods another", run).expect("all has come");
 }
 
+/// Broadcasts that were made and not heard by the slow chunk.
+#[derive(Default)]
+struct Unheard {
+    now: AtomicI64,
+    most: AtomicI64,
+}
+
+/// The first broadcasts items to all, and the second needs long for each.
+#[derive(Serialize, Deserialize)]
+struct Crier {
+    made: u64,
+    heard: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Cry {
+    Next,
+    News {
+        number: u64,
+        #[serde(with = "caribou::bulk")]
+        bytes: Vec<u8>,
+    },
+}
+
+impl Chunk for Crier {
+    type Index = u32;
+    type Message = Cry;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send(0, Cry::Next);
+        }
+    }
+
+    fn receive(&mut self, cry: Cry, ctx: &mut Ctx<'_, Self>) {
+        let unheard: &Arc<Unheard> = ctx.service();
+        match cry {
+            Cry::Next => {
+                let now = unheard.now.fetch_add(1, Ordering::Relaxed) + 1;
+                unheard.most.fetch_max(now, Ordering::Relaxed);
+                ctx.broadcast(&Cry::News { number: self.made, bytes: vec![7; ITEM_BYTES] });
+                self.made += 1;
+                if self.made < ITEMS {
+                    ctx.send(0, Cry::Next);
+                }
+            }
+            Cry::News { number, bytes } => {
+                assert_eq!((number, bytes.len()), (self.heard, ITEM_BYTES), "news come once, and in order");
+                self.heard += 1;
+                if ctx.index() == 1 {
+                    unheard.now.fetch_sub(1, Ordering::Relaxed);
+                    let done_ns = ctx.elapsed_ns() + 20_000;
+                    while ctx.elapsed_ns() < done_ns {
+                        std::hint::spin_loop();
+                    }
+                }
+                if self.heard == ITEMS {
+                    ctx.contribute(0, Reducer::Sum, vec![self.heard], Target::Exit);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
+    for (ranks, workers, wire) in [(1, 2, false), (2, 1, false), (2, 1, true), (3, 2, false)] {
+        let unheard = Arc::new(Unheard::default());
+        let service = unheard.clone();
+        let config = Config::default().ranks(ranks).workers(workers).mail_limit(LIMIT).wire_always(wire);
+        let report = caribou::run(config, move |setup| {
+            setup.service(service.clone());
+            setup.array_with(4, Placement::RoundRobin, |_| Crier { made: 0, heard: 0 });
+        });
+        let report = report.expect("all news are heard");
+        let sums: Vec<u64> = report.value().expect("all have contributed");
+        assert_eq!(sums, [4 * ITEMS]);
+        let most = unheard.most.load(Ordering::Relaxed).unsigned_abs();
+        // What waits, with a letter for each of three other chunks that may be here, a window under way, what the crier adds
+        // to it at once, and what a worker has not told.
+        let bound = LIMIT / 4 * 5 + 4 * BURST + u64::from(workers) * (64 << 10);
+        let what = format!("{ranks} ranks of {workers}: {most} were unheard");
+        assert!(most > 500, "{what}: there is something to bound");
+        assert!(most * ITEM_BYTES as u64 <= bound, "{what}, {} waited, of {bound}", report.waiting_bytes_max);
+        assert!(report.waiting_bytes_max <= bound + bound / 2, "{what}, {} waited", report.waiting_bytes_max);
+    }
+}
+
 const RING: FullRing = FullRing { members: 12, tokens: 20, hops: 200, bytes: ITEM_BYTES };
 
 #[test]

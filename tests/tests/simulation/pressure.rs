@@ -129,3 +129,144 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
         assert_eq!(sums, [RING.passed()], "seed {seed}; repeat with: {repeat}");
     }
 }
+
+const CRIERS: u32 = 2;
+const NEWS: u64 = 40;
+
+/// What a village is like.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Village {
+    villagers: u32,
+    criers: u32,
+    /// Bytes of news. Where they are few it is the letters of those who hear them that count.
+    bytes: usize,
+    /// Criers are thanked.
+    thanks: bool,
+    /// All come to syncs, where they are moved, and do not wait there.
+    moves: bool,
+}
+
+/// The first chunks tell news to all, who may thank them; all but one hear them fast.
+#[derive(Serialize, Deserialize)]
+struct Villager {
+    village: Village,
+    told: u64,
+    /// News of each crier, and thanks.
+    heard: Vec<u64>,
+    thanked: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Saying {
+    Next,
+    News { from: u32, number: u64, pad: Vec<u8> },
+    Thanks { pad: Vec<u8> },
+}
+
+impl Villager {
+    fn new(village: Village) -> Villager {
+        Villager { village, told: 0, heard: vec![0; village.criers as usize], thanked: 0 }
+    }
+
+    fn done_if_all_came(&self, ctx: &mut Ctx<'_, Self>) {
+        let is_thanked = self.village.thanks && ctx.index() < self.village.criers;
+        let thanks = if is_thanked { u64::from(self.village.villagers) * NEWS } else { 0 };
+        if self.thanked == thanks && self.heard.iter().all(|&heard| heard == NEWS) {
+            ctx.contribute(0, Reducer::Sum, vec![NEWS], Target::Exit);
+        }
+    }
+}
+
+impl Chunk for Villager {
+    type Index = u32;
+    type Message = Saying;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() < self.village.criers {
+            self.receive(Saying::Next, ctx);
+        }
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn receive(&mut self, saying: Saying, ctx: &mut Ctx<'_, Self>) {
+        match saying {
+            Saying::Next => {
+                let pad = vec![7; self.village.bytes];
+                ctx.broadcast(&Saying::News { from: ctx.index(), number: self.told, pad });
+                self.told += 1;
+                ctx.charge(10);
+                if self.told < NEWS {
+                    ctx.send(ctx.index(), Saying::Next);
+                }
+            }
+            Saying::News { from, number, pad } => {
+                assert_eq!((self.heard[from as usize], pad), (number, vec![7; self.village.bytes]));
+                self.heard[from as usize] += 1;
+                ctx.charge(if ctx.index() == self.village.criers { 1_000_000 } else { 10 });
+                if self.village.thanks {
+                    ctx.send(from, Saying::Thanks { pad: vec![0; PAD] });
+                }
+                let all = self.heard.iter().sum::<u64>();
+                if self.village.moves && all.is_multiple_of(NEWS / 4) && all < NEWS {
+                    ctx.at_sync_nowait();
+                }
+                self.done_if_all_came(ctx);
+            }
+            Saying::Thanks { pad } => {
+                assert_eq!(pad.len(), PAD);
+                self.thanked += 1;
+                self.done_if_all_came(ctx);
+            }
+        }
+    }
+}
+
+fn village(seed: u64, ranks: u32, limit: u64, village: Village) -> Report {
+    let config = Config::default().simulate(seed).ranks(ranks).mail_limit(limit).period(1);
+    let strategy = if village.moves { "rotate" } else { "none" };
+    let config = config.lb(strategy).expect("it is listed").wire_always(seed / 5 % 2 == 1);
+    let Village { villagers, .. } = village;
+    let report = caribou::run(config, |setup| {
+        setup.array_with(villagers, Placement::RoundRobin, move |_| Villager::new(village));
+    })
+    .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+    let sums: Vec<u64> = report.value().expect("all chunks have contributed");
+    assert_eq!(sums, [u64::from(villagers) * NEWS]);
+    report
+}
+
+const LONG_NEWS: Village = Village { villagers: 7, criers: CRIERS, bytes: 2000, thanks: false, moves: false };
+const SHORT_NEWS: Village = Village { villagers: 40, bytes: 8, ..LONG_NEWS };
+
+#[test]
+fn who_broadcasts_makes_no_more_than_the_slowest_rank_takes() {
+    for seed in seeds(200) {
+        let (ranks, limit) = (1 + (seed / 6 % 7) as u32, [20_000, 40_000][(seed / 42 % 2) as usize]);
+        let news = [LONG_NEWS, SHORT_NEWS][(seed / 2 % 2) as usize];
+        let waiting = village(seed, ranks, limit, news).waiting_bytes_max;
+        // As they wait on a rank, with a letter for each chunk there, and a word of each crier to itself. A worker tells an
+        // eighth of the limit late that it counted it.
+        let burst = news.bytes as u64 + 150 * (2 + u64::from(news.villagers.div_ceil(ranks)));
+        let bound = limit + limit / 8 + limit / 4 + u64::from(CRIERS) * burst;
+        let repeat = repeat(seed);
+        assert!(
+            waiting <= bound,
+            "seed {seed}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
+        );
+    }
+    for news in [LONG_NEWS, SHORT_NEWS] {
+        let hardly_bounded = (1..4).map(|seed| village(seed, 3, 1_000_000, news).waiting_bytes_max).max();
+        assert!(hardly_bounded > Some(40_000), "{hardly_bounded:?}: there is something to bound");
+    }
+}
+
+#[test]
+fn all_tell_all_where_hardly_anything_may_wait() {
+    for seed in seeds(200) {
+        let (ranks, limit) = (1 + (seed / 6 % 7) as u32, [1, 700, 9000][(seed / 42 % 3) as usize]);
+        let criers = if seed % 5 < 2 { CRIERS } else { LONG_NEWS.villagers };
+        let (thanks, moves) = (seed / 2 % 2 == 0, seed / 4 % 3 == 0);
+        village(seed, ranks, limit, Village { criers, thanks, moves, ..LONG_NEWS });
+    }
+}

@@ -388,6 +388,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with messages sent otherwise. A chunk that
     /// is being inserted receives those that reach its rank after it did.
     ///
+    /// A chunk whose broadcasts are far ahead of the slowest rank is not run again until that has caught up, as one that
+    /// sends much to it is: see [`Config::mail_limit`](crate::Config::mail_limit).
+    ///
     /// One whose `Serialize` implementation fails ends the run when the handler returns, as [`fail`](Self::fail) does.
     pub fn broadcast(&mut self, message: &C::Message) {
         self.broadcast_to(self.array(), message);

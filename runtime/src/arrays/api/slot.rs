@@ -93,6 +93,12 @@ impl<C: Chunk> Slot<C> {
         let from = &delivery.from;
         let message = match &mut delivery.payload {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
+            Payload::Shared(shared) => {
+                let message = decode_message::<C>(&shared.bytes)?;
+                drop(std::mem::replace(&mut delivery.payload, Payload::Resume));
+                handler.outlet.frees();
+                message
+            }
             Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
             Payload::Reduced { tag, values, .. } => {
                 handler.outbox.in_hand.names("reduced", self.passport.syncs.next);
@@ -357,6 +363,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         let kind = match payload {
             Payload::Value(value) => message_in(value).map_or(UNNAMED, message),
             Payload::Encoded(bytes) => wire::decode_message(bytes).as_ref().map_or(UNNAMED, message),
+            Payload::Shared(shared) => wire::decode_message(&shared.bytes).as_ref().map_or(UNNAMED, message),
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",
@@ -371,8 +378,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         match payload {
             Payload::Value(value) => message_in(value).map_or(0, wire::message_bytes::<C::Message>),
             Payload::Insertion { chunk, .. } => inserted::<C>(&**chunk).map_or(0, wire::encoded_bytes),
-            Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
-            Payload::Reduced { .. } | Payload::Start | Payload::Resume => 0,
+            encoded => encoded.bytes(),
         }
     }
 

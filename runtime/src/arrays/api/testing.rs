@@ -262,6 +262,7 @@ struct Nowhere;
 
 impl Outlet for Nowhere {
     fn flush(&mut self, _: &mut Outbox) {}
+    fn frees(&mut self) {}
     fn now_ns(&self) -> u64 {
         0
     }

@@ -20,6 +20,8 @@ pub(crate) enum Action {
     Send(Rank, Packet),
     /// Append to a mailbox, even of a chunk that is about to leave.
     Deliver { to: ChunkId, cell: CellId, delivery: Delivery },
+    /// Append the same to several mailboxes, each of which gets it [again](super::broadcast::again).
+    DeliverToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
     /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
     Hold(Vec<CellId>),
     /// Take no more mail from this rank's own chunks: the routes have changed.
@@ -30,6 +32,8 @@ pub(crate) enum Action {
     Admit(Box<Traveller>),
     /// The chunk of this cell is not pressed any more: run it, its token is the receiver's.
     Run(CellId),
+    /// A mark of another rank has come: answer with `RankCore::has_room` if there is room.
+    AskRoom,
     /// Let more bytes wait, so many that there is room; answer with `RankCore::has_room`.
     Widen,
     /// All arrivals of a sync are admitted: answer with `RankCore::landed`.

@@ -11,7 +11,7 @@
 //!
 //! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
 
-use super::envelope::{Delivery, LETTER_BYTES, Payload};
+use super::envelope::{Delivery, Payload};
 use crate::ids::ArrayId;
 
 #[derive(Debug, Default)]
@@ -81,6 +81,7 @@ impl Broadcasts {
 pub(crate) fn again(delivery: &Delivery) -> Delivery {
     let payload = match &delivery.payload {
         Payload::Encoded(bytes) => Payload::Encoded(bytes.clone()),
+        Payload::Shared(shared) => Payload::Shared(shared.clone()),
         Payload::Reduced { tag, values, number } => {
             Payload::Reduced { tag: *tag, values: values.clone(), number: *number }
         }
@@ -91,5 +92,5 @@ pub(crate) fn again(delivery: &Delivery) -> Delivery {
             unreachable!("a chunk is inserted once")
         }
     };
-    Delivery { from: delivery.from, bytes: LETTER_BYTES, payload }
+    Delivery { from: delivery.from, bytes: delivery.bytes, payload }
 }

@@ -13,6 +13,7 @@ use super::crossings::Epoch;
 use super::mail::Letter;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
+use crate::trace::waiting::Held;
 
 /// A typed message behind the erasure boundary: a [`Place`] of it, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
@@ -46,7 +47,7 @@ impl<M> Place<M> {
 /// The payload of a delivery.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Payload {
-    /// A message, encoded; shared, because a broadcast delivers one encoding to many chunks.
+    /// A message, encoded; in one place, because a broadcast goes to many ranks.
     Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
     /// The result of a reduction; `Chunk::reduced` makes it a message. With the number of the reduction where it is told to
     /// all of its array: who joined later had no part in it, and is not told.
@@ -68,6 +69,16 @@ pub(crate) enum Payload {
     /// A chunk that the receiver is to insert: an `Option` of the array's type; never serialised in this form either.
     #[serde(skip)]
     Insertion { key: u64, chunk: Box<dyn Any + Send> },
+    /// A message, encoded, for several chunks of this rank, which it does not leave in this form.
+    #[serde(skip)]
+    Shared(Arc<Shared>),
+}
+
+/// An encoded message that lies in the memory of a rank once, and waits there until the last of its receivers has it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) bytes: Arc<[u8]>,
+    _held: Held,
 }
 
 impl Payload {
@@ -76,6 +87,15 @@ impl Payload {
     pub(crate) fn overwrite(&mut self, payload: Payload) {
         #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
         std::mem::forget(std::mem::replace(self, payload));
+    }
+
+    /// Those of what is encoded.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
+            Payload::Shared(shared) => shared.bytes.len() as u64,
+            _ => 0,
+        }
     }
 
     /// Tells whether it is no message, but a chunk that the receiver is to insert.
@@ -89,6 +109,7 @@ impl std::fmt::Debug for Payload {
         f.write_str(match self {
             Payload::Value(_) => "Value",
             Payload::Encoded(_) => "Encoded",
+            Payload::Shared(_) => "Shared",
             Payload::Reduced { .. } => "Reduced",
             Payload::Start => "Start",
             Payload::Resume => "Resume",
@@ -102,7 +123,8 @@ impl std::fmt::Debug for Payload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivery {
     pub(crate) from: Sender,
-    /// Those that it takes up while it waits, about; none for what the runtime says.
+    /// Those that it takes up while it waits, about; none for what the runtime says. Where an encoded message is shared those of
+    /// its letter alone.
     pub(crate) bytes: u64,
     pub(crate) payload: Payload,
 }
@@ -114,6 +136,30 @@ impl Delivery {
     /// Something that the runtime says.
     pub(crate) fn by_runtime(payload: Payload) -> Delivery {
         Delivery { from: Sender::RUNTIME, bytes: 0, payload }
+    }
+
+    /// The same for several chunks of this rank, each of which is to get it [again](super::broadcast::again): its letter
+    /// counts with each, and an encoded message once with all of them, as `hold` is told.
+    pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> Held) -> Delivery {
+        if let Payload::Encoded(bytes) = self.payload {
+            self.payload = Payload::Shared(Arc::new(Shared { _held: hold(bytes.len() as u64), bytes }));
+        }
+        self
+    }
+
+    /// The same for one chunk: an encoded message counts with that.
+    pub(crate) fn alone(mut self) -> Delivery {
+        self.bytes += self.payload.bytes();
+        self
+    }
+
+    /// The same of what may be shared, for a chunk that leaves this rank.
+    pub(crate) fn leaving(mut self) -> Delivery {
+        if let Payload::Shared(shared) = &self.payload {
+            self.payload = Payload::Encoded(shared.bytes.clone());
+            return self.alone();
+        }
+        self
     }
 
     /// Takes it from where it lies; there it is now of no use.

@@ -111,6 +111,8 @@ pub(crate) struct Facts {
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
+    /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
+    fn frees(&mut self);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
     /// The chunk is about to handle a message of this kind: [`Handler::begin`] says when it hears so.

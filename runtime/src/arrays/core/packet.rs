@@ -15,6 +15,7 @@ use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
 use super::mail::Letter;
 use super::moves::Moves;
+use super::pressure::Standing;
 use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
 use super::section::SectionPart;
@@ -38,10 +39,15 @@ pub(crate) enum Packet {
         message: Arc<[u8]>,
         epoch: Epoch,
     },
-    /// Asks rank 0 to number a broadcast.
-    Announce { array: ArrayId, delivery: Box<Delivery>, epoch: Epoch },
-    /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers.
-    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery> },
+    /// Asks rank 0 to number a broadcast; with a mark for the bytes of those that the sender has made since the last, or 0.
+    Announce { array: ArrayId, delivery: Box<Delivery>, mark: u64, epoch: Epoch },
+    /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers. The ranks tell when
+    /// they have taken in one that is marked.
+    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, marked: bool },
+    /// The sender and all ranks below it have taken in so many more marked broadcasts. To the parent.
+    TookIn { more: u64 },
+    /// All ranks have taken in broadcasts of so many bytes: rank 0's answer to the mark of who made them.
+    AllTookIn { bytes: u64 },
     /// Part of a reduction, to the parent.
     Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
     /// Part of a reduction over a section, to the section's root.
@@ -72,8 +78,8 @@ pub(crate) enum Packet {
     Mark { bytes: u64 },
     /// The answer to marks of so many bytes.
     Room { bytes: u64 },
-    /// "All I could run waits for these ranks, and I am full." To rank 0.
-    StandsStill { spell: u64, waits_for: Vec<Rank> },
+    /// "All I could run waits for others, and I am full." To rank 0.
+    StandsStill { spell: u64, standing: Standing },
     /// That spell is over. To rank 0.
     GoesOn { spell: u64 },
     /// That spell does not end by itself.
@@ -180,9 +186,9 @@ impl Packet {
     /// The same once more, of a packet that rank 0 says to all ranks.
     pub(crate) fn to_all(&self) -> Option<Packet> {
         Some(match self {
-            Packet::Broadcast { array, number, delivery } => {
-                let (&array, &number, delivery) = (array, number, Box::new(again(delivery)));
-                Packet::Broadcast { array, number, delivery }
+            Packet::Broadcast { array, number, delivery, marked } => {
+                let (array, number, delivery, marked) = (*array, *number, Box::new(again(delivery)), *marked);
+                Packet::Broadcast { array, number, delivery, marked }
             }
             Packet::Moves { sync, moves } => Packet::Moves { sync: *sync, moves: moves.clone() },
             Packet::Land => Packet::Land,

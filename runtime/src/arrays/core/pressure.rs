@@ -4,7 +4,8 @@
 //!
 //! The *waiting* bytes of a rank are those of the messages in its mailboxes. Above its limit it is *full*; at half of it
 //! it has *room* again. Bytes *under way* to a rank were sent to it, and it has not said that it took them in. A chunk is
-//! *pressed* by ranks it has sent to; the token of a pressed chunk is *parked*, until none of them presses it any more.
+//! *pressed* by ranks it has sent to, and by the *broadcasts* if it has made some; the token of a pressed chunk is *parked*,
+//! until nothing presses it any more.
 //!
 //! # Rules
 //!
@@ -15,22 +16,28 @@
 //!    own rank while that is full.
 //! 3. A pressed chunk handles nothing; all others go on. So does everything else that ranks say to each other: nobody
 //!    stops polling, and nothing but answers to marks is held back.
-//! 4. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
+//! 4. Broadcasts go to all ranks by way of rank 0, and a rank that makes some has one window for them. A mark travels with a
+//!    broadcast, to all ranks; each where chunks hear it owes its answer until it has room, and rank 0 answers for all:
+//!    see [`uptake`](super::uptake).
+//! 5. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told by rank 0 to *widen*
-//!    their limits, to the double and to the double of what waits. Who waits for others doubles its windows too.
+//!    their limits, to the double and to the double of what waits. Who waits for others doubles its windows too. Who waits
+//!    for the broadcasts waits for the ranks that owe the answer to its first open mark: a rank that stands still says from
+//!    which mark on it does.
 //!
 //! # What follows
 //!
-//! *Memory is bounded.* A rank holds its limit, a window for each rank that sends to it, and what one run of a handler of
-//! each of their chunks leaves. A limit grows only where all stand still: a chain in which somebody consumes, however slowly,
-//! never stands still as a whole, since whoever consumes and sends nothing is never pressed, so that its rank runs it.
-//! Both double, so a program that needs more at once than they allow stands still a few times and then never again.
+//! *Memory is bounded.* A rank holds its limit, a window for each rank that sends to it, one for each that broadcasts, and
+//! what one run of a handler of each of their chunks leaves; besides, the broadcasts that it logs while chunks are under way
+//! to it. A limit grows only where all stand still: a chain in which somebody consumes, however slowly, never stands still
+//! as a whole, since whoever consumes and sends nothing is never pressed, so that its rank runs it. Both double, so a
+//! program that needs more at once than they allow stands still a few times and then never again.
 //!
-//! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than half
-//! a window unanswered). A full rank that runs something gets room by it, or parks what it runs, or stands still. Of ranks
-//! that stand still, those that wait for somebody who does not are answered in time. The others are all told: rank 0
-//! hears of the last of them, and until it has told them nothing can change for them. If one was freed meanwhile, its
-//! *spell* is over, and it does not listen.
+//! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than
+//! half a window unanswered), or for the broadcasts, and so for ranks that are full. A full rank that runs something gets
+//! room by it, or parks what it runs, or stands still. Of ranks that stand still, those that wait for somebody who does not
+//! are answered in time. The others are all told: rank 0 hears of the last of them, and until it has told them nothing can
+//! change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
 //! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps, because it is not ready or waits at
@@ -39,6 +46,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use litemap::LiteMap;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{CellId, Rank};
 
@@ -48,22 +56,41 @@ const WINDOWS: u64 = 4;
 /// A window is at least so long, if the limit is much longer.
 const WINDOW_MIN: u64 = 64 << 10;
 
+/// Who presses a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Presser {
+    Rank(Rank),
+    /// All ranks that have not taken in what this one has broadcast.
+    Broadcasts,
+}
+
 /// One rank's side of it.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     me: Rank,
     /// Bytes that may be under way to another rank.
     window: u64,
+    /// The same in broadcasts.
+    broadcast_window: u64,
     links: LiteMap<Rank, Link>,
+    broadcasts: Link,
     pressed: BTreeMap<CellId, Pressed>,
     /// Tokens that are parked.
     parked: usize,
     spell: u64,
-    /// Ranks that rank 0 was told this one waits for, in this spell.
-    reported: Option<Vec<Rank>>,
+    reported: Option<Standing>,
 }
 
-/// What is known of another rank: bytes, to it and from it.
+/// What rank 0 is told of a rank that stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Standing {
+    /// What parked tokens wait for, ascending.
+    pub(crate) waits_for: Vec<Presser>,
+    /// The number of the first mark of the broadcasts whose answer it owes.
+    pub(crate) owes: Option<u64>,
+}
+
+/// What is known of another rank, or of the broadcasts: bytes, to it and from it.
 #[derive(Debug, Default)]
 struct Link {
     under_way: u64,
@@ -73,14 +100,24 @@ struct Link {
     owed: u64,
 }
 
+impl Link {
+    /// So many bytes more are under way.
+    #[inline]
+    fn add(&mut self, bytes: u64, window: u64) -> Sent {
+        self.under_way += bytes;
+        self.unmarked += bytes;
+        Sent { marks: self.unmarked >= (window / MARKS).max(1), presses: self.under_way > window }
+    }
+}
+
 #[derive(Debug)]
 struct Pressed {
-    by: Vec<Rank>,
+    by: Vec<Presser>,
     /// Its token is here.
     parked: bool,
 }
 
-/// What follows from a message to another rank.
+/// What follows from a message to another rank, or from a broadcast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// A mark is due behind it.
@@ -98,7 +135,10 @@ impl Pressure {
         Pressure {
             me,
             window,
+            // Those of one rank or a few: shared out among very many they would stop who broadcasts each time.
+            broadcast_window: window.max(limit / WINDOWS / WINDOWS),
             links: LiteMap::new(),
+            broadcasts: Link::default(),
             pressed: BTreeMap::new(),
             parked: 0,
             spell: 0,
@@ -110,19 +150,28 @@ impl Pressure {
         self.links.entry(rank).or_default()
     }
 
+    fn link_of(&mut self, presser: Presser) -> &mut Link {
+        match presser {
+            Presser::Rank(rank) => self.link(rank),
+            Presser::Broadcasts => &mut self.broadcasts,
+        }
+    }
+
     /// So many bytes leave for another rank.
     #[inline]
     pub(crate) fn sent(&mut self, to: Rank, bytes: u64) -> Sent {
         let window = self.window;
-        let link = self.link(to);
-        link.under_way += bytes;
-        link.unmarked += bytes;
-        Sent { marks: link.unmarked >= (window / MARKS).max(1), presses: link.under_way > window }
+        self.link(to).add(bytes, window)
+    }
+
+    /// So many bytes leave for all ranks.
+    pub(crate) fn broadcast(&mut self, bytes: u64) -> Sent {
+        self.broadcasts.add(bytes, self.broadcast_window)
     }
 
     /// The bytes since the last mark: one is sent now.
-    pub(crate) fn mark(&mut self, to: Rank) -> u64 {
-        std::mem::take(&mut self.link(to).unmarked)
+    pub(crate) fn mark(&mut self, to: Presser) -> u64 {
+        std::mem::take(&mut self.link_of(to).unmarked)
     }
 
     /// A mark of another rank has come: its answer is owed.
@@ -136,21 +185,25 @@ impl Pressure {
         owed.map(|(&rank, link)| (rank, std::mem::take(&mut link.owed))).collect()
     }
 
-    /// Another rank answers a mark. Returns the tokens that are no longer parked.
-    pub(crate) fn answered(&mut self, by: Rank, bytes: u64) -> Vec<CellId> {
-        self.link(by).under_way -= bytes;
+    /// Another rank answers a mark, or rank 0 one of the broadcasts. Returns the tokens that are no longer parked.
+    pub(crate) fn answered(&mut self, by: Presser, bytes: u64) -> Vec<CellId> {
+        self.link_of(by).under_way -= bytes;
         if self.presses(by) { Vec::new() } else { self.release(by) }
     }
 
-    /// Tells whether chunks that another rank presses go on being pressed.
-    fn presses(&self, by: Rank) -> bool {
-        self.links.get(&by).is_some_and(|link| link.under_way > self.window / 2)
+    /// Tells whether chunks go on being pressed by another rank, or by the broadcasts.
+    fn presses(&self, by: Presser) -> bool {
+        let (link, window) = match by {
+            Presser::Rank(rank) => (self.links.get(&rank), self.window),
+            Presser::Broadcasts => (Some(&self.broadcasts), self.broadcast_window),
+        };
+        link.is_some_and(|link| link.under_way > window / 2)
     }
 
-    /// The chunk of this cell is pressed from now on, unless these ranks have caught up meanwhile; its own it is asked to
-    /// [`release`](Self::release) then.
-    pub(crate) fn press(&mut self, cell: CellId, mut by: Vec<Rank>) {
-        by.retain(|&rank| rank == self.me || self.presses(rank));
+    /// The chunk of this cell is pressed from now on, unless these have caught up meanwhile; its own rank is asked to
+    /// [release](Self::release_own) it then.
+    pub(crate) fn press(&mut self, cell: CellId, mut by: Vec<Presser>) {
+        by.retain(|&presser| presser == Presser::Rank(self.me) || self.presses(presser));
         if !by.is_empty() {
             let before = self.pressed.insert(cell, Pressed { by, parked: false });
             debug_assert!(before.is_none(), "a pressed chunk does not run");
@@ -175,11 +228,15 @@ impl Pressure {
         true
     }
 
-    /// A rank presses no longer. Returns the tokens that are no longer parked.
-    pub(crate) fn release(&mut self, rank: Rank) -> Vec<CellId> {
+    /// This rank has room. Returns the tokens that are no longer parked.
+    pub(crate) fn release_own(&mut self) -> Vec<CellId> {
+        self.release(Presser::Rank(self.me))
+    }
+
+    fn release(&mut self, presser: Presser) -> Vec<CellId> {
         let mut freed = Vec::new();
         self.pressed.retain(|&cell, pressed| {
-            pressed.by.retain(|&by| by != rank);
+            pressed.by.retain(|&by| by != presser);
             freed.extend((pressed.by.is_empty() && pressed.parked).then_some(cell));
             !pressed.by.is_empty()
         });
@@ -194,19 +251,20 @@ impl Pressure {
         parked
     }
 
-    /// This rank is full and has nothing to run. Returns the spell, and the ranks for which tokens wait, if there are any
-    /// and rank 0 has not heard it.
-    pub(crate) fn stands_still(&mut self) -> Option<(u64, Vec<Rank>)> {
+    /// This rank is full and has nothing to run; `owes` is the first mark of the broadcasts whose answer it owes. Returns the
+    /// spell, and what rank 0 is to be told, if any token is parked and that is news.
+    pub(crate) fn stands_still(&mut self, owes: Option<u64>) -> Option<(u64, Standing)> {
         let parked = self.pressed.values().filter(|pressed| pressed.parked);
-        let mut waits_for: Vec<Rank> = parked.flat_map(|pressed| pressed.by.iter().copied()).collect();
+        let mut waits_for: Vec<Presser> = parked.flat_map(|pressed| pressed.by.iter().copied()).collect();
         waits_for.sort_unstable();
         waits_for.dedup();
-        if waits_for.is_empty() || self.reported.as_ref() == Some(&waits_for) {
+        let standing = Some(Standing { waits_for, owes }).filter(|now| !now.waits_for.is_empty())?;
+        if self.reported.as_ref() == Some(&standing) {
             return None;
         }
         self.spell += 1;
-        self.reported = Some(waits_for.clone());
-        Some((self.spell, waits_for))
+        self.reported = Some(standing.clone());
+        Some((self.spell, standing))
     }
 
     /// Tokens were freed: this spell is over, if rank 0 was told of it.
@@ -219,30 +277,43 @@ impl Pressure {
         if spell != self.spell {
             return false;
         }
-        let Some(awaited) = self.reported.take() else { return false };
-        if awaited.iter().any(|&rank| rank != self.me) {
-            self.window = self.window.max(1).saturating_mul(2);
+        let Some(Standing { waits_for, .. }) = self.reported.take() else { return false };
+        if waits_for.iter().any(|&awaited| awaited != Presser::Rank(self.me)) {
+            for window in [&mut self.window, &mut self.broadcast_window] {
+                *window = (*window).max(1).saturating_mul(2);
+            }
         }
         true
     }
 }
 
-/// Rank 0's knowledge of who stands still: the spell, and the ranks that it waits for.
+/// Rank 0's knowledge of who stands still, in which spell, and for whom it waits.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
-    ranks: BTreeMap<Rank, (u64, Vec<Rank>)>,
+    ranks: BTreeMap<Rank, (u64, Standing)>,
 }
 
 impl Standstill {
-    /// A rank stands still. Returns ranks that have to widen their limits, with their spells: they wait for each other alone.
-    pub(crate) fn stands(&mut self, rank: Rank, spell: u64, waits_for: Vec<Rank>) -> Vec<(Rank, u64)> {
-        self.ranks.insert(rank, (spell, waits_for));
+    /// A rank stands still.
+    pub(crate) fn stands(&mut self, rank: Rank, spell: u64, standing: Standing) {
+        self.ranks.insert(rank, (spell, standing));
+    }
+
+    /// Takes the ranks that have to widen their limits, with their spells: they wait for each other alone. `first_open` tells
+    /// the first mark of a rank's broadcasts that not all ranks have answered.
+    pub(crate) fn take_stuck(&mut self, first_open: impl Fn(Rank) -> Option<u64>) -> Vec<(Rank, u64)> {
         let mut stuck: BTreeSet<Rank> = self.ranks.keys().copied().collect();
         loop {
             let before = stuck.len();
             // Who waits for somebody that goes on will go on itself.
             let candidates = stuck.clone();
-            stuck.retain(|rank| self.ranks[rank].1.iter().all(|awaited| candidates.contains(awaited)));
+            let owe =
+                |mark| candidates.iter().any(|rank| self.ranks[rank].1.owes.is_some_and(|owes| owes <= mark));
+            let is_stuck = |by: Rank, awaited: &Presser| match awaited {
+                Presser::Rank(rank) => candidates.contains(rank),
+                Presser::Broadcasts => first_open(by).is_some_and(owe),
+            };
+            stuck.retain(|&rank| self.ranks[&rank].1.waits_for.iter().all(|awaited| is_stuck(rank, awaited)));
             if stuck.len() == before {
                 break;
             }
@@ -267,6 +338,14 @@ mod tests {
 
     const ME: Rank = Rank(0);
     const OTHER: Rank = Rank(1);
+    const BY_ME: Presser = Presser::Rank(ME);
+    const BY_OTHER: Presser = Presser::Rank(OTHER);
+
+    /// What rank 0 is told in a spell.
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be nothing")]
+    fn waits(spell: u64, waits_for: Vec<Presser>) -> Option<(u64, Standing)> {
+        Some((spell, Standing { waits_for, owes: None }))
+    }
 
     /// With a window of 100 bytes and a mark every 25.
     fn pressure() -> Pressure {
@@ -280,12 +359,12 @@ mod tests {
         let mut pressure = pressure();
         assert_eq!(pressure.sent(OTHER, 24), Sent { marks: false, presses: false });
         assert_eq!(pressure.sent(OTHER, 70), Sent { marks: true, presses: false });
-        assert_eq!(pressure.mark(OTHER), 94);
+        assert_eq!(pressure.mark(BY_OTHER), 94);
         assert_eq!(pressure.sent(OTHER, 7), Sent { marks: false, presses: true });
-        pressure.press(CellId(3), vec![OTHER]);
+        pressure.press(CellId(3), vec![BY_OTHER]);
         assert!(pressure.parks(CellId(3)) && !pressure.parks(CellId(4)));
-        assert_eq!(pressure.answered(OTHER, 50), []);
-        assert_eq!(pressure.answered(OTHER, 44), [CellId(3)]);
+        assert_eq!(pressure.answered(BY_OTHER, 50), []);
+        assert_eq!(pressure.answered(BY_OTHER, 44), [CellId(3)]);
         assert!(!pressure.has_pressed() && !pressure.has_parked());
     }
 
@@ -293,42 +372,42 @@ mod tests {
     fn who_is_pressed_by_two_ranks_waits_for_both() {
         let mut pressure = pressure();
         pressure.sent(OTHER, 101);
-        pressure.press(CellId(3), vec![OTHER, ME]);
+        pressure.press(CellId(3), vec![BY_OTHER, BY_ME]);
         assert!(pressure.parks(CellId(3)));
-        assert_eq!(pressure.release(ME), []);
-        let marked = pressure.mark(OTHER);
-        assert_eq!(pressure.answered(OTHER, marked), [CellId(3)]);
+        assert_eq!(pressure.release_own(), []);
+        let marked = pressure.mark(BY_OTHER);
+        assert_eq!(pressure.answered(BY_OTHER, marked), [CellId(3)]);
     }
 
     #[test]
     fn a_rank_that_has_caught_up_meanwhile_presses_nobody() {
         let mut pressure = pressure();
         assert!(pressure.sent(OTHER, 101).presses);
-        let marked = pressure.mark(OTHER);
-        assert_eq!(pressure.answered(OTHER, marked), []);
-        pressure.press(CellId(3), vec![OTHER]);
+        let marked = pressure.mark(BY_OTHER);
+        assert_eq!(pressure.answered(BY_OTHER, marked), []);
+        pressure.press(CellId(3), vec![BY_OTHER]);
         assert!(!pressure.has_pressed());
     }
 
     #[test]
     fn a_rank_tells_once_a_spell_for_whom_its_tokens_wait() {
         let mut pressure = pressure();
-        pressure.press(CellId(3), vec![ME]);
-        assert_eq!(pressure.stands_still(), None, "its token is elsewhere");
+        pressure.press(CellId(3), vec![BY_ME]);
+        assert_eq!(pressure.stands_still(None), None, "its token is elsewhere");
         pressure.parks(CellId(3));
-        assert_eq!(pressure.stands_still(), Some((1, vec![ME])));
-        assert_eq!(pressure.stands_still(), None);
+        assert_eq!(pressure.stands_still(None), waits(1, vec![BY_ME]));
+        assert_eq!(pressure.stands_still(None), None);
         pressure.sent(OTHER, 101);
-        pressure.press(CellId(4), vec![OTHER]);
+        pressure.press(CellId(4), vec![BY_OTHER]);
         pressure.parks(CellId(4));
-        assert_eq!(pressure.stands_still(), Some((2, vec![ME, OTHER])));
+        assert_eq!(pressure.stands_still(None), waits(2, vec![BY_ME, BY_OTHER]));
         assert!(!pressure.widens(1) && pressure.widens(2) && !pressure.widens(2));
         assert!(
             !pressure.sent(OTHER, 99).presses && pressure.sent(OTHER, 1).presses,
             "a window of 200 bytes"
         );
         assert_eq!(pressure.goes_on(), None);
-        assert_eq!(pressure.stands_still(), Some((3, vec![ME, OTHER])));
+        assert_eq!(pressure.stands_still(None), waits(3, vec![BY_ME, BY_OTHER]));
         assert_eq!(pressure.goes_on(), Some(3));
         assert!(!pressure.widens(3), "it has gone on meanwhile");
     }
@@ -336,34 +415,78 @@ mod tests {
     #[test]
     fn windows_widen_where_others_are_waited_for_also_those_of_nothing() {
         let window_after = |by| {
-            let mut pressure = Pressure { window: 0, ..pressure() };
+            let mut pressure = Pressure { window: 0, broadcast_window: 0, ..pressure() };
             pressure.sent(OTHER, 1);
+            pressure.broadcast(1);
             pressure.press(CellId(3), vec![by]);
             pressure.parks(CellId(3));
-            assert_eq!(pressure.stands_still(), Some((1, vec![by])));
+            assert_eq!(pressure.stands_still(None), waits(1, vec![by]));
             assert!(pressure.widens(1));
             pressure.window
         };
-        assert_eq!([ME, OTHER].map(window_after), [0, 2]);
+        assert_eq!([BY_ME, BY_OTHER, Presser::Broadcasts].map(window_after), [0, 2, 2]);
+    }
+
+    /// A rank that waits for these ranks.
+    fn waiting_for(ranks: &[Rank]) -> Standing {
+        Standing { waits_for: ranks.iter().copied().map(Presser::Rank).collect(), owes: None }
+    }
+
+    /// The ranks that are stuck once this one stands still, where nobody broadcasts.
+    fn stuck_after(standstill: &mut Standstill, rank: Rank, spell: u64, ranks: &[Rank]) -> Vec<(Rank, u64)> {
+        standstill.stands(rank, spell, waiting_for(ranks));
+        standstill.take_stuck(|_| None)
     }
 
     #[test]
     fn only_ranks_that_wait_for_each_other_alone_are_stuck() {
         let [a, b, c, slow] = [0, 1, 2, 3].map(Rank);
         let mut standstill = Standstill::default();
-        assert_eq!(standstill.stands(a, 1, vec![b, slow]), []);
-        assert_eq!(
-            standstill.stands(b, 1, vec![a]),
-            [],
-            "the slow one answers, then the first, then the second"
-        );
-        assert_eq!(standstill.stands(c, 7, vec![c]), [(c, 7)]);
-        assert_eq!(standstill.stands(a, 2, vec![b]), [(a, 2), (b, 1)]);
-        assert_eq!(standstill.stands(a, 3, vec![b]), []);
+        let mut stands = |rank, spell, ranks: &[Rank]| stuck_after(&mut standstill, rank, spell, ranks);
+        assert_eq!(stands(a, 1, &[b, slow]), []);
+        assert_eq!(stands(b, 1, &[a]), [], "the slow one answers, then the first, then the second");
+        assert_eq!(stands(c, 7, &[c]), [(c, 7)]);
+        assert_eq!(stands(a, 2, &[b]), [(a, 2), (b, 1)]);
+        assert_eq!(stands(a, 3, &[b]), []);
         standstill.goes_on(a, 2);
-        assert_eq!(standstill.stands(b, 2, vec![a]), [(a, 3), (b, 2)], "an old spell ends nothing");
-        assert_eq!(standstill.stands(a, 4, vec![b]), []);
+        let stuck = stuck_after(&mut standstill, b, 2, &[a]);
+        assert_eq!(stuck, [(a, 3), (b, 2)], "an old spell ends nothing");
+        assert_eq!(stuck_after(&mut standstill, a, 4, &[b]), []);
         standstill.goes_on(a, 4);
-        assert_eq!(standstill.stands(b, 3, vec![a]), []);
+        assert_eq!(stuck_after(&mut standstill, b, 3, &[a]), []);
+    }
+
+    #[test]
+    fn who_waits_for_the_broadcasts_waits_for_those_who_owe_its_first_open_mark() {
+        let [broadcaster, full, other] = [0, 1, 2].map(Rank);
+        let broadcasts = || Standing { waits_for: vec![Presser::Broadcasts], owes: None };
+        let mut standstill = Standstill::default();
+        standstill.stands(broadcaster, 1, broadcasts());
+        standstill.stands(other, 1, waiting_for(&[broadcaster]));
+        assert_eq!(standstill.take_stuck(|_| Some(7)), [], "somebody will answer");
+        standstill.stands(full, 1, Standing { owes: Some(8), ..waiting_for(&[broadcaster]) });
+        assert_eq!(standstill.take_stuck(|_| Some(7)), [], "it has answered the mark, and another will");
+        assert_eq!(standstill.take_stuck(|_| None), [], "all have answered");
+        let stuck = standstill.take_stuck(|rank| (rank == broadcaster).then_some(8));
+        assert_eq!(stuck, [(broadcaster, 1), (full, 1), (other, 1)]);
+        standstill.stands(full, 2, Standing { owes: Some(9), ..broadcasts() });
+        assert_eq!(standstill.take_stuck(|_| Some(9)), [(full, 2)], "it waits for itself");
+    }
+
+    #[test]
+    fn that_a_rank_owes_an_answer_is_news() {
+        let mut pressure = pressure();
+        pressure.press(CellId(3), vec![BY_ME]);
+        pressure.parks(CellId(3));
+        assert_eq!(pressure.stands_still(None), waits(1, vec![BY_ME]));
+        let owing = Standing { waits_for: vec![BY_ME], owes: Some(4) };
+        let told = (pressure.stands_still(Some(4)), pressure.stands_still(Some(4)));
+        assert_eq!(told, (Some((2, owing)), None));
+    }
+
+    #[test]
+    fn the_window_for_broadcasts_is_no_part_of_one_for_each_rank() {
+        let window = |ranks| Pressure::new(ME, ranks, 64 << 20).broadcast_window;
+        assert_eq!([2, 5, 1000].map(window), [16 << 20, 4 << 20, 4 << 20]);
     }
 }

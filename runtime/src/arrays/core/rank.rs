@@ -26,13 +26,14 @@ use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Packet, Traveller, Waiting};
-use super::pressure::{Pressure, Sent, Standstill};
+use super::pressure::{Presser, Pressure, Sent, Standstill};
 use super::quiescence::{Quiescence, Step, Traffic};
 use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
 use super::section::{Advance, SectionContribution, SectionPart, SectionResult, Sections};
 use super::sync_log::SyncLog;
 use super::tree::{Convergecast, Tree};
 use super::undelivered::{Addressees, Leftover};
+use super::uptake::Uptake;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
@@ -65,6 +66,7 @@ pub(crate) struct RankCore {
     ascent: Ascent,
     migrations: Migrations,
     pressure: Pressure,
+    uptake: Uptake,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -153,6 +155,7 @@ impl RankCore {
             ascent: Ascent::new(&tree),
             migrations: Migrations::new(rank),
             pressure: Pressure::new(rank, ranks, mail_limit),
+            uptake: Uptake::new(&tree),
             root,
             traffic: Traffic::default(),
             search: Search::default(),
@@ -234,7 +237,7 @@ impl RankCore {
         self.location.cell(to).or_else(|| self.migrations.leaver(to))
     }
 
-    /// Returns the ranks that press the sender.
+    /// Returns who presses the sender.
     pub(crate) fn multicast(
         &mut self,
         from: ChunkId,
@@ -242,17 +245,20 @@ impl RankCore {
         keys: &[u64],
         message: &Arc<[u8]>,
         out: &mut Actions,
-    ) -> Vec<Rank> {
+    ) -> Vec<Presser> {
         let mut pressed_by = Vec::new();
         for (rank, keys) in self.by_rank(array, keys) {
-            let (bytes, message, epoch) = (message.len() as u64, message.clone(), Epoch::default());
+            let bytes = message.len() as u64 + keys.len() as u64 * LETTER_BYTES;
+            let (message, epoch) = (message.clone(), Epoch::default());
             self.send(rank, Packet::Multicast { from, array, keys, message, epoch }, 0, out);
-            if rank != self.tree.rank {
-                let Sent { marks, presses } = self.pressure.sent(rank, bytes);
-                pressed_by.extend(presses.then_some(rank));
-                if marks {
-                    self.mark(rank, out);
-                }
+            if rank == self.tree.rank {
+                pressed_by.push(Presser::Rank(rank));
+                continue;
+            }
+            let Sent { marks, presses } = self.pressure.sent(rank, bytes);
+            pressed_by.extend(presses.then_some(Presser::Rank(rank)));
+            if marks {
+                self.mark(rank, out);
             }
         }
         pressed_by
@@ -267,9 +273,26 @@ impl RankCore {
         by_rank
     }
 
-    pub(crate) fn broadcast(&mut self, array: ArrayId, delivery: Delivery, out: &mut Actions) {
+    /// Returns who presses the sender.
+    pub(crate) fn broadcast(
+        &mut self,
+        array: ArrayId,
+        delivery: Delivery,
+        out: &mut Actions,
+    ) -> Option<Presser> {
+        // A rank holds a letter for each chunk there that hears it, about as many as here or on average.
+        let population = self.arrays[array.index()].population();
+        let heard_by = self.location.count(array).max(population.div_ceil(u64::from(self.tree.ranks))).max(1);
+        let Sent { marks, presses } =
+            self.pressure.broadcast(delivery.payload.bytes() + heard_by * LETTER_BYTES);
+        let mark = if marks { self.pressure.mark(Presser::Broadcasts) } else { 0 };
+        self.announce(array, delivery, mark, out);
+        presses.then_some(Presser::Broadcasts)
+    }
+
+    fn announce(&mut self, array: ArrayId, delivery: Delivery, mark: u64, out: &mut Actions) {
         let (delivery, epoch) = (Box::new(delivery), Epoch::default());
-        self.send(ROOT, Packet::Announce { array, delivery, epoch }, 0, out);
+        self.send(ROOT, Packet::Announce { array, delivery, mark, epoch }, 0, out);
     }
 
     pub(crate) fn contribute(
@@ -480,17 +503,31 @@ impl RankCore {
                 root.at_quiescence.push(*envelope);
             }
             Packet::Multicast { from, array, keys, message, .. } => {
-                // It lies in memory once, with its first receiver.
-                let mut bytes = message.len() as u64;
-                for key in keys {
-                    let (from, payload) = (Sender::new(from, 0), Payload::Encoded(message.clone()));
-                    let delivery =
-                        Delivery { from, bytes: LETTER_BYTES + std::mem::take(&mut bytes), payload };
-                    self.deliver(ChunkId { array, key }, delivery, out);
+                let (from, payload) = (Sender::new(from, 0), Payload::Encoded(message));
+                let delivery = Delivery { from, bytes: LETTER_BYTES, payload };
+                let mut here = Vec::with_capacity(keys.len());
+                for to in keys.into_iter().map(|key| ChunkId { array, key }) {
+                    match self.cell_of(to) {
+                        Some(cell) => here.push((to, cell)),
+                        None => self.location.stash(to, again(&delivery).alone()),
+                    }
+                }
+                out.push_back(Action::DeliverToAll { to: here, delivery });
+            }
+            Packet::Announce { array, delivery, mark, .. } => self.number(from, array, delivery, mark, out),
+            Packet::Broadcast { array, number, delivery, marked } => {
+                self.apply(array, number, *delivery, out);
+                if marked {
+                    self.uptake.come(self.location.count(array) > 0);
+                    self.took_in(out);
+                    out.push_back(Action::AskRoom);
                 }
             }
-            Packet::Announce { array, delivery, .. } => self.announce(array, &delivery, out),
-            Packet::Broadcast { array, number, delivery } => self.apply(array, number, &delivery, out),
+            Packet::TookIn { more } => {
+                self.uptake.below(from, more);
+                self.took_in(out);
+            }
+            Packet::AllTookIn { bytes } => self.room(Presser::Broadcasts, bytes, out),
             Packet::Partial { array, sequence, partial } => {
                 let local = self.location.count(array);
                 let added = self.reductions.receive(array, sequence, *partial, local);
@@ -528,9 +565,12 @@ impl RankCore {
             Packet::Hello { checksum, .. } if checksum == self.checksum => {}
             Packet::Hello { rank, .. } if self.root.is_some() => self.fail(Error::SetupDiffers { rank }, out),
             hello @ Packet::Hello { .. } => self.send_up(hello, now_ns, out),
-            Packet::Mark { bytes } => self.pressure.owe(from, bytes),
-            Packet::Room { bytes } => self.room(from, bytes, out),
-            Packet::StandsStill { spell, waits_for } => self.stands_still(from, spell, waits_for, out),
+            Packet::Mark { bytes } => {
+                self.pressure.owe(from, bytes);
+                out.push_back(Action::AskRoom);
+            }
+            Packet::Room { bytes } => self.room(Presser::Rank(from), bytes, out),
+            Packet::StandsStill { spell, standing } => self.stands_still(from, spell, standing, out),
             Packet::GoesOn { spell } => {
                 let root = self.root.as_mut().expect("rank 0 hears who goes on");
                 root.standstill.goes_on(from, spell);
@@ -559,17 +599,18 @@ impl RankCore {
         }
     }
 
-    fn announce(&mut self, array: ArrayId, delivery: &Delivery, out: &mut Actions) {
-        let number = self.broadcasts.number(array);
-        let delivery = Box::new(again(delivery));
-        self.spread(ROOT, Packet::Broadcast { array, number, delivery }, 0, out);
+    /// Rank 0 numbers a broadcast of a rank and tells it to all.
+    fn number(&mut self, from: Rank, array: ArrayId, delivery: Box<Delivery>, mark: u64, out: &mut Actions) {
+        let (number, marked) = (self.broadcasts.number(array), mark > 0);
+        if marked {
+            self.uptake.made(from, mark);
+        }
+        self.spread(ROOT, Packet::Broadcast { array, number, delivery, marked }, 0, out);
     }
 
-    fn apply(&mut self, array: ArrayId, number: u64, delivery: &Delivery, out: &mut Actions) {
-        self.broadcasts.apply(array, number, delivery);
-        for (to, cell) in self.location.residents(array) {
-            out.push_back(Action::Deliver { to, cell, delivery: again(delivery) });
-        }
+    fn apply(&mut self, array: ArrayId, number: u64, delivery: Delivery, out: &mut Actions) {
+        self.broadcasts.apply(array, number, &delivery);
+        out.push_back(Action::DeliverToAll { to: self.location.residents(array), delivery });
     }
 
     /// Passes a partial result to the parent.
@@ -599,7 +640,7 @@ impl RankCore {
         match (goal, over) {
             (Goal::All, Over::All(number)) => {
                 let payload = Payload::Reduced { tag, values, number: Some(number) };
-                self.announce(array, &Delivery::by_runtime(payload), out);
+                self.announce(array, Delivery::by_runtime(payload), 0, out);
             }
             (Goal::All, Over::Section(section)) => {
                 for (rank, keys) in self.by_rank(array, section) {
@@ -607,7 +648,7 @@ impl RankCore {
                     self.send(rank, Packet::SectionResult { array, keys, tag, values, epoch }, 0, out);
                 }
             }
-            (Goal::AllOf(array), _) => self.broadcast(array, result(tag, values), out),
+            (Goal::AllOf(array), _) => self.announce(array, result(tag, values), 0, out),
             (Goal::Chunk(key), _) => self.tell_one(ChunkId { array, key }, tag, values, out),
             (Goal::ChunkOf(to), _) => self.tell_one(to, tag, values, out),
             (Goal::Scan, _) => match scan(reducer, &values) {

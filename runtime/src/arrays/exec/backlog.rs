@@ -6,26 +6,30 @@
 //! that it owes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
 use super::mailbox::By;
 use super::mailroom::Mailroom;
 use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::mail::Mail;
-use crate::arrays::core::pressure::Sent;
+use crate::arrays::core::pressure::{Presser, Sent};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::ids::{CellId, Rank};
-use crate::trace::waiting::Waiting;
+use crate::trace::waiting::{Held, Waiting};
 
 /// The mail of a rank, as far as its workers have told.
 pub(crate) struct Backlog {
     waiting: Arc<Waiting>,
     limit: AtomicI64,
-    full: AtomicBool,
-    /// Some chunk is pressed.
-    presses: AtomicBool,
+    /// [`FULL`] and [`PRESSES`], in one place: workers look at it before each run of a chunk.
+    state: AtomicU8,
 }
+
+/// The rank is full.
+const FULL: u8 = 1;
+/// Some chunk is pressed.
+const PRESSES: u8 = 2;
 
 /// A worker tells at least every so many bytes, and eight times on the way to the limit.
 const UNTOLD_MAX: i64 = 64 << 10;
@@ -36,8 +40,7 @@ impl Backlog {
         Backlog {
             waiting,
             limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
-            full: AtomicBool::new(false),
-            presses: AtomicBool::new(false),
+            state: AtomicU8::new(0),
         }
     }
 
@@ -54,13 +57,49 @@ impl Backlog {
 
     fn add(&self, bytes: i64) {
         let waiting = self.waiting.add(bytes);
-        if bytes > 0 && waiting > self.limit.load(Ordering::Relaxed) {
-            self.full.store(true, Ordering::Relaxed);
+        if bytes > 0 {
+            self.fill(waiting);
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
+    /// So many bytes wait, more than before.
+    fn fill(&self, waiting: i64) {
+        if waiting > self.limit.load(Ordering::Relaxed) {
+            self.set(FULL, true);
+        }
+    }
+
+    fn is(&self, what: u8) -> bool {
+        self.state.load(Ordering::Relaxed) & what != 0
+    }
+
+    fn set(&self, what: u8, now: bool) {
+        if now {
+            self.state.fetch_or(what, Ordering::Relaxed);
+        } else {
+            self.state.fetch_and(!what, Ordering::Relaxed);
+        }
+    }
+
+    /// So many bytes wait, in one place for several chunks.
+    pub(super) fn hold(&self, bytes: u64) -> Held {
+        let held = self.waiting.hold(bytes as i64);
+        self.fill(self.waiting.told());
+        held
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.is(FULL)
+    }
+
+    /// Answers what is owed if there is room. With the core locked.
+    pub(super) fn answer(&self, core: &mut RankCore, out: &mut Actions) {
+        if self.is_full() && self.has_room() {
+            self.set(FULL, false);
+        }
+        if !self.is_full() {
+            core.has_room(out);
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -71,32 +110,32 @@ impl Backlog {
     pub(super) fn widen(&self) {
         let (limit, waiting) = (&self.limit, self.waiting.told());
         limit.store(limit.load(Ordering::Relaxed).max(waiting).saturating_mul(2), Ordering::Relaxed);
-        self.full.store(false, Ordering::Relaxed);
+        self.set(FULL, false);
     }
 
     /// The core may have pressed a chunk, or the last one no longer. With the core locked.
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) {
-        if core.has_pressed() != self.presses() {
-            self.presses.store(core.has_pressed(), Ordering::Relaxed);
+        if core.has_pressed() != self.is(PRESSES) {
+            self.set(PRESSES, core.has_pressed());
         }
     }
 
-    /// Tells whether a token may have to be parked.
+    /// Tells whether the rank is full or a token may have to be parked: a worker sees to it before it runs a chunk.
     #[inline]
-    pub(super) fn presses(&self) -> bool {
-        self.presses.load(Ordering::Relaxed)
+    pub(super) fn is_tight(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != 0
     }
 }
 
-/// What a worker has counted, and the ranks that press the chunk it runs.
+/// What a worker has counted, and what presses the chunk it runs.
 pub(crate) struct Account {
     /// Bytes put into mailboxes, less those read, since it last told.
     untold: i64,
     /// It tells when that is so high, or low. While the rank is full it asks at each message whether it still is.
     most: i64,
     least: i64,
-    pressed_by: Vec<Rank>,
+    pressed_by: Vec<Presser>,
 }
 
 impl Account {
@@ -106,9 +145,9 @@ impl Account {
         !self.pressed_by.is_empty()
     }
 
-    fn pressed_by(&mut self, rank: Rank) {
-        if !self.pressed_by.contains(&rank) {
-            self.pressed_by.push(rank);
+    fn pressed_by(&mut self, presser: Presser) {
+        if !self.pressed_by.contains(&presser) {
+            self.pressed_by.push(presser);
         }
     }
 }
@@ -133,7 +172,7 @@ impl Mailroom<'_> {
         }
         account.most = i64::MIN;
         if by == By::Chunk {
-            account.pressed_by(shared.facts.rank);
+            account.pressed_by(Presser::Rank(shared.facts.rank));
         }
     }
 }
@@ -158,11 +197,15 @@ impl Worker<'_> {
     pub(super) fn tell(&mut self) {
         let backlog = &self.shared.backlog;
         backlog.add(std::mem::take(&mut self.mailroom.account.untold));
+        self.ask_room();
+    }
+
+    /// The rank may have room now.
+    #[cold]
+    pub(super) fn ask_room(&mut self) {
+        let backlog = &self.shared.backlog;
         if backlog.is_full() && backlog.has_room() {
-            self.with_core(|core, _, out| {
-                backlog.full.store(false, Ordering::Relaxed);
-                core.has_room(out);
-            });
+            self.with_core(|core, _, out| backlog.answer(core, out));
         }
     }
 
@@ -170,16 +213,18 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn follow_up(&mut self, to: Rank, sent: Sent) {
         if sent.presses {
-            self.mailroom.account.pressed_by(to);
+            self.mailroom.account.pressed_by(Presser::Rank(to));
         }
         if sent.marks {
             self.with_core(|core, _, out| core.mark(to, out));
         }
     }
 
-    /// These ranks press the chunk that runs.
-    pub(super) fn pressed_by(&mut self, ranks: Vec<Rank>) {
-        ranks.into_iter().for_each(|rank| self.mailroom.account.pressed_by(rank));
+    /// These press the chunk that runs; its own rank does if it is full.
+    pub(super) fn pressed_by(&mut self, pressers: Vec<Presser>) {
+        let (backlog, me) = (&self.shared.backlog, Presser::Rank(self.shared.facts.rank));
+        let presses = |presser: &Presser| *presser != me || backlog.is_full();
+        pressers.into_iter().filter(presses).for_each(|presser| self.mailroom.account.pressed_by(presser));
     }
 
     /// What was sent now was no chunk's that runs.
@@ -193,23 +238,16 @@ impl Worker<'_> {
         let (backlog, by) = (&self.shared.backlog, std::mem::take(&mut self.mailroom.account.pressed_by));
         self.with_core(|core, _, out| {
             core.press(cell, by);
-            if !backlog.is_full() {
-                core.has_room(out);
-            }
+            backlog.answer(core, out);
         });
     }
 
-    /// Parks a token if its chunk is pressed.
+    /// Before a run while something is tight: others may have taken what this rank held. Parks the token if its chunk is
+    /// pressed.
     #[cold]
-    pub(super) fn parks(&self, token: CellId) -> bool {
+    pub(super) fn parks(&mut self, token: CellId) -> bool {
+        self.ask_room();
         self.shared.plane.lock().rank.parks(token)
-    }
-}
-
-/// A mark of another rank has come: it is answered at once if there is room.
-pub(super) fn answer(shared: &RankShared, core: &mut RankCore, out: &mut Actions) {
-    if !shared.backlog.is_full() {
-        core.has_room(out);
     }
 }
 

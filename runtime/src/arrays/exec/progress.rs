@@ -5,13 +5,14 @@
 //! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
-use super::backlog;
 use super::mailbox::By;
 use super::mailroom::{Intake, Reception};
 use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
+use crate::arrays::core::broadcast::again;
 use crate::arrays::core::crossings::Epoch;
+use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
@@ -67,6 +68,19 @@ impl Worker<'_> {
                 // The chunk was removed between the core's look and now: it is found missing like any other.
                 refused.into_iter().for_each(|letter| core.rank.location.stash(to, letter.message));
             }
+            Action::DeliverToAll { to, delivery } => match to[..] {
+                [] => {}
+                [(to, cell)] => out.push_front(Action::Deliver { to, cell, delivery: delivery.alone() }),
+                _ => {
+                    let shared = delivery.shared(|bytes| self.shared.backlog.hold(bytes));
+                    for (to, cell) in to {
+                        let refused = self.mailroom.push(cell, Letter::new(to, again(&shared)), By::Core);
+                        refused
+                            .into_iter()
+                            .for_each(|letter| core.rank.location.stash(to, letter.message.leaving()));
+                    }
+                }
+            },
             Action::Hold(cells) => {
                 for cell in cells {
                     if self.shared.cells.get(cell).mailbox.hold() {
@@ -78,6 +92,7 @@ impl Worker<'_> {
             Action::BeginPhase => self.shared.record.begin_phase(now_ns),
             Action::Admit(traveller) => self.admit(core, *traveller),
             Action::Run(cell) => self.mailroom.put(cell, self.shared.cells.get(cell)),
+            Action::AskRoom => self.shared.backlog.answer(&mut core.rank, out),
             Action::Widen => {
                 self.shared.backlog.widen();
                 core.rank.has_room(out);
@@ -153,7 +168,7 @@ impl Worker<'_> {
         self.count_all_out(&mail);
         self.shared.cells.free(cell);
         self.instruments.turn_to_hook(chunk, "on_depart", slot.passport().syncs.next);
-        let (bytes, mail) = (slot.state_bytes(), mail.into_messages().collect());
+        let (bytes, mail) = (slot.state_bytes(), mail.into_messages().map(Delivery::leaving).collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
         let (cargo, journey, epoch) = (Cargo::Live(slot), Some(journey), Epoch::default());
@@ -263,13 +278,7 @@ impl Worker<'_> {
     fn receive_other(&mut self, from: Rank, packet: Packet) {
         self.mailroom.show_newest();
         let packet = self.welcome(packet);
-        let (shared, marks) = (self.shared, matches!(packet, Packet::Mark { .. }));
-        self.with_core(|core, now_ns, out| {
-            core.receive(from, packet, now_ns, out);
-            if marks {
-                backlog::answer(shared, core, out);
-            }
-        });
+        self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
     }
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.

@@ -204,12 +204,9 @@ impl<'r> Worker<'r> {
         let mut pressed_by = Vec::new();
         self.with_core(|core, _, out| match effect {
             Effect::Broadcast { array, message } => {
-                let from = Sender::new(from, 0);
-                core.broadcast(
-                    array,
-                    Delivery { from, bytes: LETTER_BYTES, payload: Payload::Encoded(message) },
-                    out,
-                );
+                let (from, payload) = (Sender::new(from, 0), Payload::Encoded(message));
+                let delivery = Delivery { from, bytes: LETTER_BYTES, payload };
+                pressed_by.extend(core.broadcast(array, delivery, out));
             }
             Effect::Multicast { array, keys, message } => {
                 pressed_by = core.multicast(from, array, &keys, &message, out);

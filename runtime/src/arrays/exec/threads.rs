@@ -239,7 +239,7 @@ impl Worker<'_> {
             if self.work_in_sight() {
                 return 0;
             }
-        } else if shared.backlog.presses() {
+        } else if shared.backlog.is_tight() {
             // It says so where nothing is left to run but what is pressed.
             shared.scheduler.wake_driver();
         }

@@ -127,7 +127,7 @@ impl<'r> Worker<'r> {
     #[inline(always)]
     fn run(&mut self, id: CellId, cell: &'r Cell, outbox: &mut Outbox) {
         let shared = self.shared;
-        if shared.backlog.presses() && self.parks(id) {
+        if shared.backlog.is_tight() && self.parks(id) {
             return;
         }
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
@@ -407,6 +407,12 @@ impl Outlet for Worker<'_> {
         self.gateway.idle();
         // This worker is busy for longer: somebody else should run what it has just made ready.
         self.mailroom.show_newest();
+    }
+
+    fn frees(&mut self) {
+        if self.shared.backlog.is_full() {
+            self.tell();
+        }
     }
 
     fn now_ns(&self) -> u64 {

@@ -5,7 +5,7 @@ use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::packet::Packet;
-use crate::arrays::core::pressure::Sent;
+use crate::arrays::core::pressure::{Presser, Sent, Standing};
 use crate::ids::{CellId, ROOT, Rank};
 
 impl RankCore {
@@ -20,7 +20,7 @@ impl RankCore {
     /// A mark is due behind what was sent to a rank.
     #[cold]
     pub(crate) fn mark(&mut self, to: Rank, out: &mut Actions) {
-        let bytes = self.pressure.mark(to);
+        let bytes = self.pressure.mark(Presser::Rank(to));
         self.send(to, Packet::Mark { bytes }, 0, out);
     }
 
@@ -29,12 +29,28 @@ impl RankCore {
         for (to, bytes) in self.pressure.take_owed() {
             self.send(to, Packet::Room { bytes }, 0, out);
         }
-        let freed = self.pressure.release(self.tree.rank);
+        self.uptake.take_in();
+        self.took_in(out);
+        let freed = self.pressure.release_own();
         self.run_again(freed, out);
     }
 
-    /// The handlers of a chunk have sent to these ranks, which press it.
-    pub(crate) fn press(&mut self, cell: CellId, by: Vec<Rank>) {
+    /// This rank, or a child with all below it, may have taken in more marked broadcasts.
+    pub(super) fn took_in(&mut self, out: &mut Actions) {
+        match self.uptake.take_news() {
+            0 => {}
+            more if self.root.is_none() => self.send_up(Packet::TookIn { more }, 0, out),
+            more => {
+                for (rank, bytes) in self.uptake.take_made(more) {
+                    self.send(rank, Packet::AllTookIn { bytes }, 0, out);
+                }
+                self.widen_stuck(out);
+            }
+        }
+    }
+
+    /// The handlers of a chunk have sent to ranks, or broadcast to all, and are pressed.
+    pub(crate) fn press(&mut self, cell: CellId, by: Vec<Presser>) {
         self.pressure.press(cell, by);
     }
 
@@ -60,7 +76,7 @@ impl RankCore {
         }
     }
 
-    pub(super) fn room(&mut self, by: Rank, bytes: u64, out: &mut Actions) {
+    pub(super) fn room(&mut self, by: Presser, bytes: u64, out: &mut Actions) {
         let freed = self.pressure.answered(by, bytes);
         self.run_again(freed, out);
     }
@@ -80,14 +96,21 @@ impl RankCore {
             // What waits may be for chunks that are about to leave, or to go on.
             return;
         }
-        if let Some((spell, waits_for)) = self.pressure.stands_still() {
-            self.send(ROOT, Packet::StandsStill { spell, waits_for }, 0, out);
+        if let Some((spell, standing)) = self.pressure.stands_still(self.uptake.first_owed()) {
+            self.send(ROOT, Packet::StandsStill { spell, standing }, 0, out);
         }
     }
 
-    pub(super) fn stands_still(&mut self, rank: Rank, spell: u64, waits_for: Vec<Rank>, out: &mut Actions) {
+    pub(super) fn stands_still(&mut self, rank: Rank, spell: u64, standing: Standing, out: &mut Actions) {
         let root = self.root.as_mut().expect("rank 0 hears who stands still");
-        for (stuck, spell) in root.standstill.stands(rank, spell, waits_for) {
+        root.standstill.stands(rank, spell, standing);
+        self.widen_stuck(out);
+    }
+
+    /// Rank 0 tells those that wait for each other alone to let more wait.
+    fn widen_stuck(&mut self, out: &mut Actions) {
+        let root = self.root.as_mut().expect("rank 0 knows who stands still");
+        for (stuck, spell) in root.standstill.take_stuck(|rank| self.uptake.first_open(rank)) {
             self.send(stuck, Packet::Widen { spell }, 0, out);
         }
     }
@@ -99,19 +122,30 @@ impl RankCore {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use lb_strategies::balancer::RankPlace;
 
     use super::*;
+    use crate::arrays::core::envelope::{Delivery, Payload};
+    use crate::arrays::core::erased::ErasedArray;
+    use crate::arrays::core::rank::idlers::Idlers;
     use crate::arrays::core::tree::{ARITY, Tree};
+    use crate::ids::{ArrayId, ChunkId};
 
-    #[test]
-    fn a_rank_with_a_parked_token_answers_no_search() {
+    /// Rank 1 of two, and an array of one chunk, which is elsewhere.
+    fn second_rank() -> RankCore {
         let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
         let tree = Tree { rank: Rank(1), ranks: 2, arity: ARITY };
-        let mut core = RankCore::new(tree, &places, [].into(), strategy, false, 100, 0);
-        let mut out = Actions::new();
-        core.press(CellId(3), vec![Rank(1)]);
+        let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 1, home: |_, _| ROOT });
+        RankCore::new(tree, &places, [idlers].into(), strategy, false, 100, 0)
+    }
+
+    #[test]
+    fn a_rank_with_a_parked_token_answers_no_search() {
+        let (mut core, mut out) = (second_rank(), Actions::new());
+        core.press(CellId(3), vec![Presser::Rank(Rank(1))]);
         assert!(core.parks(CellId(3)));
         core.receive(ROOT, Packet::Probe, 0, &mut out);
         core.idle(0, &mut out);
@@ -120,5 +154,29 @@ mod tests {
         assert!(matches!(out.pop_front(), Some(Action::Run(CellId(3)))));
         core.idle(0, &mut out);
         assert!(matches!(out.pop_front(), Some(Action::Send(ROOT, Packet::Answer(_)))));
+    }
+
+    #[test]
+    fn a_marked_broadcast_is_taken_in_when_there_is_room_or_at_once_where_nobody_hears_it() {
+        let array = ArrayId(0);
+        let (mut core, mut out) = (second_rank(), Actions::new());
+        let mut told = |core: &mut RankCore, act: &dyn Fn(&mut RankCore, &mut Actions)| {
+            act(core, &mut out);
+            let news = |action| match action {
+                Action::Send(ROOT, Packet::TookIn { more }) => Some(more),
+                _ => None,
+            };
+            out.drain(..).find_map(news)
+        };
+        let comes = |number| {
+            move |core: &mut RankCore, out: &mut Actions| {
+                let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([].into())));
+                core.receive(ROOT, Packet::Broadcast { array, number, delivery, marked: true }, 0, out);
+            }
+        };
+        assert_eq!(told(&mut core, &comes(0)), Some(1), "nobody is here");
+        core.location.arrived(ChunkId { array, key: 0 }, CellId(0));
+        assert_eq!(told(&mut core, &comes(1)), None, "whether there is room others know");
+        assert_eq!(told(&mut core, &RankCore::has_room), Some(1));
     }
 }

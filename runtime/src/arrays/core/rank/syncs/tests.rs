@@ -5,6 +5,7 @@ use crate::arrays::core::coordinator::Problem;
 use crate::arrays::core::crossings::{Counts, Epoch};
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::packet::Cargo;
+use crate::arrays::core::pressure::Presser;
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
@@ -76,7 +77,7 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
     core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
-    core.press(CellId(0), vec![Rank(1)]);
+    core.press(CellId(0), vec![Presser::Rank(Rank(1))]);
     assert!(core.parks(CellId(0)));
     assert!(!stands_still(&mut core, &mut out));
     core.held(0, &mut out);
@@ -195,7 +196,7 @@ fn a_rank_that_waits_for_its_decision_is_not_idle() {
 fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
     let (mut core, problem) = root_that_decides();
     let mut out = Actions::new();
-    core.press(CellId(0), vec![ROOT]);
+    core.press(CellId(0), vec![Presser::Rank(ROOT)]);
     assert!(core.parks(CellId(0)));
     core.full_and_idle(&mut out);
     assert!(out.is_empty(), "{out:?}");
