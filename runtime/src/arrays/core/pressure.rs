@@ -20,8 +20,9 @@
 //!    broadcast, to all ranks; each where chunks hear it owes its answer until it has room, and rank 0 answers for all:
 //!    see [`uptake`](super::uptake).
 //! 5. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
-//!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told by rank 0 to *widen*
-//!    their limits, to the double and to the double of what waits. Who waits for others doubles its windows too. Who waits
+//!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told so by rank 0. The
+//!    first time they run what is parked once: it may be its own mail that a chunk is held back from. If they stand still
+//!    again and have had no room since they *widen* their limits, to the double and to the double of what waits. Who waits for others doubles its windows too. Who waits
 //!    for the broadcasts waits for the ranks that owe the answer to its first open mark: a rank that stands still says from
 //!    which mark on it does.
 //!
@@ -79,6 +80,17 @@ pub(crate) struct Pressure {
     parked: usize,
     spell: u64,
     reported: Option<Standing>,
+    /// Since it last had room it has let what was parked run once.
+    relieved: bool,
+}
+
+/// What ends a spell in which ranks wait for each other alone.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Relief {
+    /// These tokens are no longer parked.
+    Run(Vec<CellId>),
+    /// More may wait.
+    Widen,
 }
 
 /// What rank 0 is told of a rank that stands still.
@@ -143,6 +155,7 @@ impl Pressure {
             parked: 0,
             spell: 0,
             reported: None,
+            relieved: false,
         }
     }
 
@@ -230,6 +243,7 @@ impl Pressure {
 
     /// This rank has room. Returns the tokens that are no longer parked.
     pub(crate) fn release_own(&mut self) -> Vec<CellId> {
+        self.relieved = false;
         self.release(Presser::Rank(self.me))
     }
 
@@ -272,18 +286,27 @@ impl Pressure {
         self.reported.take().map(|_| self.spell)
     }
 
-    /// Rank 0 says that this spell would not end by itself. False if it is over.
-    pub(crate) fn widens(&mut self, spell: u64) -> bool {
+    /// Rank 0 says that this spell would not end by itself. None if it is over.
+    pub(crate) fn relief(&mut self, spell: u64) -> Option<Relief> {
         if spell != self.spell {
-            return false;
+            return None;
         }
-        let Some(Standing { waits_for, .. }) = self.reported.take() else { return false };
+        let Standing { waits_for, .. } = self.reported.take()?;
+        if !std::mem::replace(&mut self.relieved, true) {
+            let mut freed = Vec::new();
+            self.pressed.retain(|&cell, pressed| {
+                freed.extend(pressed.parked.then_some(cell));
+                !pressed.parked
+            });
+            self.parked -= freed.len();
+            return Some(Relief::Run(freed));
+        }
         if waits_for.iter().any(|&awaited| awaited != Presser::Rank(self.me)) {
             for window in [&mut self.window, &mut self.broadcast_window] {
                 *window = (*window).max(1).saturating_mul(2);
             }
         }
-        true
+        Some(Relief::Widen)
     }
 }
 
@@ -401,15 +424,22 @@ mod tests {
         pressure.press(CellId(4), vec![BY_OTHER]);
         pressure.parks(CellId(4));
         assert_eq!(pressure.stands_still(None), waits(2, vec![BY_ME, BY_OTHER]));
-        assert!(!pressure.widens(1) && pressure.widens(2) && !pressure.widens(2));
+        assert_eq!(pressure.relief(1), None);
+        assert_eq!(pressure.relief(2), Some(Relief::Run(vec![CellId(3), CellId(4)])));
+        assert_eq!(pressure.relief(2), None);
+        pressure.press(CellId(3), vec![BY_ME]);
+        pressure.press(CellId(4), vec![BY_OTHER]);
+        assert!(pressure.parks(CellId(3)) && pressure.parks(CellId(4)));
+        assert_eq!(pressure.stands_still(None), waits(3, vec![BY_ME, BY_OTHER]));
+        assert_eq!(pressure.relief(3), Some(Relief::Widen), "it has had no room since");
         assert!(
             !pressure.sent(OTHER, 99).presses && pressure.sent(OTHER, 1).presses,
             "a window of 200 bytes"
         );
         assert_eq!(pressure.goes_on(), None);
-        assert_eq!(pressure.stands_still(None), waits(3, vec![BY_ME, BY_OTHER]));
-        assert_eq!(pressure.goes_on(), Some(3));
-        assert!(!pressure.widens(3), "it has gone on meanwhile");
+        assert_eq!(pressure.stands_still(None), waits(4, vec![BY_ME, BY_OTHER]));
+        assert_eq!(pressure.goes_on(), Some(4));
+        assert_eq!(pressure.relief(4), None, "it has gone on meanwhile");
     }
 
     #[test]
@@ -421,7 +451,8 @@ mod tests {
             pressure.press(CellId(3), vec![by]);
             pressure.parks(CellId(3));
             assert_eq!(pressure.stands_still(None), waits(1, vec![by]));
-            assert!(pressure.widens(1));
+            pressure.relieved = true;
+            assert_eq!(pressure.relief(1), Some(Relief::Widen));
             pressure.window
         };
         assert_eq!([BY_ME, BY_OTHER, Presser::Broadcasts].map(window_after), [0, 2, 2]);

@@ -517,8 +517,11 @@ impl RankCore {
             Packet::Announce { array, delivery, mark, .. } => self.number(from, array, delivery, mark, out),
             Packet::Broadcast { array, number, delivery, marked } => {
                 self.apply(array, number, *delivery, out);
+                if self.location.count(array) > 0 {
+                    self.uptake.hear();
+                }
                 if marked {
-                    self.uptake.come(self.location.count(array) > 0);
+                    self.uptake.come();
                     self.took_in(out);
                     out.push_back(Action::AskRoom);
                 }
@@ -606,6 +609,10 @@ impl RankCore {
             self.uptake.made(from, mark);
         }
         self.spread(ROOT, Packet::Broadcast { array, number, delivery, marked }, 0, out);
+        if marked {
+            // Who waits for it may have said so before.
+            self.widen_stuck(out);
+        }
     }
 
     fn apply(&mut self, array: ArrayId, number: u64, delivery: Delivery, out: &mut Actions) {

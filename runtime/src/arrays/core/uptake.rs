@@ -20,6 +20,8 @@ pub(crate) struct Uptake {
     own: u64,
     /// Those that came and wait for room.
     owed: u64,
+    /// Chunks here have heard a broadcast, marked or not, since the last of them came.
+    hears: bool,
     /// Those that a child and all ranks below it have taken in.
     below: LiteMap<Rank, u64>,
     /// Those that this rank and all below it have taken in, as far as it has told.
@@ -31,7 +33,7 @@ pub(crate) struct Uptake {
 impl Uptake {
     pub(crate) fn new(tree: &Tree) -> Uptake {
         let below = tree.children().map(|child| (child, 0)).collect();
-        Uptake { own: 0, owed: 0, below, told: 0, made: VecDeque::new() }
+        Uptake { own: 0, owed: 0, hears: false, below, told: 0, made: VecDeque::new() }
     }
 
     /// Rank 0: the next one was made by this rank.
@@ -39,9 +41,15 @@ impl Uptake {
         self.made.push_back((by, bytes));
     }
 
-    /// One has come. It takes up room if any chunk here hears it.
-    pub(crate) fn come(&mut self, is_heard: bool) {
-        if is_heard || self.owed > 0 { self.owed += 1 } else { self.own += 1 }
+    /// Chunks here hear a broadcast, marked or not.
+    pub(crate) fn hear(&mut self) {
+        self.hears = true;
+    }
+
+    /// One has come. It waits for room if chunks here have heard any since the last, for which it stands too.
+    pub(crate) fn come(&mut self) {
+        let waits = std::mem::take(&mut self.hears) || self.owed > 0;
+        if waits { self.owed += 1 } else { self.own += 1 }
     }
 
     /// The number of the first that waits for room, counted from 0.
@@ -87,12 +95,13 @@ mod tests {
         root.made(Rank(2), 50);
         root.made(ROOT, 7);
         assert_eq!([ROOT, Rank(1), Rank(2)].map(|by| root.first_open(by)), [Some(1), None, Some(0)]);
-        root.come(true);
+        root.hear();
+        root.come();
         assert_eq!(root.first_owed(), Some(0));
         root.below(Rank(1), 2);
         root.below(Rank(2), 1);
         assert_eq!(root.take_news(), 0, "its own is owed");
-        root.come(false);
+        root.come();
         assert_eq!(root.take_news(), 0, "it is behind the other");
         root.take_in();
         assert_eq!(root.first_owed(), None);
@@ -107,9 +116,10 @@ mod tests {
     #[test]
     fn what_nobody_hears_needs_no_room() {
         let mut leaf = Uptake::new(&Tree { rank: Rank(2), ranks: 3, arity: 8 });
-        leaf.come(false);
+        leaf.come();
         assert_eq!((leaf.take_news(), leaf.take_news()), (1, 0));
-        leaf.come(true);
+        leaf.hear();
+        leaf.come();
         assert_eq!((leaf.take_news(), leaf.first_owed()), (0, Some(1)));
     }
 }

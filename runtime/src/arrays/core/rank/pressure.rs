@@ -5,7 +5,7 @@ use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::packet::Packet;
-use crate::arrays::core::pressure::{Presser, Sent, Standing};
+use crate::arrays::core::pressure::{Presser, Relief, Sent, Standing};
 use crate::ids::{CellId, ROOT, Rank};
 
 impl RankCore {
@@ -108,7 +108,7 @@ impl RankCore {
     }
 
     /// Rank 0 tells those that wait for each other alone to let more wait.
-    fn widen_stuck(&mut self, out: &mut Actions) {
+    pub(super) fn widen_stuck(&mut self, out: &mut Actions) {
         let root = self.root.as_mut().expect("rank 0 knows who stands still");
         for (stuck, spell) in root.standstill.take_stuck(|rank| self.uptake.first_open(rank)) {
             self.send(stuck, Packet::Widen { spell }, 0, out);
@@ -116,7 +116,11 @@ impl RankCore {
     }
 
     pub(super) fn widen(&mut self, spell: u64, out: &mut Actions) {
-        out.extend(self.pressure.widens(spell).then_some(Action::Widen));
+        match self.pressure.relief(spell) {
+            None => {}
+            Some(Relief::Run(freed)) => self.run_again(freed, out),
+            Some(Relief::Widen) => out.push_back(Action::Widen),
+        }
     }
 }
 
