@@ -23,6 +23,29 @@ struct Alive {
     most: AtomicI64,
 }
 
+impl Alive {
+    fn add_item(&self) {
+        let now = self.now.fetch_add(ITEM_BYTES as i64, Ordering::Relaxed) + ITEM_BYTES as i64;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.now.fetch_sub(bytes as i64, Ordering::Relaxed);
+    }
+
+    fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed).unsigned_abs()
+    }
+}
+
+/// The time that a slow chunk needs for an item.
+fn take_long<C: Chunk>(ctx: &Ctx<'_, C>) {
+    let done_ns = ctx.elapsed_ns() + 20_000;
+    while ctx.elapsed_ns() < done_ns {
+        std::hint::spin_loop();
+    }
+}
+
 /// An item, counted for as long as it exists.
 #[derive(Serialize, Deserialize)]
 struct Load {
@@ -35,8 +58,7 @@ struct Load {
 
 impl Load {
     fn new(alive: &Arc<Alive>) -> Load {
-        let now = alive.now.fetch_add(ITEM_BYTES as i64, Ordering::Relaxed) + ITEM_BYTES as i64;
-        alive.most.fetch_max(now, Ordering::Relaxed);
+        alive.add_item();
         Load { bytes: vec![7; ITEM_BYTES], alive: Some(alive.clone()) }
     }
 }
@@ -44,7 +66,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         if let Some(alive) = &self.alive {
-            alive.now.fetch_sub(self.bytes.len() as i64, Ordering::Relaxed);
+            alive.remove(self.bytes.len());
         }
     }
 }
@@ -105,10 +127,7 @@ impl Chunk for Consumer {
                 assert_eq!(load.bytes, [7; ITEM_BYTES]);
                 assert_eq!(self.next[from as usize], number, "items come once, and in order");
                 self.next[from as usize] += 1;
-                let done_ns = ctx.elapsed_ns() + 20_000;
-                while ctx.elapsed_ns() < done_ns {
-                    std::hint::spin_loop();
-                }
+                take_long(ctx);
                 if self.next == [ITEMS; PRODUCERS as usize] {
                     let get_through = self.looks > 3 && self.counted > 3;
                     assert!(get_through || self.unlimited, "the runtime's own messages get through");
@@ -143,7 +162,7 @@ fn flood(ranks: u32, workers: u32, limit: u64) -> (u64, u64) {
     });
     let report = report.expect("all items are handled");
     assert_eq!(report.undelivered.messages, 0);
-    (alive.most.load(Ordering::Relaxed).unsigned_abs(), report.waiting_bytes_max)
+    (alive.most(), report.waiting_bytes_max)
 }
 
 #[test]
@@ -278,13 +297,6 @@ fn who_sends_nothing_to_a_slow_rank_goes_on_beside_who_does() {
     within_patience("a rank of which one chunk floods another", run).expect("all has come");
 }
 
-/// Broadcasts that were made and not heard by the slow chunk.
-#[derive(Default)]
-struct Unheard {
-    now: AtomicI64,
-    most: AtomicI64,
-}
-
 /// The first broadcasts items to all, and the second needs long for each.
 #[derive(Serialize, Deserialize)]
 struct Crier {
@@ -313,11 +325,11 @@ impl Chunk for Crier {
     }
 
     fn receive(&mut self, cry: Cry, ctx: &mut Ctx<'_, Self>) {
-        let unheard: &Arc<Unheard> = ctx.service();
+        // Of broadcasts that were made and not heard by the slow chunk.
+        let unheard: &Arc<Alive> = ctx.service();
         match cry {
             Cry::Next => {
-                let now = unheard.now.fetch_add(1, Ordering::Relaxed) + 1;
-                unheard.most.fetch_max(now, Ordering::Relaxed);
+                unheard.add_item();
                 ctx.broadcast(&Cry::News { number: self.made, bytes: vec![7; ITEM_BYTES] });
                 self.made += 1;
                 if self.made < ITEMS {
@@ -328,11 +340,8 @@ impl Chunk for Crier {
                 assert_eq!((number, bytes.len()), (self.heard, ITEM_BYTES), "news come once, and in order");
                 self.heard += 1;
                 if ctx.index() == 1 {
-                    unheard.now.fetch_sub(1, Ordering::Relaxed);
-                    let done_ns = ctx.elapsed_ns() + 20_000;
-                    while ctx.elapsed_ns() < done_ns {
-                        std::hint::spin_loop();
-                    }
+                    unheard.remove(bytes.len());
+                    take_long(ctx);
                 }
                 if self.heard == ITEMS {
                     ctx.contribute(0, Reducer::Sum, vec![self.heard], Target::Exit);
@@ -345,7 +354,7 @@ impl Chunk for Crier {
 #[test]
 fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
     for (ranks, workers, wire) in [(1, 2, false), (2, 1, false), (2, 1, true), (3, 2, false)] {
-        let unheard = Arc::new(Unheard::default());
+        let unheard = Arc::new(Alive::default());
         let service = unheard.clone();
         let config = Config::default().ranks(ranks).workers(workers).mail_limit(LIMIT).wire_always(wire);
         let report = caribou::run(config, move |setup| {
@@ -355,13 +364,13 @@ fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
         let report = report.expect("all news are heard");
         let sums: Vec<u64> = report.value().expect("all have contributed");
         assert_eq!(sums, [4 * ITEMS]);
-        let most = unheard.most.load(Ordering::Relaxed).unsigned_abs();
+        let most = unheard.most();
         // What waits, with a letter for each of three other chunks that may be here, a window under way, what the crier adds
         // to it at once, and what a worker has not told.
         let bound = LIMIT / 4 * 5 + 4 * BURST + u64::from(workers) * (64 << 10);
-        let what = format!("{ranks} ranks of {workers}: {most} were unheard");
-        assert!(most > 500, "{what}: there is something to bound");
-        assert!(most * ITEM_BYTES as u64 <= bound, "{what}, {} waited, of {bound}", report.waiting_bytes_max);
+        let what = format!("{ranks} ranks of {workers}: {most} bytes were unheard");
+        assert!(most > 500 * ITEM_BYTES as u64, "{what}: there is something to bound");
+        assert!(most <= bound, "{what}, {} waited, of {bound}", report.waiting_bytes_max);
         assert!(report.waiting_bytes_max <= bound + bound / 2, "{what}, {} waited", report.waiting_bytes_max);
     }
 }

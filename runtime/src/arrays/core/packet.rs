@@ -83,7 +83,7 @@ pub(crate) enum Packet {
     /// That spell is over. To rank 0.
     GoesOn { spell: u64 },
     /// That spell does not end by itself.
-    Widen { spell: u64 },
+    Stuck { spell: u64 },
     /// Asks for an answer once the receiver has nothing to do. Down the tree.
     Probe,
     /// Packets sent and received so far by idle ranks. To the parent.

@@ -17,14 +17,14 @@
 //! 3. A pressed chunk handles nothing; all others go on. So does everything else that ranks say to each other: nobody
 //!    stops polling, and nothing but answers to marks is held back.
 //! 4. Broadcasts go to all ranks by way of rank 0, and a rank that makes some has one window for them. A mark travels with a
-//!    broadcast, to all ranks; each where chunks hear it owes its answer until it has room, and rank 0 answers for all:
-//!    see [`uptake`](super::uptake).
+//!    broadcast, to all ranks; each where chunks have heard any since the last owes its answer until it has room, and rank 0
+//!    answers for all: see [`uptake`](super::uptake).
 //! 5. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told so by rank 0. The
-//!    first time they run what is parked once: it may be its own mail that a chunk is held back from. If they stand still
-//!    again and have had no room since they *widen* their limits, to the double and to the double of what waits. Who waits for others doubles its windows too. Who waits
-//!    for the broadcasts waits for the ranks that owe the answer to its first open mark: a rank that stands still says from
-//!    which mark on it does.
+//!    first time each runs what is parked once: it may be its own mail that a chunk is held back from. One that stands
+//!    still again and has had no room since *widens* its limit, to the double and to the double of what waits. Who waits for
+//!    others doubles its windows too. Who waits for the broadcasts waits for the ranks that owe the answer to its first open
+//!    mark: a rank that stands still says from which mark on it does.
 //!
 //! # What follows
 //!
@@ -248,11 +248,19 @@ impl Pressure {
     }
 
     fn release(&mut self, presser: Presser) -> Vec<CellId> {
+        self.free(|pressed| {
+            pressed.by.retain(|&by| by != presser);
+            pressed.by.is_empty()
+        })
+    }
+
+    /// Chunks of which this is said are no longer pressed. Returns the tokens that are no longer parked.
+    fn free(&mut self, is_free: impl Fn(&mut Pressed) -> bool) -> Vec<CellId> {
         let mut freed = Vec::new();
         self.pressed.retain(|&cell, pressed| {
-            pressed.by.retain(|&by| by != presser);
-            freed.extend((pressed.by.is_empty() && pressed.parked).then_some(cell));
-            !pressed.by.is_empty()
+            let is_free = is_free(pressed);
+            freed.extend((is_free && pressed.parked).then_some(cell));
+            !is_free
         });
         self.parked -= freed.len();
         freed
@@ -293,13 +301,7 @@ impl Pressure {
         }
         let Standing { waits_for, .. } = self.reported.take()?;
         if !std::mem::replace(&mut self.relieved, true) {
-            let mut freed = Vec::new();
-            self.pressed.retain(|&cell, pressed| {
-                freed.extend(pressed.parked.then_some(cell));
-                !pressed.parked
-            });
-            self.parked -= freed.len();
-            return Some(Relief::Run(freed));
+            return Some(Relief::Run(self.free(|pressed| pressed.parked)));
         }
         if waits_for.iter().any(|&awaited| awaited != Presser::Rank(self.me)) {
             for window in [&mut self.window, &mut self.broadcast_window] {
@@ -322,7 +324,7 @@ impl Standstill {
         self.ranks.insert(rank, (spell, standing));
     }
 
-    /// Takes the ranks that have to widen their limits, with their spells: they wait for each other alone. `first_open` tells
+    /// Takes the ranks that are stuck, with their spells: they wait for each other alone. `first_open` tells
     /// the first mark of a rank's broadcasts that not all ranks have answered.
     pub(crate) fn take_stuck(&mut self, first_open: impl Fn(Rank) -> Option<u64>) -> Vec<(Rank, u64)> {
         let mut stuck: BTreeSet<Rank> = self.ranks.keys().copied().collect();

@@ -578,7 +578,7 @@ impl RankCore {
                 let root = self.root.as_mut().expect("rank 0 hears who goes on");
                 root.standstill.goes_on(from, spell);
             }
-            Packet::Widen { spell } => self.widen(spell, out),
+            Packet::Stuck { spell } => self.relieve(spell, out),
             Packet::Probe => self.search.asked = true,
             Packet::Answer(traffic) => self.answer(traffic, now_ns, out),
             Packet::Explain { open } => out.push_back(Action::Explain { open }),
@@ -611,7 +611,7 @@ impl RankCore {
         self.spread(ROOT, Packet::Broadcast { array, number, delivery, marked }, 0, out);
         if marked {
             // Who waits for it may have said so before.
-            self.widen_stuck(out);
+            self.relieve_stuck(out);
         }
     }
 

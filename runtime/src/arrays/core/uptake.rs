@@ -1,8 +1,8 @@
 //! How far all ranks are with broadcasts, counted up the tree: who broadcasts waits for the slowest.
 //!
 //! The rules are in [`pressure`](super::pressure). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
-//! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here hear it and the rank is
-//! full, as soon as that has room. Whenever it and all ranks below it have taken in more, it tells its parent how many
+//! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last
+//! and the rank is full, as soon as that has room. Whenever it and all ranks below it have taken in more, it tells its parent how many
 //! more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one from each child, and less
 //! where ranks catch up.
 

@@ -247,7 +247,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn parks(&mut self, token: CellId) -> bool {
         self.ask_room();
-        self.shared.plane.lock().rank.parks(token)
+        self.shared.backlog.is(PRESSES) && self.shared.plane.lock().rank.parks(token)
     }
 }
 

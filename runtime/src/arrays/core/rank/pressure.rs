@@ -44,7 +44,7 @@ impl RankCore {
                 for (rank, bytes) in self.uptake.take_made(more) {
                     self.send(rank, Packet::AllTookIn { bytes }, 0, out);
                 }
-                self.widen_stuck(out);
+                self.relieve_stuck(out);
             }
         }
     }
@@ -104,18 +104,18 @@ impl RankCore {
     pub(super) fn stands_still(&mut self, rank: Rank, spell: u64, standing: Standing, out: &mut Actions) {
         let root = self.root.as_mut().expect("rank 0 hears who stands still");
         root.standstill.stands(rank, spell, standing);
-        self.widen_stuck(out);
+        self.relieve_stuck(out);
     }
 
-    /// Rank 0 tells those that wait for each other alone to let more wait.
-    pub(super) fn widen_stuck(&mut self, out: &mut Actions) {
+    /// Rank 0 tells those that wait for each other alone.
+    pub(super) fn relieve_stuck(&mut self, out: &mut Actions) {
         let root = self.root.as_mut().expect("rank 0 knows who stands still");
         for (stuck, spell) in root.standstill.take_stuck(|rank| self.uptake.first_open(rank)) {
-            self.send(stuck, Packet::Widen { spell }, 0, out);
+            self.send(stuck, Packet::Stuck { spell }, 0, out);
         }
     }
 
-    pub(super) fn widen(&mut self, spell: u64, out: &mut Actions) {
+    pub(super) fn relieve(&mut self, spell: u64, out: &mut Actions) {
         match self.pressure.relief(spell) {
             None => {}
             Some(Relief::Run(freed)) => self.run_again(freed, out),
@@ -137,18 +137,18 @@ mod tests {
     use crate::arrays::core::tree::{ARITY, Tree};
     use crate::ids::{ArrayId, ChunkId};
 
-    /// Rank 1 of two, and an array of one chunk, which is elsewhere.
-    fn second_rank() -> RankCore {
+    /// A rank of two, and an array of one chunk, which has not arrived.
+    fn of_two(rank: Rank) -> RankCore {
         let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
-        let tree = Tree { rank: Rank(1), ranks: 2, arity: ARITY };
+        let tree = Tree { rank, ranks: 2, arity: ARITY };
         let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 1, home: |_, _| ROOT });
         RankCore::new(tree, &places, [idlers].into(), strategy, false, 100, 0)
     }
 
     #[test]
     fn a_rank_with_a_parked_token_answers_no_search() {
-        let (mut core, mut out) = (second_rank(), Actions::new());
+        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
         core.press(CellId(3), vec![Presser::Rank(Rank(1))]);
         assert!(core.parks(CellId(3)));
         core.receive(ROOT, Packet::Probe, 0, &mut out);
@@ -161,9 +161,22 @@ mod tests {
     }
 
     #[test]
+    fn who_said_before_its_mark_that_it_stands_still_is_told_that_it_is_stuck() {
+        let (mut core, mut out) = (of_two(ROOT), Actions::new());
+        let standing = Standing { waits_for: vec![Presser::Broadcasts], owes: Some(0) };
+        core.receive(Rank(1), Packet::StandsStill { spell: 5, standing }, 0, &mut out);
+        assert!(out.is_empty(), "{out:?}");
+        let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([].into())));
+        let (array, epoch) = (ArrayId(0), Epoch::default());
+        core.receive(Rank(1), Packet::Announce { array, delivery, mark: 9, epoch }, 0, &mut out);
+        let told = |action: &Action| matches!(action, Action::Send(Rank(1), Packet::Stuck { spell: 5 }));
+        assert!(out.iter().any(told), "{out:?}");
+    }
+
+    #[test]
     fn a_marked_broadcast_is_taken_in_when_there_is_room_or_at_once_where_nobody_hears_it() {
         let array = ArrayId(0);
-        let (mut core, mut out) = (second_rank(), Actions::new());
+        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
         let mut told = |core: &mut RankCore, act: &dyn Fn(&mut RankCore, &mut Actions)| {
             act(core, &mut out);
             let news = |action| match action {
