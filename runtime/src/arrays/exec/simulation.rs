@@ -203,8 +203,10 @@ impl Simulation<'_> {
                     self.idle[rank] = false;
                     self.on(rank, |worker| {
                         worker.tell();
-                        let shared = worker.shared;
-                        worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
+                        if worker.mailroom.ready.is_empty() {
+                            let shared = worker.shared;
+                            worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
+                        }
                     });
                 }
                 Event::Nothing => {

@@ -256,10 +256,13 @@ impl Worker<'_> {
         let shared = self.shared;
         let scheduler = &shared.scheduler;
         let among_processes = self.gateway.leads_to_processes();
+        // What it told may have freed tokens.
+        let has_none = self.mailroom.ready.is_empty();
         let mut pause = Pause { suspect: None, nap_min: SUSPECT };
         self.with_core(|core, now_ns, out| {
             // Under its lock: a worker that wakes because something is due takes that before it sends.
-            if scheduler.others_are_parked() && !scheduler.has_tokens() && !scheduler.is_congested() {
+            let rests = has_none && scheduler.others_are_parked() && !scheduler.has_tokens();
+            if rests && !scheduler.is_congested() {
                 backlog::idle(shared, core, now_ns, out);
             } else {
                 core.hurry(out);
