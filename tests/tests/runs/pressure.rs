@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Target, Values};
 use caribou_tests::full_ring::FullRing;
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
@@ -71,10 +71,15 @@ impl Drop for Load {
     }
 }
 
+/// Items that a producer makes at once that moves.
+const BATCH: u64 = 50;
+
 #[derive(Serialize, Deserialize)]
 struct Producer {
     consumer: Array<Consumer>,
     made: u64,
+    /// It makes some items at once, and moves to another rank after them.
+    moves: bool,
 }
 
 impl Chunk for Producer {
@@ -85,11 +90,23 @@ impl Chunk for Producer {
         self.receive((), ctx);
     }
 
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.receive((), ctx);
+    }
+
     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
-        let load = Load::new(ctx.service());
-        ctx.send_to(self.consumer, 0, Item::Load { from: ctx.index(), number: self.made, load });
-        self.made += 1;
-        if self.made < ITEMS {
+        for _ in 0..if self.moves { BATCH } else { 1 } {
+            let load = Load::new(ctx.service());
+            ctx.send_to(self.consumer, 0, Item::Load { from: ctx.index(), number: self.made, load });
+            self.made += 1;
+        }
+        if self.made == ITEMS {
+            return;
+        }
+        if self.moves {
+            ctx.migrate_to(Rank(1 + ctx.rank().0 % (ctx.ranks() - 1)));
+            ctx.at_sync();
+        } else {
             ctx.send(ctx.index(), ());
         }
     }
@@ -149,16 +166,18 @@ impl Chunk for Consumer {
 }
 
 /// The most bytes of items that existed at once, and that waited on a rank as the report has it.
-fn flood(ranks: u32, workers: u32, limit: u64) -> (u64, u64) {
+fn flood(ranks: u32, workers: u32, limit: u64, moves: bool) -> (u64, u64) {
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
     let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
         let unlimited = limit == u64::MAX;
-        let consumer = setup
-            .array_with(1, Placement::RoundRobin, move |_| Consumer { unlimited, ..Consumer::default() });
-        setup.array_with(PRODUCERS, Placement::RoundRobin, move |_| Producer { consumer, made: 0 });
+        let consumer = setup.array_without_sync(1, Placement::RoundRobin, move |_| Consumer {
+            unlimited,
+            ..Consumer::default()
+        });
+        setup.array_with(PRODUCERS, Placement::RoundRobin, move |_| Producer { consumer, made: 0, moves });
     });
     let report = report.expect("all items are handled");
     assert_eq!(report.undelivered.messages, 0);
@@ -168,7 +187,7 @@ fn flood(ranks: u32, workers: u32, limit: u64) -> (u64, u64) {
 #[test]
 fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
     for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-        let (alive, waited) = flood(ranks, workers, LIMIT);
+        let (alive, waited) = flood(ranks, workers, LIMIT, false);
         // What waits, the windows of other ranks, and what each producer may add to either.
         let bound = LIMIT / 4 * 5 + u64::from(PRODUCERS) * BURST;
         // A worker tells only now and then what it has counted: an eighth of the limit, or 64 KiB.
@@ -179,9 +198,91 @@ fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
 }
 
 #[test]
+fn who_moves_each_time_that_it_has_to_wait_waits_on_its_new_rank() {
+    let (alive, waited) = flood(3, 1, LIMIT, true);
+    // As above, with a batch of each producer on either of the two ranks that it moves between.
+    let bound = LIMIT / 4 * 5 + 2 * u64::from(PRODUCERS) * BATCH * BURST + (64 << 10);
+    assert!(alive <= bound && waited <= bound, "{alive} bytes existed, {waited} waited, of {bound}");
+}
+
+#[test]
 fn without_a_limit_they_do_not_wait() {
-    let (alive, waited) = flood(1, 2, u64::MAX);
+    let (alive, waited) = flood(1, 2, u64::MAX, false);
     assert!(alive > 2 * LIMIT && waited > 2 * LIMIT, "{alive} bytes existed, {waited} waited");
+}
+
+/// Set when the chunk that floods are for departs, which takes it long.
+static DEPARTS: AtomicBool = AtomicBool::new(false);
+
+/// Floods another while that is on its way.
+#[derive(Serialize, Deserialize)]
+struct Pursuer {
+    traveller: Array<Traveller>,
+    made: u64,
+}
+
+impl Chunk for Pursuer {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(0, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        if DEPARTS.load(Ordering::Relaxed) {
+            ctx.send_to(self.traveller, 0, Load::new(ctx.service()));
+            self.made += 1;
+        }
+        if self.made < ITEMS {
+            ctx.send(0, ());
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Traveller {
+    come: u64,
+}
+
+impl Chunk for Traveller {
+    type Index = u32;
+    type Message = Load;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.migrate_to(Rank(2));
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
+    fn on_depart(&mut self) {
+        DEPARTS.store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
+    fn receive(&mut self, _: Load, ctx: &mut Ctx<'_, Self>) {
+        self.come += 1;
+        if self.come == ITEMS {
+            ctx.exit();
+        }
+    }
+}
+
+#[test]
+fn who_sends_to_a_chunk_on_its_way_waits_until_that_has_landed() {
+    let alive = Arc::new(Alive::default());
+    let service = alive.clone();
+    let report = caribou::run(Config::default().ranks(3).mail_limit(LIMIT), move |setup| {
+        setup.service(service.clone());
+        let traveller = setup.array_with(1, Placement::by(|_: u32, _| 1), |_| Traveller { come: 0 });
+        setup.array_without_sync(1, Placement::Block, move |_| Pursuer { traveller, made: 0 });
+    });
+    let waited = report.expect("all items come").waiting_bytes_max;
+    let bound = LIMIT / 4 * 5 + BURST + (64 << 10);
+    let what = format!("{} bytes existed, {waited} waited, of {bound}", alive.most());
+    assert!(alive.most() <= bound && waited <= bound, "{what}");
+    assert!(alive.most() > LIMIT / 2, "{what}: they came while it was away");
 }
 
 /// Numbers that travel beside the bytes of their message.

@@ -1,8 +1,9 @@
 //! Back-pressure by seed: whoever is fast waits for whoever is slow, and who wait for each other go on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Placement, Reducer, Report, Target};
+use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Report, Target};
 use caribou_tests::full_ring::FullRing;
 use serde::{Deserialize, Serialize};
 
@@ -269,4 +270,163 @@ fn all_tell_all_where_hardly_anything_may_wait() {
         let (thanks, moves) = (seed / 2 % 2 == 0, seed / 4 % 3 == 0);
         village(seed, ranks, limit, Village { criers, thanks, moves, ..LONG_NEWS });
     }
+}
+
+/// How one that makes items goes on, without a message to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum GoesOn {
+    /// It inserts another, which goes on for it, before or after it has sent an item.
+    AsAnother { sends_first: bool },
+    /// It moves to the next rank without the consumer after some items, and waits there at a sync or passes it.
+    Elsewhere { waits: bool },
+    /// It has kept a word for each item, until it resumes.
+    WithKept,
+}
+
+const MAKERS: u32 = 3;
+/// Items that a maker sends before it moves.
+const BATCH: u64 = 4;
+/// Those of an item, and of a word of a maker to itself, with their letters.
+const MADE_BYTES: u64 = 372;
+const WORD_BYTES: u64 = 112;
+
+/// Makes items for one slow consumer.
+#[derive(Clone, Serialize, Deserialize)]
+struct Maker {
+    goes_on: GoesOn,
+    consumer: Array<Consumer>,
+    made: u64,
+}
+
+impl Maker {
+    fn send_item(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let item = Made { by: ctx.index() % MAKERS, number: self.made, pad: vec![0; PAD] };
+        ctx.send_to(self.consumer, 0, item);
+        self.made += 1;
+        ctx.charge(10);
+    }
+
+    fn go_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self.goes_on {
+            GoesOn::AsAnother { sends_first } => {
+                let next = Maker { made: self.made + 1, ..self.clone() };
+                if sends_first {
+                    self.send_item(ctx);
+                }
+                if next.made < ITEMS {
+                    ctx.insert(ctx.index() + MAKERS, next);
+                }
+                if !sends_first {
+                    self.send_item(ctx);
+                }
+                ctx.remove();
+            }
+            GoesOn::Elsewhere { waits } => {
+                (0..BATCH).for_each(|_| self.send_item(ctx));
+                if self.made < ITEMS {
+                    ctx.migrate_to(Rank((ctx.rank().0 + 1) % (ctx.ranks() - 1)));
+                    if waits { ctx.at_sync() } else { ctx.at_sync_nowait() }
+                }
+            }
+            GoesOn::WithKept => {}
+        }
+    }
+}
+
+impl Chunk for Maker {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.goes_on == GoesOn::WithKept {
+            (0..ITEMS).for_each(|_| ctx.send(ctx.index(), ()));
+            ctx.at_sync();
+        }
+        self.go_on(ctx);
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.go_on(ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        self.send_item(ctx);
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Made {
+    by: u32,
+    number: u64,
+    pad: Vec<u8>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Consumer {
+    came: BTreeSet<(u32, u64)>,
+    /// The last of each maker.
+    last: [Option<u64>; MAKERS as usize],
+    /// Makers stay the same: so what each sends comes in order.
+    in_order: bool,
+}
+
+impl Chunk for Consumer {
+    type Index = u32;
+    type Message = Made;
+
+    fn receive(&mut self, Made { by, number, pad }: Made, ctx: &mut Ctx<'_, Self>) {
+        assert!(self.came.insert((by, number)) && pad.len() == PAD, "items come once");
+        let before = self.last[by as usize].replace(number);
+        assert!(!self.in_order || before < Some(number), "items come in order");
+        ctx.charge(1_000_000);
+        if self.came.len() as u64 == u64::from(MAKERS) * ITEMS {
+            ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+        }
+    }
+}
+
+fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
+    let config = Config::default().simulate(seed).ranks(ranks).mail_limit(limit);
+    let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
+    caribou::run(config, |setup| {
+        let last = Placement::by(|_: u32, ranks| ranks - 1);
+        let in_order = !matches!(goes_on, GoesOn::AsAnother { .. });
+        let consumer =
+            setup.array_without_sync(1, last, move |_| Consumer { in_order, ..Consumer::default() });
+        // Not where the consumer is: a worker that is slow makes slowly.
+        let others = Placement::by(|index: u32, ranks| index % (ranks - 1));
+        setup.array_with(MAKERS, others, move |_| Maker { goes_on, consumer, made: 0 });
+    })
+    .unwrap_or_else(|error| panic!("seed {seed}, {goes_on:?}: {error}\nrepeat with: {}", repeat(seed)))
+}
+
+#[test]
+fn who_goes_on_as_another_elsewhere_or_with_what_it_kept_waits_as_well() {
+    let [before, behind] = [true, false].map(|sends_first| GoesOn::AsAnother { sends_first });
+    let [waits, passes] = [true, false].map(|waits| GoesOn::Elsewhere { waits });
+    let ways = [before, behind, waits, passes, GoesOn::WithKept];
+    for seed in seeds(200) {
+        let goes_on = ways[(seed / 2 % 5) as usize];
+        let (ranks, limit) = (2 + (seed / 10 % 3) as u32, 10_000);
+        let waiting = made(seed, ranks, limit, goes_on).waiting_bytes_max;
+        // Beside the windows of other ranks each maker adds what it sends at once, and so may the one that goes on for it, or
+        // itself on another rank. What a worker has not told is an eighth of the limit.
+        let at_once = match goes_on {
+            GoesOn::AsAnother { .. } => 2 * MADE_BYTES,
+            GoesOn::Elsewhere { .. } => u64::from(ranks - 1) * BATCH * MADE_BYTES,
+            GoesOn::WithKept => ITEMS * WORD_BYTES,
+        };
+        let bound = limit / 4 * 5 + limit / 8 + u64::from(MAKERS) * at_once;
+        let repeat = repeat(seed);
+        assert!(
+            waiting <= bound,
+            "{goes_on:?}: {waiting} bytes have waited, of {bound}; repeat with: {repeat}"
+        );
+    }
+    let accumulate = [before, behind, GoesOn::WithKept];
+    let hardly_bounded = accumulate.map(|goes_on| made(1, 3, 200_000, goes_on).waiting_bytes_max);
+    assert!(
+        hardly_bounded.iter().all(|&waiting| waiting > 25_000),
+        "{hardly_bounded:?}: all have something to bound"
+    );
 }

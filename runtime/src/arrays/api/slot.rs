@@ -112,6 +112,11 @@ impl<C: Chunk> Slot<C> {
                 self.resume(handler);
                 return Ok(());
             }
+            Payload::Kept => {
+                let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
+                offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+                return Ok(());
+            }
             insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
                 return self.insert(*from, insertion, handler);
             }
@@ -187,14 +192,18 @@ fn offer_kept<C: Chunk>(
     }
 }
 
-/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end.
+/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end. What each handler leaves
+/// is sent before the next: a chunk that has to stop for it goes on later.
 ///
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
 fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|(_, kept)| kept.is_ready(chunk))
-        && let Some((from, oldest)) = kept.remove(oldest)
     {
+        if !ctx.handler.outlet.passes(ctx.handler.outbox) {
+            return ctx.handler.outbox.push(Effect::GoOnWithKept);
+        }
+        let (from, oldest) = kept.remove(oldest).expect("it was found there");
         let phase = ctx.passport.syncs.next;
         match oldest {
             Kept::Message(message) => {
@@ -367,6 +376,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",
+            Payload::Kept => "kept",
             Payload::Insertion { key, .. } | Payload::EncodedInsertion { key, .. } => {
                 return format!("{INSERTION} of {}[{}]", self.name(), self.index_text(*key)).into();
             }

@@ -241,6 +241,7 @@ impl<C: Chunk> Effects<C> {
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
+            Effect::GoOnWithKept => unreachable!("it was let pass"),
             Effect::Exit(value) => {
                 self.exit = true;
                 self.value = self.value.take().or(value);
@@ -262,6 +263,11 @@ struct Nowhere;
 
 impl Outlet for Nowhere {
     fn flush(&mut self, _: &mut Outbox) {}
+
+    fn passes(&mut self, _: &mut Outbox) -> bool {
+        true
+    }
+
     fn frees(&mut self) {}
     fn now_ns(&self) -> u64 {
         0

@@ -32,7 +32,7 @@ pub(crate) enum Action {
     Admit(Box<Traveller>),
     /// The chunk of this cell is not pressed any more: run it, its token is the receiver's.
     Run(CellId),
-    /// A mark of another rank has come: answer with `RankCore::has_room` if there is room.
+    /// A mark of another rank has come, or what was on its way has landed: answer with `RankCore::has_room` if there is room.
     AskRoom,
     /// Let more bytes wait, so many that there is room; answer with `RankCore::has_room`.
     Widen,

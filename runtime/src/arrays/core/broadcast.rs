@@ -62,6 +62,11 @@ impl Broadcasts {
         self.logging = true;
     }
 
+    /// Tells whether what comes now is kept too.
+    pub(crate) fn are_logged(&self) -> bool {
+        self.logging
+    }
+
     /// Everybody has arrived.
     pub(crate) fn end_log(&mut self) {
         self.logging = false;
@@ -87,6 +92,7 @@ pub(crate) fn again(delivery: &Delivery) -> Delivery {
         }
         Payload::Start => Payload::Start,
         Payload::Resume => Payload::Resume,
+        Payload::Kept => Payload::Kept,
         Payload::Value(_) => unreachable!("broadcasts are encoded when they are sent"),
         Payload::Insertion { .. } | Payload::EncodedInsertion { .. } => {
             unreachable!("a chunk is inserted once")

@@ -56,6 +56,8 @@ pub(crate) enum Payload {
     Start,
     /// The first delivery after a sync.
     Resume,
+    /// The chunk goes on with messages that it kept.
+    Kept,
     /// A chunk that the receiver is to insert into its array, encoded.
     EncodedInsertion {
         key: u64,
@@ -113,6 +115,7 @@ impl std::fmt::Debug for Payload {
             Payload::Reduced { .. } => "Reduced",
             Payload::Start => "Start",
             Payload::Resume => "Resume",
+            Payload::Kept => "Kept",
             Payload::Insertion { .. } => "Insertion",
             Payload::EncodedInsertion { .. } => "EncodedInsertion",
         })

@@ -50,6 +50,8 @@ pub(crate) enum Effect {
         bytes: u64,
     },
     Remove,
+    /// The chunk has more kept messages that are ready, and handles them once what it has left is sent.
+    GoOnWithKept,
     Exit(Option<Box<ExitValue>>),
     /// The run is to end with this as its error.
     Fail(Box<str>),
@@ -111,6 +113,8 @@ pub(crate) struct Facts {
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
+    /// Sends what a handler has left, if that is only messages. False if it is more, or the chunk has to stop.
+    fn passes(&mut self, outbox: &mut Outbox) -> bool;
     /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
     fn frees(&mut self);
     /// Time since the run began.

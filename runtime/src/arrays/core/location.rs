@@ -163,6 +163,11 @@ impl Location {
         }
     }
 
+    /// The bytes of the messages that wait for a chunk.
+    pub(crate) fn stashed_bytes(&self, to: ChunkId) -> u64 {
+        self.stash.get(&to).into_iter().flatten().map(|delivery| delivery.bytes).sum()
+    }
+
     /// Chunks that messages wait for, and these.
     pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, &[Delivery])> {
         self.stash.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))

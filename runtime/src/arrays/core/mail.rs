@@ -181,7 +181,7 @@ impl Blanks {
     pub(crate) fn keep(&mut self, letter: Box<Letter>) {
         match &letter.message.payload {
             Payload::Value(value) if !value.is_heap() => self.put(letter),
-            Payload::Start | Payload::Resume => self.put(letter),
+            Payload::Start | Payload::Resume | Payload::Kept => self.put(letter),
             _ => {}
         }
     }

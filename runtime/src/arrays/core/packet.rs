@@ -46,6 +46,10 @@ pub(crate) enum Packet {
     Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, marked: bool },
     /// The sender and all ranks below it have taken in so many more marked broadcasts. To the parent.
     TookIn { more: u64 },
+    /// The sender or a rank below it has so many chunks of an array, twice as many as was known of any. To the parent.
+    MoreHear { array: ArrayId, chunks: u64 },
+    /// Some rank has so many. Down the tree.
+    MostHear { array: ArrayId, chunks: u64 },
     /// All ranks have taken in broadcasts of so many bytes: rank 0's answer to the mark of who made them.
     AllTookIn { bytes: u64 },
     /// Part of a reduction, to the parent.
@@ -126,6 +130,8 @@ pub(crate) struct Traveller {
 pub(crate) struct Journey {
     /// Number of the next broadcast of its array that it has not been given.
     pub(crate) broadcasts: u64,
+    /// It was pressed there when it left.
+    pub(crate) pressed: bool,
 }
 
 /// The state of a travelling chunk.
@@ -176,6 +182,7 @@ impl Packet {
         matches!(
             self,
             Packet::Broadcast { .. }
+                | Packet::MostHear { .. }
                 | Packet::Moves { .. }
                 | Packet::Land
                 | Packet::Probe
@@ -191,6 +198,7 @@ impl Packet {
                 Packet::Broadcast { array, number, delivery, marked }
             }
             Packet::Moves { sync, moves } => Packet::Moves { sync: *sync, moves: moves.clone() },
+            Packet::MostHear { array, chunks } => Packet::MostHear { array: *array, chunks: *chunks },
             Packet::Land => Packet::Land,
             Packet::Probe => Packet::Probe,
             Packet::Explain { open } => Packet::Explain { open: open.clone() },

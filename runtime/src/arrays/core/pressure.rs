@@ -2,10 +2,10 @@
 //!
 //! # Words
 //!
-//! The *waiting* bytes of a rank are those of the messages in its mailboxes. Above its limit it is *full*; at half of it
-//! it has *room* again. Bytes *under way* to a rank were sent to it, and it has not said that it took them in. A chunk is
-//! *pressed* by ranks it has sent to, and by the *broadcasts* if it has made some; the token of a pressed chunk is *parked*,
-//! until nothing presses it any more.
+//! The *waiting* bytes of a rank are those of the messages in its mailboxes, and of those for chunks on their way to it.
+//! Above its limit it is *full*; at half of it it has *room* again. Bytes *under way* to a rank were sent to it, and it has
+//! not said that it took them in. A chunk is *pressed* by ranks it has sent to, and by the *broadcasts* if it has made some;
+//! the token of a pressed chunk is *parked*, until nothing presses it any more.
 //!
 //! # Rules
 //!
@@ -14,12 +14,15 @@
 //!    under way.
 //! 2. A chunk is pressed by another rank once more than a window is under way to it, until it is at most half of one; by its
 //!    own rank while that is full.
-//! 3. A pressed chunk handles nothing; all others go on. So does everything else that ranks say to each other: nobody
-//!    stops polling, and nothing but answers to marks is held back.
-//! 4. Broadcasts go to all ranks by way of rank 0, and a rank that makes some has one window for them. A mark travels with a
-//!    broadcast, to all ranks; each where chunks have heard any since the last owes its answer until it has room, and rank 0
-//!    answers for all: see [`uptake`](super::uptake).
-//! 5. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
+//! 3. A pressed chunk handles nothing, nor what it has kept; all others go on. So does everything else that ranks say to each
+//!    other: nobody stops polling, and nothing but answers to marks is held back.
+//! 4. A chunk that was pressed when it left comes pressed to its new rank, and one that is inserted comes pressed: by all that
+//!    presses there, and by that rank if it is full. So to go on elsewhere, or as another, is no way past.
+//! 5. Broadcasts go to all ranks by way of rank 0, and a rank that makes some has one window for them, in which each counts as
+//!    on the rank where [most](super::audience) hear it. A mark travels with a broadcast, to all ranks; each where chunks have
+//!    heard any since the last owes its answer until it has room, and none is on its way to it, who may still have to hear
+//!    them; rank 0 answers for all: see [`uptake`](super::uptake).
+//! 6. A full rank that has nothing to run, and parked tokens, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told so by rank 0. The
 //!    first time each runs what is parked once: it may be its own mail that a chunk is held back from. One that stands
 //!    still again and has had no room since *widens* its limit, to the double and to the double of what waits. Who waits for
@@ -29,20 +32,21 @@
 //! # What follows
 //!
 //! *Memory is bounded.* A rank holds its limit, a window for each rank that sends to it, one for each that broadcasts, and
-//! what one run of a handler of each of their chunks leaves; besides, the broadcasts that it logs while chunks are under way
-//! to it. A limit grows only where all stand still: a chain in which somebody consumes, however slowly, never stands still
-//! as a whole, since whoever consumes and sends nothing is never pressed, so that its rank runs it. Both double, so a
-//! program that needs more at once than they allow stands still a few times and then never again.
+//! what one run of a handler of each of their chunks leaves on each of those ranks. A limit grows only where all stand
+//! still: a chain in which somebody consumes, however slowly, never stands still as a whole, since whoever consumes and sends
+//! nothing is pressed at most until it first runs, so that its rank runs it. Both double, so a program that needs more at
+//! once than they allow stands still a few times and then never again.
 //!
 //! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than
-//! half a window unanswered), or for the broadcasts, and so for ranks that are full. A full rank that runs something gets
-//! room by it, or parks what it runs, or stands still. Of ranks that stand still, those that wait for somebody who does not
+//! half a window unanswered), or for the broadcasts, and so for ranks that are full or to which chunks are on their way. These
+//! land: a migration waits for nobody who is parked. A full rank that runs something gets room by it, or parks what it runs,
+//! or stands still. Of ranks that stand still, those that wait for somebody who does not
 //! are answered in time. The others are all told: rank 0 hears of the last of them, and until it has told them nothing can
 //! change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
 //! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps, because it is not ready or waits at
-//! a sync, are not waiting: whom it waits for nobody knows.
+//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not: it may never come.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,6 +82,8 @@ pub(crate) struct Pressure {
     pressed: BTreeMap<CellId, Pressed>,
     /// Tokens that are parked.
     parked: usize,
+    /// Chunks that were pressed when they were told to leave.
+    leaving: BTreeSet<CellId>,
     spell: u64,
     reported: Option<Standing>,
     /// Since it last had room it has let what was parked run once.
@@ -153,6 +159,7 @@ impl Pressure {
             broadcasts: Link::default(),
             pressed: BTreeMap::new(),
             parked: 0,
+            leaving: BTreeSet::new(),
             spell: 0,
             reported: None,
             relieved: false,
@@ -267,10 +274,23 @@ impl Pressure {
     }
 
     /// The chunk of this cell is about to leave: nothing presses it any more. True if its token was parked.
-    pub(crate) fn forget(&mut self, cell: CellId) -> bool {
-        let parked = self.pressed.remove(&cell).is_some_and(|pressed| pressed.parked);
+    pub(crate) fn leave(&mut self, cell: CellId) -> bool {
+        let Some(Pressed { parked, .. }) = self.pressed.remove(&cell) else { return false };
+        self.leaving.insert(cell);
         self.parked -= usize::from(parked);
         parked
+    }
+
+    /// The chunk of this cell leaves. True if it was pressed when it was told to, or has been since.
+    pub(crate) fn left(&mut self, cell: CellId) -> bool {
+        self.leave(cell);
+        self.leaving.remove(&cell)
+    }
+
+    /// All that presses on this rank now: a chunk that comes here pressed is pressed by these.
+    pub(crate) fn pressing(&self) -> Vec<Presser> {
+        let ranks = self.links.keys().copied().map(Presser::Rank);
+        ranks.chain([Presser::Broadcasts]).filter(|&presser| self.presses(presser)).collect()
     }
 
     /// This rank is full and has nothing to run; `owes` is the first mark of the broadcasts whose answer it owes. Returns the
@@ -412,6 +432,23 @@ mod tests {
         assert_eq!(pressure.answered(BY_OTHER, marked), []);
         pressure.press(CellId(3), vec![BY_OTHER]);
         assert!(!pressure.has_pressed());
+    }
+
+    #[test]
+    fn a_chunk_that_leaves_is_known_to_have_been_pressed_and_is_wherever_it_comes_to() {
+        let mut pressure = pressure();
+        pressure.sent(OTHER, 101);
+        [3, 4].map(CellId).into_iter().for_each(|cell| pressure.press(cell, vec![BY_OTHER]));
+        assert!(pressure.parks(CellId(3)));
+        let returned = [3, 4, 5].map(|cell| pressure.leave(CellId(cell)));
+        assert_eq!(returned, [true, false, false], "one token was parked");
+        assert!(!pressure.has_pressed() && !pressure.has_parked());
+        pressure.press(CellId(5), vec![BY_ME]);
+        assert_eq!([3, 4, 5, 6].map(|cell| pressure.left(CellId(cell))), [true, true, true, false]);
+        assert!(!pressure.left(CellId(3)), "another is in its cell");
+        assert_eq!(pressure.pressing(), [BY_OTHER]);
+        pressure.broadcast(1 << 20);
+        assert_eq!(pressure.pressing(), [BY_OTHER, Presser::Broadcasts]);
     }
 
     #[test]

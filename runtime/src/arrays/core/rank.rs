@@ -15,6 +15,7 @@ use litemap::LiteMap;
 
 use super::action::Action;
 use super::ascent::Ascent;
+use super::audience::Audience;
 use super::balance::Migrations;
 use super::broadcast::{Broadcasts, again};
 use super::census::Report;
@@ -67,6 +68,9 @@ pub(crate) struct RankCore {
     migrations: Migrations,
     pressure: Pressure,
     uptake: Uptake,
+    audience: Audience,
+    /// Bytes of messages that wait for chunks on their way to this rank.
+    stashed_bytes: u64,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -156,6 +160,8 @@ impl RankCore {
             migrations: Migrations::new(rank),
             pressure: Pressure::new(rank, ranks, mail_limit),
             uptake: Uptake::new(&tree),
+            audience: Audience::new(&populations, ranks),
+            stashed_bytes: 0,
             root,
             traffic: Traffic::default(),
             search: Search::default(),
@@ -187,6 +193,22 @@ impl RankCore {
         let hello = Packet::Hello { rank: self.tree.rank, checksum: self.checksum };
         self.send_up(hello, 0, out);
         self.report(0, out);
+        (0..self.arrays.len() as u32).map(ArrayId).for_each(|array| self.gathers(array, out));
+    }
+
+    /// There may be news of the chunks of an array on this rank.
+    pub(super) fn gathers(&mut self, array: ArrayId, out: &mut Actions) {
+        self.more_hear(array, self.location.count(array), out);
+    }
+
+    /// This rank or one below it has so many chunks of an array.
+    fn more_hear(&mut self, array: ArrayId, chunks: u64, out: &mut Actions) {
+        if self.audience.grows(array, chunks) {
+            match self.root {
+                None => self.send_up(Packet::MoreHear { array, chunks }, 0, out),
+                Some(_) => self.spread(ROOT, Packet::MostHear { array, chunks }, 0, out),
+            }
+        }
     }
 
     fn send(&mut self, to: Rank, mut packet: Packet, now_ns: u64, out: &mut Actions) {
@@ -280,11 +302,9 @@ impl RankCore {
         delivery: Delivery,
         out: &mut Actions,
     ) -> Option<Presser> {
-        // A rank holds a letter for each chunk there that hears it, about as many as here or on average.
-        let population = self.arrays[array.index()].population();
-        let heard_by = self.location.count(array).max(population.div_ceil(u64::from(self.tree.ranks))).max(1);
-        let Sent { marks, presses } =
-            self.pressure.broadcast(delivery.payload.bytes() + heard_by * LETTER_BYTES);
+        // A rank holds a letter for each chunk there that hears it.
+        let letters = self.audience.most(array) * LETTER_BYTES;
+        let Sent { marks, presses } = self.pressure.broadcast(delivery.payload.bytes() + letters);
         let mark = if marks { self.pressure.mark(Presser::Broadcasts) } else { 0 };
         self.announce(array, delivery, mark, out);
         presses.then_some(Presser::Broadcasts)
@@ -509,7 +529,7 @@ impl RankCore {
                 for to in keys.into_iter().map(|key| ChunkId { array, key }) {
                     match self.cell_of(to) {
                         Some(cell) => here.push((to, cell)),
-                        None => self.location.stash(to, again(&delivery).alone()),
+                        None => self.stash(to, again(&delivery).alone()),
                     }
                 }
                 out.push_back(Action::DeliverToAll { to: here, delivery });
@@ -517,7 +537,7 @@ impl RankCore {
             Packet::Announce { array, delivery, mark, .. } => self.number(from, array, delivery, mark, out),
             Packet::Broadcast { array, number, delivery, marked } => {
                 self.apply(array, number, *delivery, out);
-                if self.location.count(array) > 0 {
+                if self.location.count(array) > 0 || self.broadcasts.are_logged() {
                     self.uptake.hear();
                 }
                 if marked {
@@ -530,6 +550,8 @@ impl RankCore {
                 self.uptake.below(from, more);
                 self.took_in(out);
             }
+            Packet::MoreHear { array, chunks } => self.more_hear(array, chunks, out),
+            Packet::MostHear { array, chunks } => _ = self.audience.grows(array, chunks),
             Packet::AllTookIn { bytes } => self.room(Presser::Broadcasts, bytes, out),
             Packet::Partial { array, sequence, partial } => {
                 let local = self.location.count(array);
@@ -598,8 +620,22 @@ impl RankCore {
     fn deliver(&mut self, to: ChunkId, delivery: Delivery, out: &mut Actions) {
         match self.cell_of(to) {
             Some(cell) => out.push_back(Action::Deliver { to, cell, delivery }),
-            None => self.location.stash(to, delivery),
+            None => self.stash(to, delivery),
         }
+    }
+
+    /// Keeps a message for a chunk that is not here. It waits if the chunk is on its way: what is for one that there is not
+    /// may wait for ever, and would be waited for.
+    pub(crate) fn stash(&mut self, to: ChunkId, delivery: Delivery) {
+        if self.migrations.expects(to) {
+            self.stashed_bytes += delivery.bytes;
+        }
+        self.location.stash(to, delivery);
+    }
+
+    /// Bytes of messages that wait for chunks on their way to this rank.
+    pub(crate) fn stashed_bytes(&self) -> u64 {
+        self.stashed_bytes
     }
 
     /// Rank 0 numbers a broadcast of a rank and tells it to all.

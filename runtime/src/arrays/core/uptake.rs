@@ -1,8 +1,8 @@
 //! How far all ranks are with broadcasts, counted up the tree: who broadcasts waits for the slowest.
 //!
 //! The rules are in [`pressure`](super::pressure). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
-//! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last
-//! and the rank is full, as soon as that has room. Whenever it and all ranks below it have taken in more, it tells its parent how many
+//! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last,
+//! as soon as the rank has room, and all have landed who are to hear them. Whenever it and all ranks below it have taken in more, it tells its parent how many
 //! more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one from each child, and less
 //! where ranks catch up.
 
@@ -20,7 +20,7 @@ pub(crate) struct Uptake {
     own: u64,
     /// Those that came and wait for room.
     owed: u64,
-    /// Chunks here have heard a broadcast, marked or not, since the last of them came.
+    /// Chunks that are here, or on their way, have heard a broadcast, marked or not, since the last of them came.
     hears: bool,
     /// Those that a child and all ranks below it have taken in.
     below: LiteMap<Rank, u64>,
@@ -41,7 +41,7 @@ impl Uptake {
         self.made.push_back((by, bytes));
     }
 
-    /// Chunks here hear a broadcast, marked or not.
+    /// Chunks that are here, or on their way, hear a broadcast, marked or not.
     pub(crate) fn hear(&mut self) {
         self.hears = true;
     }

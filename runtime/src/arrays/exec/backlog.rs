@@ -22,6 +22,8 @@ use crate::trace::waiting::{Held, Waiting};
 pub(crate) struct Backlog {
     waiting: Arc<Waiting>,
     limit: AtomicI64,
+    /// Of those that wait, with the core.
+    stashed: AtomicI64,
     /// [`FULL`] and [`PRESSES`], in one place: workers look at it before each run of a chunk.
     state: AtomicU8,
 }
@@ -40,6 +42,7 @@ impl Backlog {
         Backlog {
             waiting,
             limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
+            stashed: AtomicI64::new(0),
             state: AtomicU8::new(0),
         }
     }
@@ -113,9 +116,15 @@ impl Backlog {
         self.set(FULL, false);
     }
 
-    /// The core may have pressed a chunk, or the last one no longer. With the core locked.
+    /// The core may have pressed a chunk, or the last one no longer; messages may wait with it. With the core locked.
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) {
+        let stashed = core.stashed_bytes() as i64;
+        let before = self.stashed.load(Ordering::Relaxed);
+        if stashed != before {
+            self.stashed.store(stashed, Ordering::Relaxed);
+            self.add(stashed - before);
+        }
         if core.has_pressed() != self.is(PRESSES) {
             self.set(PRESSES, core.has_pressed());
         }
@@ -221,7 +230,7 @@ impl Worker<'_> {
     }
 
     /// These press the chunk that runs; its own rank does if it is full.
-    pub(super) fn pressed_by(&mut self, pressers: Vec<Presser>) {
+    pub(super) fn pressed_by(&mut self, pressers: impl IntoIterator<Item = Presser>) {
         let (backlog, me) = (&self.shared.backlog, Presser::Rank(self.shared.facts.rank));
         let presses = |presser: &Presser| *presser != me || backlog.is_full();
         pressers.into_iter().filter(presses).for_each(|presser| self.mailroom.account.pressed_by(presser));

@@ -66,7 +66,7 @@ impl Worker<'_> {
             Action::Deliver { to, cell, delivery } => {
                 let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
                 // The chunk was removed between the core's look and now: it is found missing like any other.
-                refused.into_iter().for_each(|letter| core.rank.location.stash(to, letter.message));
+                refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message));
             }
             Action::DeliverToAll { to, delivery } => match to[..] {
                 [] => {}
@@ -75,9 +75,7 @@ impl Worker<'_> {
                     let shared = delivery.shared(|bytes| self.shared.backlog.hold(bytes));
                     for (to, cell) in to {
                         let refused = self.mailroom.push(cell, Letter::new(to, again(&shared)), By::Core);
-                        refused
-                            .into_iter()
-                            .for_each(|letter| core.rank.location.stash(to, letter.message.leaving()));
+                        refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
                     }
                 }
             },
@@ -90,21 +88,21 @@ impl Worker<'_> {
             }
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Action::BeginPhase => self.shared.record.begin_phase(now_ns),
-            Action::Admit(traveller) => self.admit(core, *traveller),
+            Action::Admit(traveller) => self.admit(core, *traveller, out),
             Action::Run(cell) => self.mailroom.put(cell, self.shared.cells.get(cell)),
             Action::AskRoom => self.shared.backlog.answer(&mut core.rank, out),
             Action::Widen => {
                 self.shared.backlog.widen();
                 core.rank.has_room(out);
             }
-            Action::Landed => core.rank.landed(),
+            Action::Landed => core.rank.landed(out),
             later => return Some(later),
         }
         None
     }
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
-    fn admit(&mut self, core: &mut Core, traveller: Traveller) {
+    fn admit(&mut self, core: &mut Core, traveller: Traveller, out: &mut Actions) {
         let Traveller { chunk, cargo, mut mail, journey, bytes, .. } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = SyncId(slot.passport().syncs.next);
@@ -118,7 +116,12 @@ impl Worker<'_> {
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         let cell = self.shared.cells.reserve();
-        mail.extend(core.rank.admit(chunk, cell, journey, next_sync));
+        mail.extend(core.rank.admit(chunk, cell, journey, next_sync, out));
+        if journey.is_none_or(|journey| journey.pressed) {
+            core.rank.press_arrival(cell, self.shared.backlog.is_full());
+        }
+        // At once: others may take its token before the core is unlocked.
+        self.shared.backlog.follow(&core.rank);
         self.mailroom.count_in(mail.iter().map(|delivery| delivery.bytes).sum(), By::Core);
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.

@@ -10,6 +10,7 @@ use crate::arrays::core::handler::Effect;
 use crate::arrays::core::location::Route;
 use crate::arrays::core::mail::{Blanks, Letter, Mail};
 use crate::arrays::core::packet::Packet;
+use crate::arrays::core::pressure::Presser;
 use crate::arrays::core::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
@@ -132,7 +133,12 @@ impl<'r> Worker<'r> {
         let mut core = self.shared.plane.lock();
         let rank = match core.rank.location.route_away(letter.to) {
             Route::There(rank) => rank,
-            Route::Stash => return core.rank.location.stash(letter.to, blanks.read(letter)),
+            Route::Stash => {
+                core.rank.stash(letter.to, blanks.read(letter));
+                self.shared.backlog.follow(&core.rank);
+                drop(core);
+                return self.pressed_by([Presser::Rank(self.shared.facts.rank)]);
+            }
             Route::Here(_) => {
                 drop(core);
                 return self.look_again(letter, blanks);

@@ -192,7 +192,7 @@ impl<'r> Worker<'r> {
                 self.send_letters(outbox);
                 self.instruments.lap(more);
             } else {
-                let fate = self.carry_out_all(chunk, slot, outbox, cell);
+                let fate = self.carry_out_all(chunk, slot, mail, outbox, cell);
                 self.instruments.lap(more && fate == Fate::Stays);
                 match fate {
                     Fate::Stays => {}
@@ -273,6 +273,7 @@ impl<'r> Worker<'r> {
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
+        mail: &mut Mail,
         outbox: &mut Outbox,
         cell: CellId,
     ) -> Fate {
@@ -280,6 +281,10 @@ impl<'r> Worker<'r> {
         let (effects, blanks) = outbox.effects_and_blanks();
         for (before, effect) in effects {
             self.send_all(before, blanks);
+            if let Effect::GoOnWithKept = effect {
+                mail.push(blanks.write(chunk, Sender::RUNTIME, 0, || Payload::Kept));
+                continue;
+            }
             match self.carry_out(effect, chunk, slot, cell) {
                 Fate::Stays => {}
                 Fate::Removed => fate = Fate::Removed,
@@ -327,6 +332,7 @@ impl<'r> Worker<'r> {
                 self.with_core(|core, _, out| core.remove(chunk, passport, out));
                 return Fate::Removed;
             }
+            Effect::GoOnWithKept => unreachable!("it goes before the rest of the mail"),
             Effect::Exit(value) => {
                 value.into_iter().for_each(|value| self.shared.ending.yields(*value));
                 self.with_core(|core, _, out| core.exit(out));
@@ -407,6 +413,15 @@ impl Outlet for Worker<'_> {
         self.gateway.idle();
         // This worker is busy for longer: somebody else should run what it has just made ready.
         self.mailroom.show_newest();
+    }
+
+    fn passes(&mut self, outbox: &mut Outbox) -> bool {
+        let passes = outbox.has_only_letters();
+        if passes {
+            let letters = outbox.take_letters();
+            self.send_all(letters, &mut outbox.blanks);
+        }
+        passes && !self.mailroom.account.is_pressed()
     }
 
     fn frees(&mut self) {

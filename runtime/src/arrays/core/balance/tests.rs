@@ -24,7 +24,7 @@ fn traveller(key: u64) -> Traveller {
 }
 
 fn journey(_: ArrayId) -> Journey {
-    Journey { broadcasts: 3 }
+    Journey { broadcasts: 3, pressed: false }
 }
 
 fn leaver(key: u64, to: u32) -> Leaver {

@@ -171,7 +171,7 @@ impl Drive {
                 Action::Hold(cells) => self.running[rank.index()] += cells.len(),
                 Action::Admit(traveller) => self.admit(rank, &traveller, &mut out),
                 Action::Landed => {
-                    core.landed();
+                    core.landed(&mut out);
                     self.landed += 1;
                 }
                 Action::Release { chunk, to, journey, .. } => {
@@ -182,7 +182,7 @@ impl Drive {
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
                 Action::Decide(problem) => self.decide(*problem, now_ns, &mut out),
-                Action::Close(_) | Action::BeginPhase => {}
+                Action::Close(_) | Action::BeginPhase | Action::AskRoom => {}
                 other => panic!("{other:?} has no part in a sync"),
             }
         }
@@ -192,7 +192,7 @@ impl Drive {
         let (key, cell) = (traveller.chunk.key, self.new_cell(rank));
         let next = self.next_sync[&key];
         self.places.insert(key, rank);
-        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next);
+        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next, out);
         mail.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
     }
 

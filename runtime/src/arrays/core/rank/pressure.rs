@@ -29,8 +29,11 @@ impl RankCore {
         for (to, bytes) in self.pressure.take_owed() {
             self.send(to, Packet::Room { bytes }, 0, out);
         }
-        self.uptake.take_in();
-        self.took_in(out);
+        // What is logged lies here until it has landed.
+        if !self.broadcasts.are_logged() {
+            self.uptake.take_in();
+            self.took_in(out);
+        }
         let freed = self.pressure.release_own();
         self.run_again(freed, out);
     }
@@ -69,9 +72,17 @@ impl RankCore {
         self.pressure.parks(cell)
     }
 
+    /// A chunk comes to this cell that was pressed where it was, or was inserted: it is pressed by all that presses here, this
+    /// rank too if it is full.
+    pub(crate) fn press_arrival(&mut self, cell: CellId, is_full: bool) {
+        let mut by = self.pressure.pressing();
+        by.extend(is_full.then_some(Presser::Rank(self.tree.rank)));
+        self.pressure.press(cell, by);
+    }
+
     /// The chunk of a cell is to leave: its token must come back, and nothing presses it any more.
-    pub(super) fn forget_pressed(&mut self, cell: CellId, out: &mut Actions) {
-        if self.pressure.forget(cell) {
+    pub(super) fn leave_pressed(&mut self, cell: CellId, out: &mut Actions) {
+        if self.pressure.leave(cell) {
             self.run_again(vec![cell], out);
         }
     }
@@ -131,11 +142,14 @@ mod tests {
     use lb_strategies::balancer::RankPlace;
 
     use super::*;
-    use crate::arrays::core::envelope::{Delivery, Payload};
+    use crate::arrays::core::balance::Move;
+    use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload};
     use crate::arrays::core::erased::ErasedArray;
+    use crate::arrays::core::packet::Journey;
+    use crate::arrays::core::pressure::Pressure;
     use crate::arrays::core::rank::idlers::Idlers;
     use crate::arrays::core::tree::{ARITY, Tree};
-    use crate::ids::{ArrayId, ChunkId};
+    use crate::ids::{ArrayId, ChunkId, SyncId};
 
     /// A rank of two, and an array of one chunk, which has not arrived.
     fn of_two(rank: Rank) -> RankCore {
@@ -171,6 +185,78 @@ mod tests {
         core.receive(Rank(1), Packet::Announce { array, delivery, mark: 9, epoch }, 0, &mut out);
         let told = |action: &Action| matches!(action, Action::Send(Rank(1), Packet::Stuck { spell: 5 }));
         assert!(out.iter().any(told), "{out:?}");
+    }
+
+    #[test]
+    fn who_arrives_pressed_is_pressed_by_its_new_rank_if_that_is_full() {
+        let (mut core, mut out) = (of_two(ROOT), Actions::new());
+        core.press_arrival(CellId(3), false);
+        assert!(!core.has_pressed());
+        core.press_arrival(CellId(3), true);
+        assert!(core.parks(CellId(3)));
+        core.has_room(&mut out);
+        assert!(matches!(out.pop_front(), Some(Action::Run(CellId(3)))));
+    }
+
+    #[test]
+    fn messages_wait_with_the_core_while_their_chunk_is_on_its_way() {
+        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
+        let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Encoded([].into())) };
+        core.stash(chunk, message());
+        assert_eq!(core.stashed_bytes(), 0, "it may never come");
+        let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
+        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+        assert_eq!(core.stashed_bytes(), 70);
+        core.stash(chunk, message());
+        core.stash(ChunkId { key: 1, ..chunk }, message());
+        assert_eq!(core.stashed_bytes(), 140);
+        let journey = Journey { broadcasts: 0, pressed: false };
+        let mail = core.admit(chunk, CellId(3), Some(journey), SyncId(1), &mut out);
+        assert_eq!((mail.len(), core.stashed_bytes()), (3, 0), "what waited comes behind the word to go on");
+    }
+
+    #[test]
+    fn a_marked_broadcast_that_is_logged_is_taken_in_when_all_have_landed() {
+        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
+        let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
+        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+        let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([].into())));
+        let broadcast = Packet::Broadcast { array: chunk.array, number: 0, delivery, marked: true };
+        core.receive(ROOT, broadcast, 0, &mut out);
+        core.has_room(&mut out);
+        let tells = |action: &Action| matches!(action, Action::Send(ROOT, Packet::TookIn { more: 1 }));
+        assert!(!out.iter().any(tells), "nobody is here, but somebody is to hear it");
+        let mut out = Actions::new();
+        core.landed(&mut out);
+        assert!(matches!(out.pop_front(), Some(Action::AskRoom)));
+        core.has_room(&mut out);
+        assert!(out.iter().any(tells));
+    }
+
+    #[test]
+    fn who_broadcasts_counts_a_letter_for_each_chunk_where_most_are() {
+        let array = ArrayId(0);
+        let (mut root, mut below, mut out) = (of_two(ROOT), of_two(Rank(1)), Actions::new());
+        let presses = |core: &mut RankCore| {
+            let delivery = Delivery::by_runtime(Payload::Encoded([].into()));
+            core.broadcast(array, delivery, &mut Actions::new()).is_some()
+        };
+        root.pressure = Pressure::new(ROOT, 2, 50 * LETTER_BYTES);
+        assert!(!presses(&mut root));
+        (0..20).for_each(|key| below.created(ChunkId { array, key }, CellId(key as u32)));
+        below.hello(&mut out);
+        let told = out.into_iter().filter_map(|action| match action {
+            Action::Send(ROOT, told @ Packet::MoreHear { chunks: 20, .. }) => Some(told),
+            _ => None,
+        });
+        let told = told.collect::<Vec<_>>().pop().expect("an even share is one chunk");
+        let mut out = Actions::new();
+        root.receive(Rank(1), told, 0, &mut out);
+        let tells = |action: &Action| matches!(action, Action::Send(Rank(1), Packet::MostHear { .. }));
+        assert!(out.iter().any(tells), "{out:?}");
+        assert!(presses(&mut root), "a window is a quarter of the limit");
     }
 
     #[test]

@@ -126,12 +126,15 @@ impl RankCore {
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
             self.location.moved(elsewhere.chunk, elsewhere.to);
         }
+        // Who knew the new routes before this rank may have sent by them.
+        let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
+        self.stashed_bytes = expected.map(|expected| self.location.stashed_bytes(expected.chunk)).sum();
         self.migrate(steps, now_ns, out);
     }
 
     /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
-        let journey = |array| Journey { broadcasts: self.broadcasts.next(array) };
+        let journey = |array| Journey { broadcasts: self.broadcasts.next(array), pressed: false };
         let steps = self.migrations.held(journey);
         self.migrate(steps, now_ns, out);
     }
@@ -160,11 +163,11 @@ impl RankCore {
             match step {
                 Step::Hold(cells) => {
                     out.push_back(Action::Hold(cells.clone()));
-                    cells.into_iter().for_each(|cell| self.forget_pressed(cell, out));
+                    cells.into_iter().for_each(|cell| self.leave_pressed(cell, out));
                 }
                 Step::Switch { sync, leavers } => self.switch_routes(sync, &leavers, now_ns, out),
                 Step::Release { leaver: Leaver { chunk, cell, to }, journey } => {
-                    self.forget_pressed(cell, out);
+                    let journey = Journey { pressed: self.pressure.left(cell), ..journey };
                     out.push_back(Action::Release { chunk, cell, to, journey });
                 }
                 Step::Flushed { moved_bytes } => self.flushed(moved_bytes, now_ns, out),
@@ -222,14 +225,17 @@ impl RankCore {
         cell: CellId,
         journey: Option<Journey>,
         next_sync: SyncId,
+        out: &mut Actions,
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
         let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
         let mut mail = vec![Delivery::by_runtime(payload)];
-        if let Some(Journey { broadcasts }) = journey {
+        if let Some(Journey { broadcasts, .. }) = journey {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
+            self.stashed_bytes -= self.location.stashed_bytes(chunk);
         }
         mail.extend(self.location.arrived(chunk, cell));
+        self.gathers(chunk.array, out);
         mail
     }
 
@@ -248,7 +254,8 @@ impl RankCore {
     }
 
     /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
-    pub(crate) fn landed(&mut self) {
+    pub(crate) fn landed(&mut self, out: &mut Actions) {
         self.broadcasts.end_log();
+        out.push_back(Action::AskRoom);
     }
 }

@@ -108,7 +108,7 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
         core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
-        core.receive(from, traveller(5, Some(Journey { broadcasts: 0 })), 0, &mut out);
+        core.receive(from, traveller(5, Some(Journey { broadcasts: 0, pressed: false })), 0, &mut out);
         core.receive(ROOT, Packet::Land, 0, &mut out);
     } else {
         core.receive(from, traveller(5, None), 0, &mut out);
