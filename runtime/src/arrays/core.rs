@@ -6,7 +6,7 @@
 
 pub(crate) mod action;
 mod ascent;
-pub(crate) mod audience;
+mod audience;
 pub(crate) mod balance;
 pub(crate) mod broadcast;
 pub(crate) mod census;

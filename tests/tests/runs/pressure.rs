@@ -426,7 +426,7 @@ impl Chunk for Crier {
     }
 
     fn receive(&mut self, cry: Cry, ctx: &mut Ctx<'_, Self>) {
-        // Of broadcasts that were made and not heard by the slow chunk.
+        // Bytes of broadcasts that were made, and that the slow chunk has not heard.
         let unheard: &Arc<Alive> = ctx.service();
         match cry {
             Cry::Next => {

@@ -46,8 +46,9 @@
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
 //! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps, because it is not ready or waits at
-//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not: it may never come. Nor
-//! yet are the mail that travels with a chunk, and, but for their letters, broadcasts that are logged for chunks on their way.
+//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not, which may never come,
+//! mail that travels with a chunk, and, but for their letters, broadcasts that are logged for chunks on their way: these two
+//! are gaps in the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,9 +2,9 @@
 //!
 //! The rules are in [`pressure`](super::pressure). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
 //! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last,
-//! as soon as the rank has room, and all have landed who are to hear them. Whenever it and all ranks below it have taken in more, it tells its parent how many
-//! more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one from each child, and less
-//! where ranks catch up.
+//! as soon as the rank has room, and all have landed who are to hear them. Whenever it and all ranks below it have taken in
+//! more, it tells its parent how many more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one
+//! from each child, and less where ranks catch up.
 
 use std::collections::VecDeque;
 

@@ -46,9 +46,9 @@ impl Simulated {
 /// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
 fn mix(mail: &mut Mail, newer: Mail, rng: &mut Pcg32) -> usize {
     let mut all: Vec<_> = std::mem::take(mail).chain(newer).collect();
-    let first = all.first().map(|letter| &letter.message.payload);
-    let stay_first = usize::from(matches!(first, Some(Payload::Start | Payload::Kept)));
-    for place in stay_first..all.len() {
+    let front = all.first().map(|letter| &letter.message.payload);
+    let stays_first = usize::from(matches!(front, Some(Payload::Start | Payload::Kept)));
+    for place in stays_first..all.len() {
         let pick = rng.random_range(place..all.len());
         let from = all[pick].message.from.chunk();
         let same = |&earlier: &usize| all[earlier].message.from.chunk() == from;
