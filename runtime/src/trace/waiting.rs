@@ -49,6 +49,19 @@ pub(crate) struct Held {
     waiting: Arc<Waiting>,
 }
 
+impl Held {
+    /// Bytes that wait in the same place, until what is returned is dropped.
+    pub(crate) fn another(&self, bytes: i64) -> Held {
+        self.waiting.hold(bytes)
+    }
+
+    /// So many more, or fewer.
+    pub(crate) fn change(&mut self, by: i64) {
+        self.bytes += by;
+        self.waiting.add(by);
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         self.waiting.add(-self.bytes);
@@ -62,8 +75,11 @@ mod tests {
     #[test]
     fn what_is_held_waits_until_it_is_dropped() {
         let waiting = Arc::new(Waiting::default());
-        let held = waiting.hold(70);
+        let mut held = waiting.hold(50);
+        held.change(20);
         assert_eq!(waiting.add(30), 100);
+        held.change(-10);
+        assert_eq!(waiting.told(), 90);
         drop(held);
         assert_eq!((waiting.told(), waiting.bytes_max()), (30, 100));
     }

@@ -241,7 +241,7 @@ impl<C: Chunk> Effects<C> {
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
-            Effect::GoOnWithKept => unreachable!("it was let pass"),
+            Effect::GoOnWithKept => unreachable!("nothing stops it"),
             Effect::Exit(value) => {
                 self.exit = true;
                 self.value = self.value.take().or(value);
@@ -264,8 +264,12 @@ struct Nowhere;
 impl Outlet for Nowhere {
     fn flush(&mut self, _: &mut Outbox) {}
 
-    fn passes(&mut self, _: &mut Outbox) -> bool {
+    fn sends(&mut self, _: &mut Outbox) -> bool {
         true
+    }
+
+    fn stops(&self) -> bool {
+        false
     }
 
     fn frees(&mut self) {}

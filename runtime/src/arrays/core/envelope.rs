@@ -91,11 +91,10 @@ impl Payload {
         std::mem::forget(std::mem::replace(self, payload));
     }
 
-    /// Those of what is encoded.
+    /// Those of what is encoded, but for a shared message: they are held for all who share it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
-            Payload::Shared(shared) => shared.bytes.len() as u64,
             _ => 0,
         }
     }

@@ -113,8 +113,10 @@ pub(crate) struct Facts {
 pub(crate) trait Outlet {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
-    /// Sends what a handler has left, if that is only messages. False if it is more, or the chunk has to stop.
-    fn passes(&mut self, outbox: &mut Outbox) -> bool;
+    /// Sends what a handler has left, if that is only messages. True if it is.
+    fn sends(&mut self, outbox: &mut Outbox) -> bool;
+    /// Tells whether the chunk has to stop for what it has sent.
+    fn stops(&self) -> bool;
     /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
     fn frees(&mut self);
     /// Time since the run began.

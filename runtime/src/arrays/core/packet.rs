@@ -125,6 +125,13 @@ pub(crate) struct Traveller {
     pub(crate) epoch: Epoch,
 }
 
+impl Traveller {
+    /// The bytes of the messages that it brings.
+    pub(crate) fn mail_bytes(&self) -> u64 {
+        self.mail.iter().map(|delivery| delivery.bytes).sum()
+    }
+}
+
 /// The knowledge that a migrating chunk takes along from the rank it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journey {

@@ -2,7 +2,8 @@
 //!
 //! # Words
 //!
-//! The *waiting* bytes of a rank are those of the messages in its mailboxes, and of those for chunks on their way to it.
+//! The *waiting* bytes of a rank are those of the messages in its mailboxes, and of all that lies there for chunks on their
+//! way to it: what they bring, what has come before them, and the broadcasts that they are still to hear.
 //! Above its limit it is *full*; at half of it it has *room* again. Bytes *under way* to a rank were sent to it, and it has
 //! not said that it took them in. A chunk is *pressed* by ranks it has sent to, and by the *broadcasts* if it has made some;
 //! the token of a pressed chunk is *parked*, until nothing presses it any more.
@@ -46,16 +47,16 @@
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
 //! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps, because it is not ready or waits at
-//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not, which may never come,
-//! mail that travels with a chunk, and, but for their letters, broadcasts that are logged for chunks on their way: these two
-//! are gaps in the bound.
+//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not, which may never come.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CellId, Rank};
+use crate::trace::waiting::{Held, Waiting};
 
 /// Marks in a window; windows of all other ranks in a limit.
 const MARKS: u64 = 4;
@@ -86,6 +87,8 @@ pub(crate) struct Pressure {
     parked: usize,
     /// Chunks that were pressed when they were told to leave.
     leaving: BTreeSet<CellId>,
+    /// Of the bytes that wait here, those for chunks that are on their way.
+    held: Held,
     spell: u64,
     reported: Option<Standing>,
     /// Since it last had room it has let what was parked run once.
@@ -147,8 +150,8 @@ pub(crate) struct Sent {
 }
 
 impl Pressure {
-    /// Of a rank with this limit of waiting bytes, one of `ranks`.
-    pub(crate) fn new(me: Rank, ranks: u32, limit: u64) -> Pressure {
+    /// Of a rank with this limit of bytes that wait there, one of `ranks`.
+    pub(crate) fn new(me: Rank, ranks: u32, limit: u64, waiting: &Arc<Waiting>) -> Pressure {
         // All windows to a rank with the same limit together are a part of that, unless there are very many.
         let shared_out = limit / WINDOWS / u64::from(ranks.max(2) - 1);
         let window = shared_out.max(WINDOW_MIN.min(limit / 16));
@@ -162,10 +165,32 @@ impl Pressure {
             pressed: BTreeMap::new(),
             parked: 0,
             leaving: BTreeSet::new(),
+            held: waiting.hold(0),
             spell: 0,
             reported: None,
             relieved: false,
         }
+    }
+
+    /// Of one that is never full.
+    #[cfg(test)]
+    pub(crate) fn without_limit(me: Rank) -> Pressure {
+        Pressure::new(me, 1, u64::MAX, &Arc::default())
+    }
+
+    /// So many more bytes wait for chunks that are on their way to this rank.
+    pub(crate) fn holds_more(&mut self, bytes: u64) {
+        self.held.change(bytes as i64);
+    }
+
+    /// So many of these no longer do.
+    pub(crate) fn holds_less(&mut self, bytes: u64) {
+        self.held.change(-(bytes as i64));
+    }
+
+    /// These wait for as long as what is returned exists.
+    pub(crate) fn hold(&self, bytes: u64) -> Held {
+        self.held.another(bytes as i64)
     }
 
     fn link(&mut self, rank: Rank) -> &mut Link {
@@ -396,7 +421,7 @@ mod tests {
 
     /// With a window of 100 bytes and a mark every 25.
     fn pressure() -> Pressure {
-        let pressure = Pressure { window: 100, ..Pressure::new(ME, 2, 1 << 20) };
+        let pressure = Pressure { window: 100, ..Pressure::new(ME, 2, 1 << 20, &Arc::default()) };
         assert!(!pressure.has_pressed());
         pressure
     }
@@ -558,7 +583,7 @@ mod tests {
 
     #[test]
     fn the_window_for_broadcasts_is_no_part_of_one_for_each_rank() {
-        let window = |ranks| Pressure::new(ME, ranks, 64 << 20).broadcast_window;
+        let window = |ranks| Pressure::new(ME, ranks, 64 << 20, &Arc::default()).broadcast_window;
         assert_eq!([2, 5, 1000].map(window), [16 << 20, 4 << 20, 4 << 20]);
     }
 }

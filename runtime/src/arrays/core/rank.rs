@@ -69,8 +69,6 @@ pub(crate) struct RankCore {
     pressure: Pressure,
     uptake: Uptake,
     audience: Audience,
-    /// Bytes of messages that wait for chunks on their way to this rank.
-    stashed_bytes: u64,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -130,7 +128,7 @@ impl RankCore {
         arrays: Arc<[Arc<dyn ErasedArray>]>,
         strategy: Arc<dyn Strategy>,
         keeps_reports: bool,
-        mail_limit: u64,
+        pressure: Pressure,
         checksum: u64,
     ) -> RankCore {
         let Tree { rank, ranks, .. } = tree;
@@ -158,10 +156,9 @@ impl RankCore {
             syncs: Syncs::default(),
             ascent: Ascent::new(&tree),
             migrations: Migrations::new(rank),
-            pressure: Pressure::new(rank, ranks, mail_limit),
+            pressure,
             uptake: Uptake::new(&tree),
             audience: Audience::new(&populations, ranks),
-            stashed_bytes: 0,
             root,
             traffic: Traffic::default(),
             search: Search::default(),
@@ -628,14 +625,9 @@ impl RankCore {
     /// may wait for ever, and would be waited for.
     pub(crate) fn stash(&mut self, to: ChunkId, delivery: Delivery) {
         if self.migrations.expects(to) {
-            self.stashed_bytes += delivery.bytes;
+            self.pressure.holds_more(delivery.bytes);
         }
         self.location.stash(to, delivery);
-    }
-
-    /// Bytes of messages that wait for chunks on their way to this rank.
-    pub(crate) fn stashed_bytes(&self) -> u64 {
-        self.stashed_bytes
     }
 
     /// Rank 0 numbers a broadcast of a rank and tells it to all.
@@ -651,7 +643,11 @@ impl RankCore {
         }
     }
 
-    fn apply(&mut self, array: ArrayId, number: u64, delivery: Delivery, out: &mut Actions) {
+    fn apply(&mut self, array: ArrayId, number: u64, mut delivery: Delivery, out: &mut Actions) {
+        if self.broadcasts.are_logged() {
+            // Those who come to hear it have one between them, and with those who are here.
+            delivery = delivery.shared(|bytes| self.pressure.hold(bytes));
+        }
         self.broadcasts.apply(array, number, &delivery);
         out.push_back(Action::DeliverToAll { to: self.location.residents(array), delivery });
     }

@@ -22,8 +22,6 @@ use crate::trace::waiting::{Held, Waiting};
 pub(crate) struct Backlog {
     waiting: Arc<Waiting>,
     limit: AtomicI64,
-    /// Of those that wait, with the core.
-    stashed: AtomicI64,
     /// [`FULL`] and [`PRESSES`], in one place: workers look at it before each run of a chunk.
     state: AtomicU8,
 }
@@ -42,7 +40,6 @@ impl Backlog {
         Backlog {
             waiting,
             limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
-            stashed: AtomicI64::new(0),
             state: AtomicU8::new(0),
         }
     }
@@ -67,7 +64,7 @@ impl Backlog {
 
     /// So many bytes wait, more than before.
     fn fill(&self, waiting: i64) {
-        if waiting > self.limit.load(Ordering::Relaxed) {
+        if waiting > self.limit.load(Ordering::Relaxed) && !self.is_full() {
             self.set(FULL, true);
         }
     }
@@ -116,15 +113,10 @@ impl Backlog {
         self.set(FULL, false);
     }
 
-    /// The core may have pressed a chunk, or the last one no longer; messages may wait with it. With the core locked.
+    /// The core may have pressed a chunk, or the last one no longer; more may wait with it. With the core locked.
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) {
-        let stashed = core.stashed_bytes() as i64;
-        let before = self.stashed.load(Ordering::Relaxed);
-        if stashed != before {
-            self.stashed.store(stashed, Ordering::Relaxed);
-            self.add(stashed - before);
-        }
+        self.fill(self.waiting.told());
         if core.has_pressed() != self.is(PRESSES) {
             self.set(PRESSES, core.has_pressed());
         }

@@ -17,6 +17,7 @@ use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::Facts;
+use crate::arrays::core::pressure::Pressure;
 use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::tree::Tree;
 use crate::config::Config;
@@ -61,8 +62,9 @@ pub(crate) fn build_rank(
     };
     let (strategy, reports) = (parts.strategy, config.lb_reports);
     let tree = Tree { rank, ranks, arity: parts.arity };
-    let core =
-        RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, config.mail_limit, checksum);
+    let waiting = &parts.recording.waiting;
+    let pressure = Pressure::new(rank, ranks, config.mail_limit, waiting);
+    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, pressure, checksum);
     let gauges = Gauges::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
@@ -74,7 +76,7 @@ pub(crate) fn build_rank(
         cells: Cells::new(tag),
         plane: Plane::new(tag, core),
         scheduler: parts.scheduler,
-        backlog: Backlog::new(config.mail_limit, parts.recording.waiting.clone()),
+        backlog: Backlog::new(config.mail_limit, waiting.clone()),
         record: Record::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
     }

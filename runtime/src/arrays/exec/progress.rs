@@ -66,7 +66,7 @@ impl Worker<'_> {
             Action::Deliver { to, cell, delivery } => {
                 let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
                 // The chunk was removed between the core's look and now: it is found missing like any other.
-                refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message));
+                refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
             }
             Action::DeliverToAll { to, delivery } => match to[..] {
                 [] => {}

@@ -415,13 +415,21 @@ impl Outlet for Worker<'_> {
         self.mailroom.show_newest();
     }
 
-    fn passes(&mut self, outbox: &mut Outbox) -> bool {
-        let passes = outbox.has_only_letters();
-        if passes {
+    fn sends(&mut self, outbox: &mut Outbox) -> bool {
+        let sends = outbox.has_only_letters();
+        if sends {
+            if let Some(recorder) = self.instruments.recorder() {
+                recorder.flushes();
+            }
             let letters = outbox.take_letters();
             self.send_all(letters, &mut outbox.blanks);
+            self.mailroom.show_newest();
         }
-        passes && !self.mailroom.account.is_pressed()
+        sends
+    }
+
+    fn stops(&self) -> bool {
+        self.mailroom.account.is_pressed()
     }
 
     fn frees(&mut self) {

@@ -58,7 +58,8 @@ impl Drive {
         let strategy: Arc<dyn Strategy> = lb_strategies::ARRAYS.parse("rotate").expect("it is there").into();
         let core = |rank| {
             let tree = Tree { rank, ranks, arity };
-            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, u64::MAX, 0)
+            let pressure = Pressure::without_limit(rank);
+            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, pressure, 0)
         };
         let mut drive = Drive {
             plan,

@@ -143,21 +143,28 @@ mod tests {
 
     use super::*;
     use crate::arrays::core::balance::Move;
+    use crate::arrays::core::crossings::Counts;
     use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload};
     use crate::arrays::core::erased::ErasedArray;
-    use crate::arrays::core::packet::Journey;
+    use crate::arrays::core::packet::{Cargo, Journey, Traveller};
     use crate::arrays::core::pressure::Pressure;
     use crate::arrays::core::rank::idlers::Idlers;
     use crate::arrays::core::tree::{ARITY, Tree};
     use crate::ids::{ArrayId, ChunkId, SyncId};
+    use crate::trace::waiting::Waiting;
 
     /// A rank of two, and an array of one chunk, which has not arrived.
     fn of_two(rank: Rank) -> RankCore {
+        of_two_with(rank, &Arc::default())
+    }
+
+    fn of_two_with(rank: Rank, waiting: &Arc<Waiting>) -> RankCore {
         let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
         let tree = Tree { rank, ranks: 2, arity: ARITY };
         let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 1, home: |_, _| ROOT });
-        RankCore::new(tree, &places, [idlers].into(), strategy, false, 100, 0)
+        let pressure = Pressure::new(rank, 2, 100, waiting);
+        RankCore::new(tree, &places, [idlers].into(), strategy, false, pressure, 0)
     }
 
     #[test]
@@ -198,32 +205,78 @@ mod tests {
         assert!(matches!(out.pop_front(), Some(Action::Run(CellId(3)))));
     }
 
+    /// Rank 1 of two, to which the chunk is on its way. What waits there is counted.
+    fn that_expects(chunk: ChunkId, waiting: &Arc<Waiting>, out: &mut Actions) -> RankCore {
+        let mut core = of_two_with(Rank(1), waiting);
+        expect(&mut core, chunk, out);
+        core
+    }
+
+    fn expect(core: &mut RankCore, chunk: ChunkId, out: &mut Actions) {
+        let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
+        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, out);
+    }
+
+    /// The chunk's arrival is answered as an executor does. Returns its mail.
+    fn admit(core: &mut RankCore, chunk: ChunkId, out: &mut Actions) -> Vec<Delivery> {
+        core.admit(chunk, CellId(3), Some(JOURNEY), SyncId(1), out)
+    }
+
+    const JOURNEY: Journey = Journey { broadcasts: 0, pressed: false };
+    const CHUNK: ChunkId = ChunkId { array: ArrayId(0), key: 0 };
+
     #[test]
     fn messages_wait_with_the_core_while_their_chunk_is_on_its_way() {
-        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
-        let chunk = ChunkId { array: ArrayId(0), key: 0 };
+        let (waiting, mut out) = (Arc::default(), Actions::new());
+        let mut core = of_two_with(Rank(1), &waiting);
         let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Encoded([].into())) };
-        core.stash(chunk, message());
-        assert_eq!(core.stashed_bytes(), 0, "it may never come");
-        let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
-        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
-        assert_eq!(core.stashed_bytes(), 70);
-        core.stash(chunk, message());
-        core.stash(ChunkId { key: 1, ..chunk }, message());
-        assert_eq!(core.stashed_bytes(), 140);
-        let journey = Journey { broadcasts: 0, pressed: false };
-        let mail = core.admit(chunk, CellId(3), Some(journey), SyncId(1), &mut out);
-        assert_eq!((mail.len(), core.stashed_bytes()), (3, 0), "what waited comes behind the word to go on");
+        core.stash(CHUNK, message());
+        assert_eq!(waiting.told(), 0, "it may never come");
+        expect(&mut core, CHUNK, &mut out);
+        assert_eq!(waiting.told(), 70);
+        core.stash(CHUNK, message());
+        core.stash(ChunkId { key: 1, ..CHUNK }, message());
+        assert_eq!(waiting.told(), 140);
+        let mail = admit(&mut core, CHUNK, &mut out);
+        assert_eq!((mail.len(), waiting.told()), (3, 0), "what waited comes behind the word to go on");
+    }
+
+    #[test]
+    fn the_mail_of_a_chunk_that_has_come_waits_until_it_lands() {
+        let (waiting, mut out) = (Arc::default(), Actions::new());
+        let mut core = that_expects(CHUNK, &waiting, &mut out);
+        let mail = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
+        let (cargo, journey) = (Cargo::Follows, Some(JOURNEY));
+        let traveller = Traveller { chunk: CHUNK, cargo, mail, bytes: 0, journey, epoch: Epoch::default() };
+        core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
+        assert_eq!(waiting.told(), 70);
+        core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
+        core.receive(ROOT, Packet::Land, 0, &mut out);
+        assert_eq!(waiting.told(), 0, "who admits it counts them with its mailbox");
+    }
+
+    #[test]
+    fn a_broadcast_that_is_logged_waits_until_the_last_who_came_has_it() {
+        let (waiting, mut out) = (Arc::default(), Actions::new());
+        let mut core = that_expects(CHUNK, &waiting, &mut out);
+        let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([0; 50].into())));
+        let broadcast = Packet::Broadcast { array: CHUNK.array, number: 0, delivery, marked: false };
+        core.receive(ROOT, broadcast, 0, &mut out);
+        out.clear();
+        assert_eq!(waiting.told(), 50);
+        let mail = admit(&mut core, CHUNK, &mut out);
+        core.landed(&mut out);
+        assert_eq!((mail.len(), waiting.told()), (2, 50));
+        drop(mail);
+        assert_eq!(waiting.told(), 0);
     }
 
     #[test]
     fn a_marked_broadcast_that_is_logged_is_taken_in_when_all_have_landed() {
-        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
-        let chunk = ChunkId { array: ArrayId(0), key: 0 };
-        let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
-        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, &mut out);
+        let mut out = Actions::new();
+        let mut core = that_expects(CHUNK, &Arc::default(), &mut out);
         let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([].into())));
-        let broadcast = Packet::Broadcast { array: chunk.array, number: 0, delivery, marked: true };
+        let broadcast = Packet::Broadcast { array: CHUNK.array, number: 0, delivery, marked: true };
         core.receive(ROOT, broadcast, 0, &mut out);
         core.has_room(&mut out);
         let tells = |action: &Action| matches!(action, Action::Send(ROOT, Packet::TookIn { more: 1 }));
@@ -243,7 +296,7 @@ mod tests {
             let delivery = Delivery::by_runtime(Payload::Encoded([].into()));
             core.broadcast(array, delivery, &mut Actions::new()).is_some()
         };
-        root.pressure = Pressure::new(ROOT, 2, 50 * LETTER_BYTES);
+        root.pressure = Pressure::new(ROOT, 2, 50 * LETTER_BYTES, &Arc::default());
         assert!(!presses(&mut root));
         (0..20).for_each(|key| below.created(ChunkId { array, key }, CellId(key as u32)));
         below.hello(&mut out);

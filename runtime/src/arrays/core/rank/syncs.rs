@@ -128,7 +128,7 @@ impl RankCore {
         }
         // Who knew the new routes before this rank may have sent by them.
         let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
-        self.stashed_bytes = expected.map(|expected| self.location.stashed_bytes(expected.chunk)).sum();
+        self.pressure.holds_more(expected.map(|expected| self.location.stashed_bytes(expected.chunk)).sum());
         self.migrate(steps, now_ns, out);
     }
 
@@ -197,6 +197,7 @@ impl RankCore {
         if traveller.journey.is_none() {
             return self.arrive_new(from, traveller, out);
         }
+        self.pressure.holds_more(traveller.mail_bytes());
         let steps = self.migrations.arrive(*traveller);
         self.migrate(steps, now_ns, out);
     }
@@ -232,7 +233,7 @@ impl RankCore {
         let mut mail = vec![Delivery::by_runtime(payload)];
         if let Some(Journey { broadcasts, .. }) = journey {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
-            self.stashed_bytes -= self.location.stashed_bytes(chunk);
+            self.pressure.holds_less(self.location.stashed_bytes(chunk));
         }
         mail.extend(self.location.arrived(chunk, cell));
         self.gathers(chunk.array, out);
@@ -244,6 +245,7 @@ impl RankCore {
         if !travellers.is_empty() {
             self.begin_phase(out);
         }
+        self.pressure.holds_less(travellers.iter().map(Traveller::mail_bytes).sum());
         out.extend(travellers.into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
         out.push_back(Action::Landed);
     }

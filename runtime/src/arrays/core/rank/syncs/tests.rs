@@ -5,7 +5,7 @@ use crate::arrays::core::coordinator::Problem;
 use crate::arrays::core::crossings::{Counts, Epoch};
 use crate::arrays::core::erased::ErasedArray;
 use crate::arrays::core::packet::Cargo;
-use crate::arrays::core::pressure::Presser;
+use crate::arrays::core::pressure::{Presser, Pressure};
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
@@ -92,7 +92,7 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
     let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 2, home: |_, _| Rank(1) });
     let tree = Tree { rank, ranks: ranks as u32, arity: ARITY };
-    RankCore::new(tree, &places, [idlers].into(), strategy, false, u64::MAX, 0)
+    RankCore::new(tree, &places, [idlers].into(), strategy, false, Pressure::without_limit(rank), 0)
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
@@ -153,7 +153,8 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
         let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
-        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
+        let pressure = Pressure::without_limit(ROOT);
+        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, pressure, 0);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = problems(&mut out).pop().expect("nobody is missing");
@@ -171,7 +172,7 @@ fn root_that_decides() -> (RankCore, Problem) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
     let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
-    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, u64::MAX, 0);
+    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, Pressure::without_limit(ROOT), 0);
     let mut out = Actions::new();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
     let problem = problems(&mut out).pop().expect("nobody is missing");
