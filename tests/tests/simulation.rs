@@ -14,6 +14,8 @@ mod joining;
 mod pools;
 #[path = "simulation/pressure.rs"]
 mod pressure;
+#[path = "simulation/pressure_at_syncs.rs"]
+mod pressure_at_syncs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

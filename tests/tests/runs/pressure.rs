@@ -117,6 +117,8 @@ impl Chunk for Producer {
 struct Consumer {
     /// So much may wait that its own messages are behind all items.
     unlimited: bool,
+    /// It waits at a sync after some items.
+    pauses: bool,
     next: [u64; PRODUCERS as usize],
     /// Looks at itself while it was waited for, and results of reductions.
     looks: u64,
@@ -138,6 +140,8 @@ impl Chunk for Consumer {
         ctx.send_after(Duration::from_millis(1), Item::Look);
     }
 
+    fn resume(&mut self, _: &mut Ctx<'_, Self>) {}
+
     fn receive(&mut self, item: Item, ctx: &mut Ctx<'_, Self>) {
         match item {
             Item::Load { from, number, load } => {
@@ -145,6 +149,9 @@ impl Chunk for Consumer {
                 assert_eq!(self.next[from as usize], number, "items come once, and in order");
                 self.next[from as usize] += 1;
                 take_long(ctx);
+                if self.pauses && self.next.iter().sum::<u64>().is_multiple_of(BATCH) {
+                    ctx.at_sync();
+                }
                 if self.next == [ITEMS; PRODUCERS as usize] {
                     let get_through = self.looks > 3 && self.counted > 3;
                     assert!(get_through || self.unlimited, "the runtime's own messages get through");
@@ -165,19 +172,38 @@ impl Chunk for Consumer {
     }
 }
 
+/// Who comes to syncs.
+#[derive(Clone, Copy, PartialEq)]
+enum Syncing {
+    Nobody,
+    /// Producers move.
+    Producers,
+    /// Messages that come meanwhile are kept.
+    Consumer,
+}
+
 /// The most bytes of items that existed at once, and that waited on a rank as the report has it.
-fn flood(ranks: u32, workers: u32, limit: u64, moves: bool) -> (u64, u64) {
+fn flood(ranks: u32, workers: u32, limit: u64, syncing: Syncing) -> (u64, u64) {
+    let (moves, pauses) = (syncing == Syncing::Producers, syncing == Syncing::Consumer);
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
     let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
+    let config = config.lb("refine").expect("it is listed");
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
         let unlimited = limit == u64::MAX;
-        let consumer = setup.array_without_sync(1, Placement::RoundRobin, move |_| Consumer {
-            unlimited,
-            ..Consumer::default()
-        });
-        setup.array_with(PRODUCERS, Placement::RoundRobin, move |_| Producer { consumer, made: 0, moves });
+        let consumer = move |_| Consumer { unlimited, pauses, ..Consumer::default() };
+        let consumer = if pauses {
+            setup.array_with(1, Placement::RoundRobin, consumer)
+        } else {
+            setup.array_without_sync(1, Placement::RoundRobin, consumer)
+        };
+        let producer = move |_| Producer { consumer, made: 0, moves };
+        if pauses {
+            setup.array_without_sync(PRODUCERS, Placement::RoundRobin, producer);
+        } else {
+            setup.array_with(PRODUCERS, Placement::RoundRobin, producer);
+        }
     });
     let report = report.expect("all items are handled");
     assert_eq!(report.undelivered.messages, 0);
@@ -186,8 +212,10 @@ fn flood(ranks: u32, workers: u32, limit: u64, moves: bool) -> (u64, u64) {
 
 #[test]
 fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
-    for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-        let (alive, waited) = flood(ranks, workers, LIMIT, false);
+    let shapes = [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(ranks, workers)| (ranks, workers, Syncing::Nobody));
+    let at_syncs = [(1, 2), (2, 1)].map(|(ranks, workers)| (ranks, workers, Syncing::Consumer));
+    for (ranks, workers, syncing) in shapes.into_iter().chain(at_syncs) {
+        let (alive, waited) = flood(ranks, workers, LIMIT, syncing);
         // What waits, the windows of other ranks, and what each producer may add to either.
         let bound = LIMIT / 4 * 5 + u64::from(PRODUCERS) * BURST;
         // A worker tells only now and then what it has counted: an eighth of the limit, or 64 KiB.
@@ -199,7 +227,7 @@ fn fast_producers_wait_for_a_slow_consumer_within_a_rank_and_from_another() {
 
 #[test]
 fn who_moves_each_time_that_it_has_to_wait_waits_on_its_new_rank() {
-    let (alive, waited) = flood(3, 1, LIMIT, true);
+    let (alive, waited) = flood(3, 1, LIMIT, Syncing::Producers);
     // As above, with a batch of each producer on either of the two ranks that it moves between.
     let bound = LIMIT / 4 * 5 + 2 * u64::from(PRODUCERS) * BATCH * BURST + (64 << 10);
     assert!(alive <= bound && waited <= bound, "{alive} bytes existed, {waited} waited, of {bound}");
@@ -207,7 +235,7 @@ fn who_moves_each_time_that_it_has_to_wait_waits_on_its_new_rank() {
 
 #[test]
 fn without_a_limit_they_do_not_wait() {
-    let (alive, waited) = flood(1, 2, u64::MAX, false);
+    let (alive, waited) = flood(1, 2, u64::MAX, Syncing::Nobody);
     assert!(alive > 2 * LIMIT && waited > 2 * LIMIT, "{alive} bytes existed, {waited} waited");
 }
 

@@ -37,21 +37,30 @@ pub(crate) struct Slot<C: Chunk> {
     unnamed: bool,
 }
 
-type Waiting<C> = VecDeque<(Sender, Kept<C>)>;
+type Waiting<C> = VecDeque<Kept<C>>;
 
 /// One delivery that has to wait.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-enum Kept<C: Chunk> {
+struct Kept<C: Chunk> {
+    from: Sender,
+    /// Those by which it counts among what waits on its rank: none unless it waits for the end of a sync.
+    bytes: u64,
+    what: What<C>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+enum What<C: Chunk> {
     Message(C::Message),
     Insertion { key: u64, chunk: Box<C> },
 }
 
 impl<C: Chunk> Kept<C> {
     fn is_ready(&self, chunk: &C) -> bool {
-        match self {
-            Kept::Message(message) => chunk.ready(message),
-            Kept::Insertion { .. } => true,
+        match &self.what {
+            What::Message(message) => chunk.ready(message),
+            What::Insertion { .. } => true,
         }
     }
 }
@@ -63,13 +72,19 @@ impl<C: Chunk> Slot<C> {
 
     /// Handles the message, or keeps it. It is taken from its place where it goes, once: each copy has to wait for the last.
     #[inline(always)]
-    fn offer<'a>(&'a mut self, from: &Sender, place: &mut Place<C::Message>, handler: &'a mut Handler<'a>) {
+    fn offer<'a>(
+        &'a mut self,
+        from: &Sender,
+        bytes: u64,
+        place: &mut Place<C::Message>,
+        handler: &'a mut Handler<'a>,
+    ) {
         let message = place.get().expect("it is delivered once");
         let (kind, phase) = (name_of(message, &mut self.unnamed), self.passport.syncs.next);
         handler.outbox.in_hand.names(kind, phase);
         if !(self.passport.goes_on() && self.chunk.ready(message)) {
             let message = place.take().expect("it was there a moment ago");
-            return self.keep(*from, Kept::Message(message));
+            return self.keep(*from, bytes, What::Message(message), handler);
         }
         handler.begin(kind, phase, from);
         let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
@@ -79,8 +94,13 @@ impl<C: Chunk> Slot<C> {
     }
 
     #[inline(never)]
-    fn keep(&mut self, from: Sender, kept: Kept<C>) {
-        self.kept.get_or_insert_default().push_back((from, kept));
+    fn keep(&mut self, from: Sender, bytes: u64, what: What<C>, handler: &mut Handler<'_>) {
+        // It goes on for a sync to end; whom it waits for otherwise nobody knows.
+        let bytes = if self.passport.goes_on() { 0 } else { bytes };
+        if bytes > 0 {
+            handler.outlet.keeps(self.passport.awaited(), bytes);
+        }
+        self.kept.get_or_insert_default().push_back(Kept { from, bytes, what });
     }
 
     /// The same where it is no typed value.
@@ -90,13 +110,18 @@ impl<C: Chunk> Slot<C> {
         delivery: &mut Delivery,
         handler: &'a mut Handler<'a>,
     ) -> Result<(), WireError> {
-        let from = &delivery.from;
+        let (from, mut bytes) = (&delivery.from, delivery.bytes);
         let message = match &mut delivery.payload {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Shared(shared) => {
                 let message = decode_message::<C>(&shared.bytes)?;
-                drop(std::mem::replace(&mut delivery.payload, Payload::Resume));
-                handler.outlet.frees();
+                if self.passport.goes_on() {
+                    drop(std::mem::replace(&mut delivery.payload, Payload::Resume));
+                    handler.outlet.frees();
+                } else {
+                    // It is kept, and counts for itself before it no longer does with the others.
+                    bytes += shared.bytes.len() as u64;
+                }
                 message
             }
             Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
@@ -118,11 +143,11 @@ impl<C: Chunk> Slot<C> {
                 return Ok(());
             }
             insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
-                return self.insert(*from, insertion, handler);
+                return self.insert(*from, bytes, insertion, handler);
             }
             Payload::Value(_) => unreachable!("it was asked for before"),
         };
-        self.offer(from, &mut Place::Filled(message), handler);
+        self.offer(from, bytes, &mut Place::Filled(message), handler);
         Ok(())
     }
 
@@ -131,6 +156,7 @@ impl<C: Chunk> Slot<C> {
     fn insert(
         &mut self,
         from: Sender,
+        bytes: u64,
         payload: &mut Payload,
         handler: &mut Handler<'_>,
     ) -> Result<(), WireError> {
@@ -148,7 +174,7 @@ impl<C: Chunk> Slot<C> {
             handler.begin(INSERTION, self.passport.syncs.next, &from);
             handler.outbox.push(insertion(key, chunk));
         } else {
-            self.keep(from, Kept::Insertion { key, chunk: Box::new(chunk) });
+            self.keep(from, bytes, What::Insertion { key, chunk: Box::new(chunk) }, handler);
         }
         Ok(())
     }
@@ -203,25 +229,35 @@ const UNSENT_MAX: u32 = 8;
 fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     let mut unsent = 0;
     while ctx.passport.goes_on()
-        && let Some(oldest) = kept.iter().position(|(_, kept)| kept.is_ready(chunk))
+        && let Some(oldest) = kept.iter().position(|kept| kept.is_ready(chunk))
     {
         let Handler { outbox, outlet, .. } = &mut *ctx.handler;
         unsent = if outlet.sends(outbox) { 0 } else { unsent + 1 };
         if unsent > UNSENT_MAX || outlet.stops() {
             return outbox.push(Effect::GoOnWithKept);
         }
-        let (from, oldest) = kept.remove(oldest).expect("it was found there");
+        let Kept { from, bytes, what } = kept.remove(oldest).expect("it was found there");
+        if bytes > 0 {
+            ctx.handler.outlet.reads(bytes);
+        }
         let phase = ctx.passport.syncs.next;
-        match oldest {
-            Kept::Message(message) => {
+        match what {
+            What::Message(message) => {
                 ctx.handler.begin(name_of(&message, unnamed), phase, &from);
                 ctx.state_bytes = chunk.state_bytes();
                 chunk.receive(message, ctx);
             }
-            Kept::Insertion { key, chunk } => {
+            What::Insertion { key, chunk } => {
                 ctx.handler.begin(INSERTION, phase, &from);
                 ctx.handler.outbox.push(insertion(key, *chunk));
             }
+        }
+    }
+    if ctx.passport.goes_on() {
+        // The sync has ended, and it is something else that the rest waits for.
+        let bytes = kept.iter_mut().map(|kept| std::mem::take(&mut kept.bytes)).sum();
+        if bytes > 0 {
+            ctx.handler.outlet.reads(bytes);
         }
     }
 }
@@ -305,7 +341,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
             return self.deliver_other(delivery, handler).map_err(Box::new);
         };
         let message = value.downcast_mut().expect("its array's handle fixed the type");
-        self.offer(&delivery.from, message, handler);
+        self.offer(&delivery.from, delivery.bytes, message, handler);
         Ok(())
     }
 
@@ -340,17 +376,21 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
+    fn kept_bytes(&self) -> u64 {
+        self.kept.iter().flat_map(|kept| kept.iter()).map(|kept| kept.bytes).sum()
+    }
+
     fn waits_for(&self) -> Option<String> {
         self.chunk.waits_for()
     }
 
     fn into_kept(self: Box<Self>) -> Vec<Delivery> {
-        let payload = |kept| match kept {
-            Kept::Message(message) => Payload::Value(smallbox!(Place::Filled(message))),
-            Kept::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
+        let payload = |what| match what {
+            What::Message(message) => Payload::Value(smallbox!(Place::Filled(message))),
+            What::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
         };
         let kept = self.kept.into_iter().flat_map(|kept| *kept);
-        kept.map(|(from, kept)| Delivery { from, bytes: 0, payload: payload(kept) }).collect()
+        kept.map(|Kept { from, what, .. }| Delivery { from, bytes: 0, payload: payload(what) }).collect()
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
@@ -454,5 +494,36 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     fn decode_slot(&self, _key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError> {
         let slot = catching::<C, _>("decoded", || wire::decode::<Slot<C>>(bytes))?;
         Ok(Box::new(slot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::core::crossings::Epoch;
+    use crate::arrays::core::packet::{Cargo, Traveller};
+
+    #[derive(Serialize, Deserialize)]
+    struct Keeper;
+
+    impl Chunk for Keeper {
+        type Index = u32;
+        type Message = u32;
+        fn receive(&mut self, _: u32, _: &mut Ctx<'_, Self>) {}
+    }
+
+    #[test]
+    fn what_a_chunk_keeps_at_a_sync_counts_with_its_mail_where_it_comes_to() {
+        let mut slot = Slot::new(Keeper);
+        let kept = [30, 0, 40].map(|bytes| Kept { from: Sender::RUNTIME, bytes, what: What::Message(7) });
+        slot.kept = Some(Box::new(kept.into()));
+        let mut bytes = Vec::new();
+        slot.encode_into(&mut bytes).expect("it is plain");
+        let slot: Slot<Keeper> = wire::decode(&bytes).expect("it was encoded a line above");
+        let chunk = ChunkId { array: ArrayId(0), key: 0 };
+        let mail = vec![Delivery { bytes: 5, ..Delivery::by_runtime(Payload::Resume) }];
+        let (cargo, epoch) = (Cargo::Live(Box::new(slot)), Epoch::default());
+        let traveller = Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch };
+        assert_eq!(traveller.mail_bytes(), 75);
     }
 }

@@ -16,7 +16,7 @@ use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
 use crate::arrays::core::mail::{Left, Letter, Outbox};
 use crate::arrays::core::section::SectionContribution;
-use crate::ids::{ArrayId, ChunkId, Rank};
+use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
@@ -272,6 +272,8 @@ impl Outlet for Nowhere {
         false
     }
 
+    fn keeps(&mut self, _: SyncId, _: u64) {}
+    fn reads(&mut self, _: u64) {}
     fn frees(&mut self) {}
     fn now_ns(&self) -> u64 {
         0

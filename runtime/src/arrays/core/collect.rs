@@ -74,6 +74,8 @@ pub(crate) struct Syncs {
     sampling: Vec<SyncId>,
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
     waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
+    /// Bytes of the messages that these keep meanwhile.
+    kept: LiteMap<SyncId, u64>,
 }
 
 impl Syncs {
@@ -159,8 +161,21 @@ impl Syncs {
         by_sync.flat_map(its).collect()
     }
 
+    /// A chunk keeps a message of so many bytes until a sync has ended. None are counted where it has.
+    pub(crate) fn keeps(&mut self, sync: SyncId, bytes: u64) {
+        if self.waiting.contains_key(&sync) {
+            *self.kept.entry(sync).or_default() += bytes;
+        }
+    }
+
+    /// Bytes of the messages that chunks of this rank keep until syncs have ended.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept.values().sum()
+    }
+
     /// The decision on a sync is known: who hears of it.
     pub(crate) fn decided(&mut self, sync: SyncId) -> Vec<(ChunkId, CellId)> {
+        self.kept.remove(&sync);
         self.waiting.remove(&sync).unwrap_or_default()
     }
 }

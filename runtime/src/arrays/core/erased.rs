@@ -30,8 +30,10 @@ pub(crate) trait ErasedSlot: Send {
     fn state_bytes(&self) -> u64;
     fn on_depart(&mut self);
     fn on_arrive(&mut self);
-    /// Messages kept because the chunk was not ready for them.
+    /// Messages kept because the chunk was not ready for them, or waits at a sync.
     fn kept(&self) -> usize;
+    /// The bytes by which they count among what waits on its rank: those that wait for the end of a sync.
+    fn kept_bytes(&self) -> u64;
     /// What it waits for, in its own words.
     fn waits_for(&self) -> Option<String>;
     /// The messages kept, of a chunk that was removed.

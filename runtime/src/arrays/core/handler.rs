@@ -16,7 +16,7 @@ use super::exit_value::ExitValue;
 use super::mail::{Letter, Outbox};
 use super::reduction::{Agreement, Values};
 use super::section::{SectionContribution, SectionCounts};
-use crate::ids::{ArrayId, ChunkId, Rank, Sender};
+use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
 /// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`Letter`]s instead.
@@ -83,6 +83,11 @@ impl Passport {
     pub(crate) fn goes_on(&self) -> bool {
         matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
     }
+
+    /// The sync that it has come to last: if it does not go on, it waits for this one to end.
+    pub(crate) fn awaited(&self) -> SyncId {
+        SyncId(self.syncs.next.saturating_sub(1))
+    }
 }
 
 /// The state of a chunk with respect to syncs.
@@ -117,6 +122,10 @@ pub(crate) trait Outlet {
     fn sends(&mut self, outbox: &mut Outbox) -> bool;
     /// Tells whether the chunk has to stop for what it has sent.
     fn stops(&self) -> bool;
+    /// The chunk has come to this sync and keeps a message of so many bytes until it has ended.
+    fn keeps(&mut self, sync: SyncId, bytes: u64);
+    /// It handles one that it kept, or keeps some for another reason now.
+    fn reads(&mut self, bytes: u64);
     /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
     fn frees(&mut self);
     /// Time since the run began.

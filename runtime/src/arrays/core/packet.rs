@@ -128,7 +128,8 @@ pub(crate) struct Traveller {
 impl Traveller {
     /// The bytes of the messages that it brings.
     pub(crate) fn mail_bytes(&self) -> u64 {
-        self.mail.iter().map(|delivery| delivery.bytes).sum()
+        let kept = if let Cargo::Live(slot) = &self.cargo { slot.kept_bytes() } else { 0 };
+        kept + self.mail.iter().map(|delivery| delivery.bytes).sum::<u64>()
     }
 }
 

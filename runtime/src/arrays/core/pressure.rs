@@ -64,6 +64,9 @@ const WINDOWS: u64 = 4;
 /// A window is at least so long, if the limit is much longer.
 const WINDOW_MIN: u64 = 64 << 10;
 
+/// Time for which a rank is full because of a sync, ns, before it widens for the first time.
+const PATIENCE_NS: u64 = 250_000_000;
+
 /// Who presses a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Presser {
@@ -93,6 +96,9 @@ pub(crate) struct Pressure {
     reported: Option<Standing>,
     /// Since it last had room it has let what was parked run once.
     relieved: bool,
+    /// Since when it has no room because of what its chunks keep at a sync, ns; and for how long it waits for that to end.
+    full_at_sync_ns: Option<u64>,
+    patience_ns: u64,
 }
 
 /// What ends a spell in which ranks wait for each other alone.
@@ -169,6 +175,8 @@ impl Pressure {
             spell: 0,
             reported: None,
             relieved: false,
+            full_at_sync_ns: None,
+            patience_ns: PATIENCE_NS,
         }
     }
 
@@ -278,6 +286,7 @@ impl Pressure {
     /// This rank has room. Returns the tokens that are no longer parked.
     pub(crate) fn release_own(&mut self) -> Vec<CellId> {
         self.relieved = false;
+        self.full_at_sync_ns = None;
         self.release(Presser::Rank(self.me))
     }
 
@@ -334,6 +343,32 @@ impl Pressure {
         self.spell += 1;
         self.reported = Some(standing.clone());
         Some((self.spell, standing))
+    }
+
+    /// This rank is full. If that `is_for_sync`, and has been for as long as it has patience, it is to widen. Returns for how long
+    /// it has been, ns.
+    pub(crate) fn loses_patience(&mut self, is_for_sync: bool, now_ns: u64) -> Option<u64> {
+        if !is_for_sync {
+            self.full_at_sync_ns = None;
+        } else if self.full_at_sync_ns.is_none() {
+            self.full_at_sync_ns = Some(now_ns);
+        }
+        let full_ns = now_ns.saturating_sub(self.full_at_sync_ns?);
+        (full_ns >= self.patience_ns).then(|| {
+            self.full_at_sync_ns = None;
+            self.patience_ns = self.patience_ns.saturating_mul(2);
+            full_ns
+        })
+    }
+
+    /// A sync has ended.
+    pub(crate) fn sync_ended(&mut self) {
+        self.full_at_sync_ns = None;
+    }
+
+    /// When this rank will have no patience any more, ns.
+    pub(crate) fn patient_until_ns(&self) -> Option<u64> {
+        Some(self.full_at_sync_ns?.saturating_add(self.patience_ns))
     }
 
     /// Tokens were freed: this spell is over, if rank 0 was told of it.

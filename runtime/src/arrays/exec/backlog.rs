@@ -103,7 +103,19 @@ impl Backlog {
     }
 
     fn has_room(&self) -> bool {
-        self.waiting.told() <= self.limit.load(Ordering::Relaxed) / 2
+        self.excess() == 0
+    }
+
+    /// The bytes that wait above those with which a full rank has room again.
+    fn excess(&self) -> u64 {
+        (self.waiting.told() - self.limit.load(Ordering::Relaxed) / 2).max(0).unsigned_abs()
+    }
+
+    /// The rank may have been full for long.
+    fn look_at_clock(&self, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+        if self.is_full() {
+            core.full(self.excess(), now_ns, out);
+        }
     }
 
     /// Lets twice as much wait, or twice what waits. With the core locked.
@@ -254,8 +266,16 @@ impl Worker<'_> {
 
 /// The rank has nothing to do, as far as its workers know.
 pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
-    if shared.backlog.is_full() {
-        core.full_and_idle(out);
+    let backlog = &shared.backlog;
+    if backlog.is_full() {
+        core.full_and_idle(backlog.excess(), out);
     }
+    backlog.look_at_clock(core, now_ns, out);
     core.idle(now_ns, out);
+}
+
+/// It may have something to do.
+pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+    shared.backlog.look_at_clock(core, now_ns, out);
+    core.hurry(out);
 }

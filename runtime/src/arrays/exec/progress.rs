@@ -122,7 +122,9 @@ impl Worker<'_> {
         }
         // At once: others may take its token before the core is unlocked.
         self.shared.backlog.follow(&core.rank);
-        self.mailroom.count_in(mail.iter().map(|delivery| delivery.bytes).sum(), By::Core);
+        let kept_bytes = slot.kept_bytes();
+        self.mailroom
+            .count_in(kept_bytes + mail.iter().map(|delivery| delivery.bytes).sum::<u64>(), By::Core);
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
@@ -169,6 +171,7 @@ impl Worker<'_> {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         self.count_all_out(&mail);
+        self.count_out(slot.kept_bytes());
         self.shared.cells.free(cell);
         self.instruments.turn_to_hook(chunk, "on_depart", slot.passport().syncs.next);
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().map(Delivery::leaving).collect());

@@ -176,6 +176,8 @@ enum Event {
     /// The strategy decides a sync that this rank has put off.
     Decision(usize),
     Idle(usize),
+    /// This rank will have been full for long, then.
+    Patience(usize, u64),
     /// Nothing happens: time to ask whether anything will.
     Nothing,
 }
@@ -208,6 +210,10 @@ impl Simulation<'_> {
                             worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
                         }
                     });
+                }
+                Event::Patience(rank, until_ns) => {
+                    self.ranks[rank].now_ns.fetch_max(until_ns, Ordering::Relaxed);
+                    self.idle[rank] = true;
                 }
                 Event::Nothing => {
                     // Until it is decided what is put off, any number may.
@@ -274,8 +280,19 @@ impl Simulation<'_> {
             (Some(rank), ..) => Event::Step(rank),
             (None, Some(_), _) => Event::Arrival,
             (None, None, Some(rank)) => Event::Idle(rank),
-            (None, None, None) => Event::Nothing,
+            (None, None, None) => self.patience(decided_ns).unwrap_or(Event::Nothing),
         }
+    }
+
+    /// The first rank whose patience ends, by then at the latest.
+    fn patience(&self, latest_ns: u64) -> Option<Event> {
+        let until_ns = |(rank, worker): (usize, &Worker<'_>)| {
+            self.ranks[rank].owner.enter();
+            Some((worker.shared.plane.lock().rank.patient_until_ns()?, rank))
+        };
+        let live = self.workers.iter().enumerate().filter(|(_, worker)| !worker.shared.scheduler.stopped());
+        let (until_ns, rank) = live.filter_map(until_ns).min()?;
+        (until_ns <= latest_ns).then_some(Event::Patience(rank, until_ns))
     }
 
     fn step(&mut self, rank: usize) {

@@ -152,7 +152,8 @@ impl Worker<'_> {
         let ns = self.instruments.time_ns().saturating_sub(start_ns);
         self.mailroom.ready.learn(&Turn { runs, messages, ns });
         if self.id == WorkerId(0) {
-            self.with_core(|core, _, out| core.hurry(out));
+            let shared = self.shared;
+            self.with_core(|core, now_ns, out| backlog::hurry(shared, core, now_ns, out));
         }
     }
 
@@ -265,7 +266,7 @@ impl Worker<'_> {
             if rests && !scheduler.is_congested() {
                 backlog::idle(shared, core, now_ns, out);
             } else {
-                core.hurry(out);
+                backlog::hurry(shared, core, now_ns, out);
             }
             let is_searched = core.is_searched();
             pause.suspect = core.may_suspect().then_some(if is_searched { SUSPECT_SOON } else { SUSPECT });

@@ -33,7 +33,7 @@ use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
 use crate::arrays::core::packet::{Cargo, Packet, Traveller};
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
+use crate::ids::{CellId, ChunkId, RUNTIME, Sender, SyncId, WorkerId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::transport::way::Way;
 use crate::wire::WireError;
@@ -359,7 +359,12 @@ impl<'r> Worker<'r> {
         let stands = !passport.goes_on();
         let arrival = Arrival { chunk, cell, report, declared, bytes, migratable, wish, stands };
         let mut waits = true;
-        self.with_core(|core, _, out| waits = core.at_sync(arrival, out));
+        // It may have come without having read what it kept at the last.
+        let kept_bytes = slot.kept_bytes();
+        self.with_core(|core, _, out| {
+            waits = core.at_sync(arrival, out);
+            core.keeps(SyncId(report.sequence), kept_bytes);
+        });
         if !waits {
             let resume = Delivery::by_runtime(Payload::Resume);
             let refused = self.mailroom.push(cell, Letter::new(chunk, resume), By::Core);
@@ -371,6 +376,7 @@ impl<'r> Worker<'r> {
     /// chunk, and not for the next of its index.
     #[cold]
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
+        self.count_out(slot.kept_bytes());
         let (kept, newer) = (slot.into_kept(), self.shared.cells.get(id).mailbox.vacate());
         self.press_nobody();
         self.count_all_out(&mail);
@@ -430,6 +436,15 @@ impl Outlet for Worker<'_> {
 
     fn stops(&self) -> bool {
         self.mailroom.account.is_pressed()
+    }
+
+    fn keeps(&mut self, sync: SyncId, bytes: u64) {
+        self.mailroom.count_in(bytes, By::Core);
+        self.shared.plane.lock().rank.keeps(sync, bytes);
+    }
+
+    fn reads(&mut self, bytes: u64) {
+        self.count_out(bytes);
     }
 
     fn frees(&mut self) {

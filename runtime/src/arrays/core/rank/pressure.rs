@@ -6,7 +6,7 @@ use crate::arrays::core::action::Action;
 use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::pressure::{Presser, Relief, Sent, Standing};
-use crate::ids::{CellId, ROOT, Rank};
+use crate::ids::{CellId, ROOT, Rank, SyncId};
 
 impl RankCore {
     /// A message of so many bytes leaves for another rank, by the route that was just looked up: of which epoch it is, and
@@ -93,16 +93,50 @@ impl RankCore {
     }
 
     fn run_again(&mut self, freed: Vec<CellId>, out: &mut Actions) {
-        if !freed.is_empty()
-            && let Some(spell) = self.pressure.goes_on()
-        {
-            self.send(ROOT, Packet::GoesOn { spell }, 0, out);
+        if !freed.is_empty() {
+            self.end_spell(out);
         }
         out.extend(freed.into_iter().map(Action::Run));
     }
 
-    /// This rank is full and has nothing to run.
-    pub(crate) fn full_and_idle(&mut self, out: &mut Actions) {
+    /// This rank does not stand still, or no longer: rank 0 hears it, if it was told that it does.
+    fn end_spell(&mut self, out: &mut Actions) {
+        if let Some(spell) = self.pressure.goes_on() {
+            self.send(ROOT, Packet::GoesOn { spell }, 0, out);
+        }
+    }
+
+    /// A chunk has come to this sync and keeps a message of so many bytes until it has ended.
+    pub(crate) fn keeps(&mut self, sync: SyncId, bytes: u64) {
+        self.syncs.keeps(sync, bytes);
+    }
+
+    /// This rank is full, and has room again once so many bytes less wait. If the end of a sync is enough for that, it waits for
+    /// it, but not for ever: whom the sync waits for may be somebody that this rank presses.
+    pub(crate) fn full(&mut self, excess: u64, now_ns: u64, out: &mut Actions) {
+        let is_for_sync = self.waits_for_sync(excess);
+        if let Some(full_ns) = self.pressure.loses_patience(is_for_sync, now_ns) {
+            let (rank, kept, ms) = (self.tree.rank.0, self.syncs.kept_bytes(), full_ns / 1_000_000);
+            tracing::warn!(rank, kept, ms, "full of what chunks keep at a sync: twice as much may wait");
+            out.push_back(Action::Widen);
+        }
+    }
+
+    /// Tells whether its chunks keep so many bytes for the end of a sync, or more.
+    fn waits_for_sync(&self, excess: u64) -> bool {
+        self.syncs.kept_bytes() >= excess.max(1)
+    }
+
+    /// When this rank has been full for so long that it lets more wait, ns.
+    pub(crate) fn patient_until_ns(&self) -> Option<u64> {
+        self.pressure.patient_until_ns()
+    }
+
+    /// This rank is full, has room again once so many bytes less wait, and has nothing to run.
+    pub(crate) fn full_and_idle(&mut self, excess: u64, out: &mut Actions) {
+        if self.waits_for_sync(excess) {
+            return self.end_spell(out);
+        }
         if !self.migrations.are_settled() || self.is_deciding() {
             // What waits may be for chunks that are about to leave, or to go on.
             return;

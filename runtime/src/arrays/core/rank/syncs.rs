@@ -111,6 +111,7 @@ impl RankCore {
     }
 
     pub(super) fn moves(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Actions) {
+        self.pressure.sync_ended();
         let steps = self.migrations.begin(sync, moves, |chunk| self.location.cell(chunk));
         for (chunk, cell) in self.syncs.decided(sync) {
             if self.migrations.leaver(chunk).is_none() {

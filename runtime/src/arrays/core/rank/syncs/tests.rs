@@ -72,7 +72,7 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
     }
     let stands_still = |core: &mut RankCore, out: &mut Actions| {
         out.clear();
-        core.full_and_idle(out);
+        core.full_and_idle(0, out);
         !out.is_empty()
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
@@ -194,14 +194,49 @@ fn a_rank_that_waits_for_its_decision_is_not_idle() {
 }
 
 #[test]
+fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ever() {
+    let (mut core, mut out) = (rank_of(2, Rank(1)), Actions::new());
+    for key in [0, 1] {
+        core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
+    }
+    core.at_sync(arrival(0, SyncId(0)), &mut out);
+    core.keeps(SyncId(0), 60);
+    core.keeps(SyncId(1), 60);
+    core.press(CellId(1), vec![Presser::Rank(Rank(1))]);
+    assert!(core.parks(CellId(1)));
+    out.clear();
+    core.full_and_idle(60, &mut out);
+    assert!(out.is_empty(), "{out:?}");
+    core.full(61, 0, &mut out);
+    assert_eq!(core.patient_until_ns(), None, "the end of the sync is not enough");
+    let mut widens = |core: &mut RankCore, now_ns| {
+        core.full(60, now_ns, &mut out);
+        matches!(out.pop_front(), Some(Action::Widen))
+    };
+    for (begin_ns, times) in [(5, 1), (u64::MAX / 2, 2)] {
+        assert!(!widens(&mut core, begin_ns));
+        let until_ns = core.patient_until_ns().expect("it waits");
+        assert_eq!(until_ns - begin_ns, times * 250_000_000);
+        assert!(!widens(&mut core, until_ns - 1) && widens(&mut core, until_ns));
+    }
+    assert!(!widens(&mut core, 7));
+    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
+    assert_eq!(core.patient_until_ns(), None, "the next sync has its own time");
+    out.clear();
+    core.full_and_idle(0, &mut out);
+    let stands_still = |action: &Action| matches!(action, Action::Send(ROOT, Packet::StandsStill { .. }));
+    assert!(out.iter().any(stands_still), "nothing is kept for a sync any more: {out:?}");
+}
+
+#[test]
 fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
     let (mut core, problem) = root_that_decides();
     let mut out = Actions::new();
     core.press(CellId(0), vec![Presser::Rank(ROOT)]);
     assert!(core.parks(CellId(0)));
-    core.full_and_idle(&mut out);
+    core.full_and_idle(0, &mut out);
     assert!(out.is_empty(), "{out:?}");
     decide(&mut core, problem, &mut out);
-    core.full_and_idle(&mut out);
+    core.full_and_idle(0, &mut out);
     assert!(out.iter().any(|action| matches!(action, Action::Run(CellId(0)))), "{out:?}");
 }
