@@ -188,7 +188,7 @@ fn flood(ranks: u32, workers: u32, limit: u64, syncing: Syncing) -> (u64, u64) {
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
     let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
-    let config = config.lb("refine").expect("it is listed");
+    let config = config.lb("program").expect("it is listed");
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
         let unlimited = limit == u64::MAX;

@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{repeat, seeds};
 
 const READERS: u32 = 2;
-const ITEMS: u64 = 120;
+const ITEMS: u64 = 200;
 /// Bytes beside an item; with its letter it takes up some 320.
 const PAD: usize = 200;
 const ITEM_BYTES: u64 = 330;
-/// Items that a reader handles between two syncs.
-const PHASE: u64 = 10;
 
 /// Items that were read, by reader; and the most that one of them had yet to read of those that were made.
 #[derive(Default)]
@@ -33,6 +31,8 @@ impl Progress {
 /// How readers come to their syncs, and how items come to them.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Reading {
+    /// Items that one handles between two syncs.
+    phase: u64,
     /// They wait at a sync, and do not pass it.
     waits: bool,
     /// They move to the next rank with each.
@@ -99,7 +99,7 @@ impl Chunk for Reader {
         ctx.charge(100_000 * (1 + u64::from(ctx.index())));
         if self.read == ITEMS {
             ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
-        } else if self.read.is_multiple_of(PHASE) {
+        } else if self.read.is_multiple_of(self.reading.phase) {
             if self.reading.moves {
                 ctx.migrate_to(Rank((ctx.rank().0 + 1) % ctx.ranks()));
             }
@@ -132,19 +132,25 @@ fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
 fn who_comes_to_syncs_and_reads_slowly_is_not_flooded() {
     for seed in seeds(200) {
         let by = |divisor| seed / divisor % 2 == 0;
-        let reading = Reading { waits: by(2), moves: by(4), broadcasts: by(8) };
-        let (ranks, limit) = (1 + (seed / 16 % 3) as u32, [300, 6000][(seed / 48 % 2) as usize]);
+        let phase = if by(16) { 1 } else { 10 };
+        let reading = Reading { phase, waits: by(2), moves: by(4), broadcasts: by(8) };
+        let (ranks, limit) = (1 + (seed / 32 % 4) as u32, [300, 6000][(seed / 128 % 2) as usize]);
         let unread = unread_max(seed, ranks, limit, reading);
-        // What waits, a window under way, what a worker has not told, and an item that the feeder adds. Each time that a
-        // reader moves with its mail there may be a window more.
-        let bound = limit + limit / 4 * if reading.moves { 6 } else { 2 } + limit / 8 + 4 * ITEM_BYTES;
+        // What waits, a window under way, what a worker has not told, and items that the feeder adds. As much may have come to the
+        // rank that a reader moves to before it does; and with each move broadcasts may be a window further.
+        let at_once = limit + limit / 4 + limit / 8 + 4 * ITEM_BYTES;
+        let bound = match reading {
+            Reading { moves: true, broadcasts: true, phase: 1, .. } => continue,
+            Reading { moves: true, .. } => 2 * at_once,
+            _ => at_once,
+        };
         let repeat = repeat(seed);
         assert!(
             unread <= bound,
             "{reading:?}, {ranks} ranks: {unread} bytes were unread, of {bound}; repeat with: {repeat}"
         );
     }
-    let reading = Reading { waits: true, moves: false, broadcasts: false };
+    let reading = Reading { phase: 10, waits: true, moves: false, broadcasts: false };
     let hardly_bounded = unread_max(1, 2, 200_000, reading);
     assert!(hardly_bounded > 25_000, "{hardly_bounded}: there is something to bound");
 }

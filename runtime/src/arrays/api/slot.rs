@@ -523,7 +523,7 @@ mod tests {
         let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let mail = vec![Delivery { bytes: 5, ..Delivery::by_runtime(Payload::Resume) }];
         let (cargo, epoch) = (Cargo::Live(Box::new(slot)), Epoch::default());
-        let traveller = Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch };
+        let traveller = Traveller { chunk, cargo, mail, owed: Vec::new(), bytes: 0, journey: None, epoch };
         assert_eq!(traveller.mail_bytes(), 75);
     }
 }

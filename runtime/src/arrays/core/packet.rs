@@ -82,6 +82,8 @@ pub(crate) enum Packet {
     Mark { bytes: u64 },
     /// The answer to marks of so many bytes.
     Room { bytes: u64 },
+    /// So many of the bytes that were under way to another rank have come to the sender, with a chunk: that owes the answer now.
+    CameHere { by_way_of: Rank, bytes: u64 },
     /// "All I could run waits for others, and I am full." To rank 0.
     StandsStill { spell: u64, standing: Standing },
     /// That spell is over. To rank 0.
@@ -117,6 +119,8 @@ pub(crate) struct Traveller {
     pub(crate) cargo: Cargo,
     /// Messages it had not handled when it left.
     pub(crate) mail: Vec<Delivery>,
+    /// The answers that its new rank owes for these, with bytes and to whom.
+    pub(crate) owed: Vec<(Rank, u64)>,
     /// Its state's size, as the chunk says.
     pub(crate) bytes: u64,
     /// None for a chunk that was just inserted.

@@ -240,6 +240,32 @@ impl Pressure {
         owed.map(|(&rank, link)| (rank, std::mem::take(&mut link.owed))).collect()
     }
 
+    /// A chunk leaves with mail of so many bytes, so that this rank has room. What it owes for them goes along, and what chunks
+    /// of this rank have sent counts as if sent to the new one. Returns to whom that owes which answers.
+    pub(crate) fn hand_over(&mut self, to: Rank, bytes: u64) -> Vec<(Rank, u64)> {
+        let mut owed = self.take_owed();
+        let by_me = Presser::Rank(self.me);
+        if self.pressed.values().any(|pressed| pressed.by.contains(&by_me)) {
+            self.came(self.me, to, bytes);
+            owed.push((self.me, bytes));
+        }
+        owed
+    }
+
+    /// So many bytes that were under way to a rank have come to another, which owes the answer: who is pressed by the first is
+    /// by the second too. The bytes to the first still have to be answered.
+    pub(crate) fn came(&mut self, by_way_of: Rank, to: Rank, bytes: u64) {
+        let [first, second] = [by_way_of, to].map(Presser::Rank);
+        if to != self.me {
+            self.link(to).under_way += bytes;
+            if !self.presses(second) {
+                return;
+            }
+        }
+        let by_first = |pressed: &&mut Pressed| pressed.by.contains(&first) && !pressed.by.contains(&second);
+        self.pressed.values_mut().filter(by_first).for_each(|pressed| pressed.by.push(second));
+    }
+
     /// Another rank answers a mark, or rank 0 one of the broadcasts. Returns the tokens that are no longer parked.
     pub(crate) fn answered(&mut self, by: Presser, bytes: u64) -> Vec<CellId> {
         self.link_of(by).under_way -= bytes;
@@ -511,6 +537,33 @@ mod tests {
         assert_eq!(pressure.pressing(), [BY_OTHER]);
         pressure.broadcast(1 << 20);
         assert_eq!(pressure.pressing(), [BY_OTHER, Presser::Broadcasts]);
+    }
+
+    #[test]
+    fn who_waits_for_mail_that_goes_on_with_a_chunk_waits_for_its_new_rank() {
+        const THIRD: Rank = Rank(2);
+        let by_third = Presser::Rank(THIRD);
+        let mut pressure = pressure();
+        pressure.owe(OTHER, 30);
+        assert_eq!(pressure.hand_over(THIRD, 80), [(OTHER, 30)], "no chunk here waits for it");
+        pressure.press(CellId(3), vec![BY_ME]);
+        assert!(pressure.parks(CellId(3)));
+        assert_eq!(pressure.hand_over(THIRD, 80), [(ME, 80)]);
+        assert_eq!(pressure.release_own(), [], "it waits for the third");
+        pressure.came(THIRD, OTHER, 80);
+        assert_eq!(pressure.answered(by_third, 80), [], "and now for the other");
+        pressure.came(OTHER, ME, 80);
+        assert_eq!(pressure.answered(BY_OTHER, 80), []);
+        assert_eq!(pressure.release_own(), [CellId(3)], "it has come back");
+    }
+
+    #[test]
+    fn little_that_goes_on_presses_nobody() {
+        let mut pressure = pressure();
+        pressure.press(CellId(3), vec![BY_ME]);
+        assert_eq!(pressure.hand_over(OTHER, 50), [(ME, 50)], "half a window");
+        assert!(pressure.release_own().is_empty() && !pressure.has_pressed());
+        assert!(pressure.sent(OTHER, 51).presses, "but counts");
     }
 
     #[test]

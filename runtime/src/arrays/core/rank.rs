@@ -69,6 +69,8 @@ pub(crate) struct RankCore {
     pressure: Pressure,
     uptake: Uptake,
     audience: Audience,
+    /// Bytes of messages that came by routes which this rank has not heard of.
+    early_bytes: u64,
     /// Rank 0 only.
     root: Option<Root>,
     traffic: Traffic,
@@ -157,6 +159,7 @@ impl RankCore {
             ascent: Ascent::new(&tree),
             migrations: Migrations::new(rank),
             pressure,
+            early_bytes: 0,
             uptake: Uptake::new(&tree),
             audience: Audience::new(&populations, ranks),
             root,
@@ -519,14 +522,14 @@ impl RankCore {
                 let root = self.root.as_mut().expect("what waits for quiescence waits on rank 0");
                 root.at_quiescence.push(*envelope);
             }
-            Packet::Multicast { from, array, keys, message, .. } => {
+            Packet::Multicast { from, array, keys, message, epoch } => {
                 let (from, payload) = (Sender::new(from, 0), Payload::Encoded(message));
                 let delivery = Delivery { from, bytes: LETTER_BYTES, payload };
                 let mut here = Vec::with_capacity(keys.len());
                 for to in keys.into_iter().map(|key| ChunkId { array, key }) {
                     match self.cell_of(to) {
                         Some(cell) => here.push((to, cell)),
-                        None => self.stash(to, again(&delivery).alone()),
+                        None => self.stash_of(epoch, to, again(&delivery).alone()),
                     }
                 }
                 out.push_back(Action::DeliverToAll { to: here, delivery });
@@ -592,6 +595,7 @@ impl RankCore {
                 out.push_back(Action::AskRoom);
             }
             Packet::Room { bytes } => self.room(Presser::Rank(from), bytes, out),
+            Packet::CameHere { by_way_of, bytes } => self.came(by_way_of, from, bytes, out),
             Packet::StandsStill { spell, standing } => self.stands_still(from, spell, standing, out),
             Packet::GoesOn { spell } => {
                 let root = self.root.as_mut().expect("rank 0 hears who goes on");
@@ -628,6 +632,15 @@ impl RankCore {
             self.pressure.holds_more(delivery.bytes);
         }
         self.location.stash(to, delivery);
+    }
+
+    /// The same of a message from another rank. Who knows new routes before this rank may send by them.
+    pub(crate) fn stash_of(&mut self, epoch: Epoch, to: ChunkId, delivery: Delivery) {
+        if self.migrations.are_settled() && self.crossings.are_of_another(epoch) {
+            self.early_bytes += delivery.bytes;
+            self.pressure.holds_more(delivery.bytes);
+        }
+        self.stash(to, delivery);
     }
 
     /// Rank 0 numbers a broadcast of a rank and tells it to all.

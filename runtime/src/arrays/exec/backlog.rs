@@ -94,6 +94,8 @@ impl Backlog {
 
     /// Answers what is owed if there is room. With the core locked.
     pub(super) fn answer(&self, core: &mut RankCore, out: &mut Actions) {
+        // What has come for chunks on their way may have filled it just now.
+        self.fill(self.waiting.told());
         if self.is_full() && self.has_room() {
             self.set(FULL, false);
         }
@@ -104,6 +106,11 @@ impl Backlog {
 
     fn has_room(&self) -> bool {
         self.excess() == 0
+    }
+
+    /// Tells whether the rank is full, and would have room if so many bytes less waited.
+    pub(super) fn has_room_without(&self, bytes: u64) -> bool {
+        self.is_full() && self.excess() <= bytes
     }
 
     /// The bytes that wait above those with which a full rank has room again.
@@ -200,11 +207,6 @@ impl Worker<'_> {
         }
     }
 
-    /// The same of messages that leave with their chunk, or are dropped with it.
-    pub(super) fn count_all_out(&mut self, mail: &Mail) {
-        self.count_out(mail.iter().map(|letter| letter.message.bytes).sum());
-    }
-
     /// Tells the rank what was counted. It may have room now.
     #[cold]
     pub(super) fn tell(&mut self) {
@@ -262,6 +264,11 @@ impl Worker<'_> {
         self.ask_room();
         self.shared.backlog.is(PRESSES) && self.shared.plane.lock().rank.parks(token)
     }
+}
+
+/// The bytes of messages that leave with their chunk, or are dropped with it.
+pub(super) fn bytes_of(mail: &Mail) -> u64 {
+    mail.iter().map(|letter| letter.message.bytes).sum()
 }
 
 /// The rank has nothing to do, as far as its workers know.

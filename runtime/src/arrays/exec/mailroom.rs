@@ -137,7 +137,7 @@ impl<'r> Mailroom<'r> {
         };
         if let Some(early) = unread {
             // Its chunk has not arrived, or was removed between the look and the push.
-            core.rank.stash(to, early.message);
+            core.rank.stash_of(epoch, to, early.message);
             self.shared.backlog.follow(&core.rank);
         }
         drained

@@ -5,6 +5,7 @@
 //! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
+use super::backlog::bytes_of;
 use super::mailbox::By;
 use super::mailroom::{Intake, Reception};
 use super::plane::Core;
@@ -170,16 +171,19 @@ impl Worker<'_> {
     fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
-        self.count_all_out(&mail);
-        self.count_out(slot.kept_bytes());
+        let counted = slot.kept_bytes() + bytes_of(&mail);
         self.shared.cells.free(cell);
         self.instruments.turn_to_hook(chunk, "on_depart", slot.passport().syncs.next);
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().map(Delivery::leaving).collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
         let (cargo, journey, epoch) = (Cargo::Live(slot), Some(journey), Epoch::default());
-        let traveller = Box::new(Traveller { chunk, cargo, mail, bytes, journey, epoch });
-        self.with_core(|core, now_ns, out| core.released(traveller, to, now_ns, out));
+        let traveller = Box::new(Traveller { chunk, cargo, mail, owed: Vec::new(), bytes, journey, epoch });
+        let backlog = &self.shared.backlog;
+        self.with_core(|core, now_ns, out| {
+            core.released(traveller, to, backlog.has_room_without(counted), now_ns, out);
+        });
+        self.count_out(counted);
         if let Some(recorder) = self.instruments.recorder() {
             recorder.departed(chunk, to, bytes, self.shared.clock.now_ns());
         }

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use super::backlog::bytes_of;
 use super::cells::Cell;
 use super::deciding::Question;
 use super::gateway::Gateway;
@@ -323,7 +324,15 @@ impl<'r> Worker<'r> {
                 child.passport().syncs = passport.syncs.child();
                 let chunk = ChunkId { array: chunk.array, key };
                 let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
-                let traveller = Box::new(Traveller { chunk, cargo, mail, bytes: 0, journey: None, epoch });
+                let traveller = Box::new(Traveller {
+                    chunk,
+                    cargo,
+                    mail,
+                    owed: Vec::new(),
+                    bytes: 0,
+                    journey: None,
+                    epoch,
+                });
                 self.with_core(|core, _, out| core.insert(traveller, out));
             }
             Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
@@ -376,11 +385,10 @@ impl<'r> Worker<'r> {
     /// chunk, and not for the next of its index.
     #[cold]
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
-        self.count_out(slot.kept_bytes());
+        let kept_bytes = slot.kept_bytes();
         let (kept, newer) = (slot.into_kept(), self.shared.cells.get(id).mailbox.vacate());
         self.press_nobody();
-        self.count_all_out(&mail);
-        self.count_all_out(&newer);
+        self.count_out(kept_bytes + bytes_of(&mail) + bytes_of(&newer));
         let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
         // Broadcasts and results for all have no number: they are for whoever is there.
         let own = unread.filter(|delivery| delivery.from.number > 0);

@@ -20,7 +20,7 @@ fn one_move(key: u64, from: u32, to: u32) -> Move {
 
 fn traveller(key: u64) -> Traveller {
     let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
-    Traveller { chunk: chunk(key), cargo, mail, bytes: 10, journey: None, epoch }
+    Traveller { chunk: chunk(key), cargo, mail, owed: Vec::new(), bytes: 10, journey: None, epoch }
 }
 
 fn journey(_: ArrayId) -> Journey {

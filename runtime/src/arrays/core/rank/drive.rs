@@ -177,9 +177,16 @@ impl Drive {
                 }
                 Action::Release { chunk, to, journey, .. } => {
                     let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
-                    let traveller =
-                        Traveller { chunk, cargo, mail, bytes: 10, journey: Some(journey), epoch };
-                    core.released(Box::new(traveller), to, now_ns, &mut out);
+                    let traveller = Traveller {
+                        chunk,
+                        cargo,
+                        mail,
+                        owed: Vec::new(),
+                        bytes: 10,
+                        journey: Some(journey),
+                        epoch,
+                    };
+                    core.released(Box::new(traveller), to, false, now_ns, &mut out);
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
                 Action::Decide(problem) => self.decide(*problem, now_ns, &mut out),

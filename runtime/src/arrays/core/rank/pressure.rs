@@ -92,6 +92,28 @@ impl RankCore {
         self.run_again(freed, out);
     }
 
+    /// The mail of a chunk that comes from another rank is waited for by these: they wait for this rank now.
+    pub(super) fn take_over(&mut self, from: Rank, owed: Vec<(Rank, u64)>, out: &mut Actions) {
+        for (rank, bytes) in owed {
+            if rank == self.tree.rank {
+                self.came(from, rank, bytes, out);
+                out.push_back(Action::AskRoom);
+                continue;
+            }
+            self.pressure.owe(rank, bytes);
+            if rank != from {
+                self.send(rank, Packet::CameHere { by_way_of: from, bytes }, 0, out);
+            }
+            out.push_back(Action::AskRoom);
+        }
+    }
+
+    /// So many of the bytes that were under way to a rank have come to another.
+    pub(super) fn came(&mut self, by_way_of: Rank, to: Rank, bytes: u64, out: &mut Actions) {
+        self.pressure.came(by_way_of, to, bytes);
+        self.room(Presser::Rank(by_way_of), bytes, out);
+    }
+
     fn run_again(&mut self, freed: Vec<CellId>, out: &mut Actions) {
         if !freed.is_empty() {
             self.end_spell(out);
@@ -281,7 +303,15 @@ mod tests {
         let mut core = that_expects(CHUNK, &waiting, &mut out);
         let mail = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
         let (cargo, journey) = (Cargo::Follows, Some(JOURNEY));
-        let traveller = Traveller { chunk: CHUNK, cargo, mail, bytes: 0, journey, epoch: Epoch::default() };
+        let traveller = Traveller {
+            chunk: CHUNK,
+            cargo,
+            mail,
+            owed: Vec::new(),
+            bytes: 0,
+            journey,
+            epoch: Epoch::default(),
+        };
         core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
         assert_eq!(waiting.told(), 70);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);

@@ -128,6 +128,7 @@ impl RankCore {
             self.location.moved(elsewhere.chunk, elsewhere.to);
         }
         // Who knew the new routes before this rank may have sent by them.
+        self.pressure.holds_less(std::mem::take(&mut self.early_bytes));
         let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
         self.pressure.holds_more(expected.map(|expected| self.location.stashed_bytes(expected.chunk)).sum());
         self.migrate(steps, now_ns, out);
@@ -189,16 +190,33 @@ impl RankCore {
         self.cut(now_ns, out);
     }
 
-    /// A released chunk goes to its new rank.
-    pub(crate) fn released(&mut self, traveller: Box<Traveller>, to: Rank, now_ns: u64, out: &mut Actions) {
+    /// A released chunk goes to its new rank; `makes_room` where this one is full, and will not be without its mail.
+    pub(crate) fn released(
+        &mut self,
+        mut traveller: Box<Traveller>,
+        to: Rank,
+        makes_room: bool,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
+        if makes_room {
+            traveller.owed = self.pressure.hand_over(to, traveller.mail_bytes());
+        }
         self.send(to, Packet::Arrive(traveller), now_ns, out);
     }
 
-    pub(super) fn arrive(&mut self, from: Rank, traveller: Box<Traveller>, now_ns: u64, out: &mut Actions) {
+    pub(super) fn arrive(
+        &mut self,
+        from: Rank,
+        mut traveller: Box<Traveller>,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
         if traveller.journey.is_none() {
             return self.arrive_new(from, traveller, out);
         }
         self.pressure.holds_more(traveller.mail_bytes());
+        self.take_over(from, std::mem::take(&mut traveller.owed), out);
         let steps = self.migrations.arrive(*traveller);
         self.migrate(steps, now_ns, out);
     }
