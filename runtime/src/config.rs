@@ -237,9 +237,10 @@ impl Config {
         self
     }
 
-    /// Bytes of messages that may wait in the mailboxes of a rank; by default 64 MiB. Above that, chunks that send to it are
-    /// not run again until half of it was handled: a chunk cannot be faster for long than those that hear it.
-    /// Where all wait for each other, the limit is doubled, and so is what may be under way. See "When a consumer is slow" in `docs/settings.md`.
+    /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. Above that,
+    /// chunks that send to it are not run again until half of it was handled: a chunk cannot be faster for long than those that
+    /// hear it. Where all wait for each other, the limit is doubled, and so is what may be under way; and where a sync does not
+    /// end. See "When a consumer is slow" in `docs/settings.md`.
     #[must_use]
     pub fn mail_limit(mut self, bytes: u64) -> Config {
         self.mail_limit = bytes;

@@ -2,8 +2,9 @@
 //!
 //! # Words
 //!
-//! The *waiting* bytes of a rank are those of the messages in its mailboxes, and of all that lies there for chunks on their
-//! way to it: what they bring, what has come before them, and the broadcasts that they are still to hear.
+//! The *waiting* bytes of a rank are those of the messages in its mailboxes, of those that chunks keep because they wait at a
+//! sync, until they handle them, and of all that lies there for chunks on their way to it: what they bring, what has come
+//! before them, and the broadcasts that they are still to hear.
 //! Above its limit it is *full*; at half of it it has *room* again. Bytes *under way* to a rank were sent to it, and it has
 //! not said that it took them in. A chunk is *pressed* by ranks it has sent to, and by the *broadcasts* if it has made some;
 //! the token of a pressed chunk is *parked*, until nothing presses it any more.
@@ -29,14 +30,22 @@
 //!    still again and has had no room since *widens* its limit, to the double and to the double of what waits. Who waits for
 //!    others doubles its windows too. Who waits for the broadcasts waits for the ranks that owe the answer to its first open
 //!    mark: a rank that stands still says from which mark on it does.
+//! 7. A full rank that would have room if a sync ended does not stand still: it waits for that. Whom the sync waits for nobody
+//!    knows, and it may be a chunk that this rank presses. So it widens once it has been so for as long as it has *patience*,
+//!    which doubles with each time.
+//! 8. A chunk may leave with mail, so that its rank has room. The rank then does not answer what it owes: that goes along, and
+//!    the new rank owes it, and says so to whom it is owed, who counts these bytes as under way to it. Chunks of the old rank
+//!    that this presses count as if they had sent the mail.
 //!
 //! # What follows
 //!
 //! *Memory is bounded.* A rank holds its limit, a window for each rank that sends to it, one for each that broadcasts, and
-//! what one run of a handler of each of their chunks leaves on each of those ranks. A limit grows only where all stand
-//! still: a chain in which somebody consumes, however slowly, never stands still as a whole, since whoever consumes and sends
-//! nothing is pressed at most until it first runs, so that its rank runs it. Both double, so a program that needs more at
-//! once than they allow stands still a few times and then never again.
+//! what one run of a handler of each of their chunks leaves on each of those ranks. While chunks with mail are on their way
+//! to it as much as its limit may come for them from chunks that nothing presses. A limit grows only where all stand still,
+//! or a sync does not end, then in proportion to the time that it took: a chain in which somebody consumes, however slowly,
+//! never stands still as a whole, since whoever consumes and sends nothing is pressed at most until it first runs, so that
+//! its rank runs it. Both double, so a program that needs more at once than they allow stands still a few times and then
+//! never again.
 //!
 //! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than
 //! half a window unanswered), or for the broadcasts, and so for ranks that are full or to which chunks are on their way. These
@@ -46,8 +55,11 @@
 //! change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
-//! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps, because it is not ready or waits at
-//! a sync, are not waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not, which may never come.
+//! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps because it is not ready are not
+//! waiting: whom it waits for nobody knows. Nor are those for a chunk that there is not, which may never come.
+//!
+//! *A gap.* Broadcasts are answered for by all ranks, and no debt of theirs goes along with a chunk: each move of one that
+//! hears them slowly lets them be a window further ahead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
