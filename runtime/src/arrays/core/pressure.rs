@@ -50,7 +50,7 @@
 //! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than
 //! half a window unanswered), or for the broadcasts, and so for ranks that are full or to which chunks are on their way. These
 //! land: a migration waits for nobody who is parked. A full rank that runs something gets room by it, or parks what it runs,
-//! or stands still. Of ranks that stand still, those that wait for somebody who does not
+//! or stands still, or waits for a sync and widens in the end. Of ranks that stand still, those that wait for somebody who does not
 //! are answered in time. The others are all told: rank 0 hears of the last of them, and until it has told them nothing can
 //! change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
 //!
