@@ -218,27 +218,21 @@ fn offer_kept<C: Chunk>(
     }
 }
 
-/// Kept messages that are handled before what an earlier handler left is carried out. To stop for it each time took a
-/// stencil of small chunks, which contribute in each step, a tenth longer.
-const UNSENT_MAX: u32 = 8;
-
 /// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end. What each handler leaves
-/// is sent before the next, or before some more if it was not messages alone: a chunk that has to stop for it goes on later.
+/// is sent before the next; for anything else but a few contributions the chunk stops, as where it is pressed, and goes on later.
 ///
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
 fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
-    let mut unsent = 0;
     while ctx.passport.goes_on()
         && let Some(oldest) = kept.iter().position(|kept| kept.is_ready(chunk))
     {
         let Handler { outbox, outlet, .. } = &mut *ctx.handler;
-        unsent = if outlet.sends(outbox) { 0 } else { unsent + 1 };
-        if unsent > UNSENT_MAX || outlet.stops() {
+        if !(outlet.sends(outbox) || outbox.has_few_contributions()) || outlet.stops() {
             return outbox.push(Effect::GoOnWithKept);
         }
         let Kept { from, bytes, what } = kept.remove(oldest).expect("it was found there");
         if bytes > 0 {
-            ctx.handler.outlet.reads(bytes);
+            ctx.handler.outlet.reads(ctx.passport.passed(), bytes);
         }
         let phase = ctx.passport.syncs.next;
         match what {
@@ -257,7 +251,7 @@ fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool,
         // The sync has ended, and it is something else that the rest waits for.
         let bytes = kept.iter_mut().map(|kept| std::mem::take(&mut kept.bytes)).sum();
         if bytes > 0 {
-            ctx.handler.outlet.reads(bytes);
+            ctx.handler.outlet.reads(ctx.passport.passed(), bytes);
         }
     }
 }

@@ -273,7 +273,7 @@ impl Outlet for Nowhere {
     }
 
     fn keeps(&mut self, _: SyncId, _: u64) {}
-    fn reads(&mut self, _: u64) {}
+    fn reads(&mut self, _: Option<SyncId>, _: u64) {}
     fn frees(&mut self) {}
     fn now_ns(&self) -> u64 {
         0

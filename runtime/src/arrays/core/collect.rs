@@ -168,6 +168,13 @@ impl Syncs {
         }
     }
 
+    /// A chunk that passes a sync has read so many of them.
+    pub(crate) fn reads(&mut self, sync: SyncId, bytes: u64) {
+        if let Some(kept) = self.kept.get_mut(&sync) {
+            *kept = kept.saturating_sub(bytes);
+        }
+    }
+
     /// Bytes of the messages that chunks of this rank keep until syncs have ended.
     pub(crate) fn kept_bytes(&self) -> u64 {
         self.kept.values().sum()

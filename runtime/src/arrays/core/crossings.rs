@@ -113,9 +113,9 @@ impl Crossings {
         }
     }
 
-    /// Tells whether a message was sent by other routes than those of now.
-    pub(crate) fn are_of_another(&self, epoch: Epoch) -> bool {
-        epoch != self.epoch
+    /// The routes of now.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// A message has come from another rank. True if it was the last one of the epoch that has ended.

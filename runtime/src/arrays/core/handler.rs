@@ -84,6 +84,11 @@ impl Passport {
         matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
     }
 
+    /// The sync that it passes: what it has yet to read counts as kept for that, should it come to the next before it ends.
+    pub(crate) fn passed(&self) -> Option<SyncId> {
+        (self.sync == SyncState::Passing).then(|| self.awaited())
+    }
+
     /// The sync that it has come to last: if it does not go on, it waits for this one to end.
     pub(crate) fn awaited(&self) -> SyncId {
         SyncId(self.syncs.next.saturating_sub(1))
@@ -124,8 +129,8 @@ pub(crate) trait Outlet {
     fn stops(&self) -> bool;
     /// The chunk has come to this sync and keeps a message of so many bytes until it has ended.
     fn keeps(&mut self, sync: SyncId, bytes: u64);
-    /// It handles one that it kept, or keeps some for another reason now.
-    fn reads(&mut self, bytes: u64);
+    /// It handles one that it kept, or keeps some for another reason now; while it passes this sync, if any.
+    fn reads(&mut self, passed: Option<SyncId>, bytes: u64);
     /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
     fn frees(&mut self);
     /// Time since the run began.

@@ -199,6 +199,10 @@ impl Blanks {
 /// Effects of a handler for which an outbox keeps memory, at most.
 const EFFECTS_KEPT: usize = 64;
 
+/// Contributions that a chunk may leave with kept messages before they are carried out. To stop for each took a stencil of small
+/// chunks, which contribute in each step, a tenth longer.
+const CONTRIBUTIONS_MAX: usize = 8;
+
 /// What a handler leaves, in order: letters, and effects that are no message to a single chunk.
 pub(crate) struct Outbox {
     newest_first: Mail,
@@ -261,6 +265,18 @@ impl Outbox {
         self.effects.is_empty()
     }
 
+    /// Tells whether there are letters behind all effects.
+    pub(crate) fn has_letters(&self) -> bool {
+        !self.newest_first.is_empty()
+    }
+
+    /// Tells whether there is little beside letters: some contributions.
+    pub(crate) fn has_few_contributions(&self) -> bool {
+        let contributes =
+            |effect: &Effect| matches!(effect, Effect::Contribute { .. } | Effect::ContributeIn(_));
+        self.effects.len() < CONTRIBUTIONS_MAX && self.effects.iter().all(|(_, effect)| contributes(effect))
+    }
+
     /// Takes the letters behind all effects.
     #[inline]
     pub(crate) fn take_letters(&mut self) -> Mail {
@@ -290,6 +306,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
     use crate::ids::ArrayId;
 
     fn mail(keys: impl IntoIterator<Item = u64>) -> Mail<()> {
@@ -327,6 +344,23 @@ mod tests {
             assert!(outbox.has_only_letters());
             assert!((1..=EFFECTS_KEPT).contains(&outbox.effects.capacity()), "{count}");
         }
+    }
+
+    #[test]
+    fn few_contributions_may_wait_for_more_and_nothing_else_may() {
+        let contribution = || {
+            let (agreement, values) =
+                (Agreement { tag: 0, reducer: Reducer::Sum, goal: Goal::All }, Values::U64(Vec::new()));
+            Effect::Contribute { agreement, values }
+        };
+        let mut outbox = Outbox::default();
+        (1..CONTRIBUTIONS_MAX).for_each(|_| outbox.push(contribution()));
+        assert!(outbox.has_few_contributions());
+        outbox.push(contribution());
+        assert!(!outbox.has_few_contributions(), "there are many");
+        let mut outbox = Outbox::default();
+        outbox.push(Effect::AtSync { bytes: 0 });
+        assert!(!outbox.has_few_contributions(), "the next handler is in the next phase");
     }
 
     #[test]

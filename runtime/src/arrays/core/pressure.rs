@@ -134,7 +134,9 @@ pub(crate) struct Standing {
 /// What is known of another rank, or of the broadcasts: bytes, to it and from it.
 #[derive(Debug, Default)]
 struct Link {
-    under_way: u64,
+    /// Less than none for a moment, where it is said by one rank that they have gone on from here, before another has said that
+    /// they have come.
+    under_way: i64,
     /// Of those, sent since the last mark.
     unmarked: u64,
     /// Marked by the other rank, and not answered.
@@ -145,9 +147,15 @@ impl Link {
     /// So many bytes more are under way.
     #[inline]
     fn add(&mut self, bytes: u64, window: u64) -> Sent {
-        self.under_way += bytes;
+        self.under_way += bytes as i64;
         self.unmarked += bytes;
-        Sent { marks: self.unmarked >= (window / MARKS).max(1), presses: self.under_way > window }
+        Sent { marks: self.unmarked >= (window / MARKS).max(1), presses: self.exceeds(window) }
+    }
+
+    /// Tells whether more bytes than these are under way.
+    #[inline]
+    fn exceeds(&self, bytes: u64) -> bool {
+        u64::try_from(self.under_way).is_ok_and(|under_way| under_way > bytes)
     }
 }
 
@@ -252,7 +260,7 @@ impl Pressure {
         owed.map(|(&rank, link)| (rank, std::mem::take(&mut link.owed))).collect()
     }
 
-    /// A chunk leaves with mail of so many bytes, so that this rank has room. What it owes for them goes along, and what chunks
+    /// A chunk leaves with mail of so many bytes, so that this rank has room. All that it owes goes along, and what chunks
     /// of this rank have sent counts as if sent to the new one. Returns to whom that owes which answers.
     pub(crate) fn hand_over(&mut self, to: Rank, bytes: u64) -> Vec<(Rank, u64)> {
         let mut owed = self.take_owed();
@@ -269,7 +277,7 @@ impl Pressure {
     pub(crate) fn came(&mut self, by_way_of: Rank, to: Rank, bytes: u64) {
         let [first, second] = [by_way_of, to].map(Presser::Rank);
         if to != self.me {
-            self.link(to).under_way += bytes;
+            self.link(to).under_way += bytes as i64;
             if !self.presses(second) {
                 return;
             }
@@ -280,7 +288,7 @@ impl Pressure {
 
     /// Another rank answers a mark, or rank 0 one of the broadcasts. Returns the tokens that are no longer parked.
     pub(crate) fn answered(&mut self, by: Presser, bytes: u64) -> Vec<CellId> {
-        self.link_of(by).under_way -= bytes;
+        self.link_of(by).under_way -= bytes as i64;
         if self.presses(by) { Vec::new() } else { self.release(by) }
     }
 
@@ -290,7 +298,7 @@ impl Pressure {
             Presser::Rank(rank) => (self.links.get(&rank), self.window),
             Presser::Broadcasts => (Some(&self.broadcasts), self.broadcast_window),
         };
-        link.is_some_and(|link| link.under_way > window / 2)
+        link.is_some_and(|link| link.exceeds(window / 2))
     }
 
     /// The chunk of this cell is pressed from now on, unless these have caught up meanwhile; its own rank is asked to

@@ -213,6 +213,9 @@ impl RankCore {
 
     fn send(&mut self, to: Rank, mut packet: Packet, now_ns: u64, out: &mut Actions) {
         if to == self.tree.rank {
+            if let Some(epoch) = packet.epoch_mut() {
+                *epoch = self.crossings.epoch();
+            }
             return self.handle(to, packet, now_ns, out);
         }
         if let Some(epoch) = packet.epoch_mut() {
@@ -636,7 +639,7 @@ impl RankCore {
 
     /// The same of a message from another rank. Who knows new routes before this rank may send by them.
     pub(crate) fn stash_of(&mut self, epoch: Epoch, to: ChunkId, delivery: Delivery) {
-        if self.migrations.are_settled() && self.crossings.are_of_another(epoch) {
+        if self.migrations.are_settled() && epoch != self.crossings.epoch() {
             self.early_bytes += delivery.bytes;
             self.pressure.holds_more(delivery.bytes);
         }

@@ -110,7 +110,8 @@ impl Backlog {
 
     /// Tells whether the rank is full, and would have room if so many bytes less waited.
     pub(super) fn has_room_without(&self, bytes: u64) -> bool {
-        self.is_full() && self.excess() <= bytes
+        let excess = self.excess();
+        self.is_full() && excess > 0 && excess <= bytes
     }
 
     /// The bytes that wait above those with which a full rank has room again.
@@ -119,9 +120,9 @@ impl Backlog {
     }
 
     /// The rank may have been full for long.
-    fn look_at_clock(&self, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+    fn look_at_clock(&self, core: &mut RankCore, is_idle: bool, now_ns: u64, out: &mut Actions) {
         if self.is_full() {
-            core.full(self.excess(), now_ns, out);
+            core.full(self.excess(), is_idle, now_ns, out);
         }
     }
 
@@ -277,12 +278,12 @@ pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &
     if backlog.is_full() {
         core.full_and_idle(backlog.excess(), out);
     }
-    backlog.look_at_clock(core, now_ns, out);
+    backlog.look_at_clock(core, true, now_ns, out);
     core.idle(now_ns, out);
 }
 
 /// It may have something to do.
 pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
-    shared.backlog.look_at_clock(core, now_ns, out);
+    shared.backlog.look_at_clock(core, false, now_ns, out);
     core.hurry(out);
 }

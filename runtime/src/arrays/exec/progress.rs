@@ -104,6 +104,7 @@ impl Worker<'_> {
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller, out: &mut Actions) {
+        let mail_bytes = traveller.mail_bytes();
         let Traveller { chunk, cargo, mut mail, journey, bytes, .. } = traveller;
         let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
         let next_sync = SyncId(slot.passport().syncs.next);
@@ -117,7 +118,7 @@ impl Worker<'_> {
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         let cell = self.shared.cells.reserve();
-        mail.extend(core.rank.admit(chunk, cell, journey, next_sync, out));
+        mail.extend(core.rank.admit(chunk, cell, journey, next_sync, mail_bytes, out));
         if journey.is_none_or(|journey| journey.pressed) {
             core.rank.press_arrival(cell, self.shared.backlog.is_full());
         }

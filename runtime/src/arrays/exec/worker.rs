@@ -431,7 +431,7 @@ impl Outlet for Worker<'_> {
 
     fn sends(&mut self, outbox: &mut Outbox) -> bool {
         let sends = outbox.has_only_letters();
-        if sends {
+        if sends && outbox.has_letters() {
             if let Some(recorder) = self.instruments.recorder() {
                 recorder.flushes();
             }
@@ -451,7 +451,10 @@ impl Outlet for Worker<'_> {
         self.shared.plane.lock().rank.keeps(sync, bytes);
     }
 
-    fn reads(&mut self, bytes: u64) {
+    fn reads(&mut self, passed: Option<SyncId>, bytes: u64) {
+        if let Some(sync) = passed {
+            self.shared.plane.lock().rank.reads(sync, bytes);
+        }
         self.count_out(bytes);
     }
 

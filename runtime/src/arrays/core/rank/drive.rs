@@ -200,7 +200,7 @@ impl Drive {
         let (key, cell) = (traveller.chunk.key, self.new_cell(rank));
         let next = self.next_sync[&key];
         self.places.insert(key, rank);
-        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next, out);
+        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next, 0, out);
         mail.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
     }
 

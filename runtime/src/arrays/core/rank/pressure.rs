@@ -133,13 +133,20 @@ impl RankCore {
         self.syncs.keeps(sync, bytes);
     }
 
+    /// A chunk that passes this sync has read so many bytes that it had kept.
+    pub(crate) fn reads(&mut self, sync: SyncId, bytes: u64) {
+        self.syncs.reads(sync, bytes);
+    }
+
     /// This rank is full, and has room again once so many bytes less wait. If the end of a sync is enough for that, it waits for
-    /// it, but not for ever: whom the sync waits for may be somebody that this rank presses.
-    pub(crate) fn full(&mut self, excess: u64, now_ns: u64, out: &mut Actions) {
-        let is_for_sync = self.waits_for_sync(excess);
-        if let Some(full_ns) = self.pressure.loses_patience(is_for_sync, now_ns) {
+    /// it, but not for ever: whom the sync waits for may be somebody that this rank presses. Nor for ever for what nobody here
+    /// could tell, if it is idle.
+    pub(crate) fn full(&mut self, excess: u64, is_idle: bool, now_ns: u64, out: &mut Actions) {
+        let for_nobody = is_idle && !self.pressure.has_parked() && self.migrations.are_settled();
+        let waits = self.waits_for_sync(excess) || (for_nobody && !self.is_deciding());
+        if let Some(full_ns) = self.pressure.loses_patience(waits, now_ns) {
             let (rank, kept, ms) = (self.tree.rank.0, self.syncs.kept_bytes(), full_ns / 1_000_000);
-            tracing::warn!(rank, kept, ms, "full of what chunks keep at a sync: twice as much may wait");
+            tracing::warn!(rank, kept, ms, "full for so long: twice as much may wait");
             out.push_back(Action::Widen);
         }
     }
@@ -273,9 +280,9 @@ mod tests {
         core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.into() }, 0, out);
     }
 
-    /// The chunk's arrival is answered as an executor does. Returns its mail.
-    fn admit(core: &mut RankCore, chunk: ChunkId, out: &mut Actions) -> Vec<Delivery> {
-        core.admit(chunk, CellId(3), Some(JOURNEY), SyncId(1), out)
+    /// The chunk's arrival is answered as an executor does, with mail of so many bytes. Returns the rest of its mail.
+    fn admit(core: &mut RankCore, mail_bytes: u64, out: &mut Actions) -> Vec<Delivery> {
+        core.admit(CHUNK, CellId(3), Some(JOURNEY), SyncId(1), mail_bytes, out)
     }
 
     const JOURNEY: Journey = Journey { broadcasts: 0, pressed: false };
@@ -293,7 +300,7 @@ mod tests {
         core.stash(CHUNK, message());
         core.stash(ChunkId { key: 1, ..CHUNK }, message());
         assert_eq!(waiting.told(), 140);
-        let mail = admit(&mut core, CHUNK, &mut out);
+        let mail = admit(&mut core, 0, &mut out);
         assert_eq!((mail.len(), waiting.told()), (3, 0), "what waited comes behind the word to go on");
     }
 
@@ -316,7 +323,49 @@ mod tests {
         assert_eq!(waiting.told(), 70);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
         core.receive(ROOT, Packet::Land, 0, &mut out);
-        assert_eq!(waiting.told(), 0, "who admits it counts them with its mailbox");
+        assert_eq!(waiting.told(), 70, "it has no mailbox yet");
+        admit(&mut core, 70, &mut out);
+        assert_eq!(waiting.told(), 0, "whoever admits it counts them with its mailbox");
+    }
+
+    #[test]
+    fn what_comes_by_routes_that_are_not_known_yet_waits_and_what_the_rank_sends_itself_does_not() {
+        let (waiting, mut out) = (Arc::default(), Actions::new());
+        let mut core = that_expects(CHUNK, &waiting, &mut out);
+        core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
+        let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Resume) };
+        let cargo = Cargo::Follows;
+        let (owed, journey, epoch) = (Vec::new(), Some(JOURNEY), Epoch::default());
+        let traveller = Traveller { chunk: CHUNK, cargo, mail: Vec::new(), owed, bytes: 0, journey, epoch };
+        core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
+        core.receive(ROOT, Packet::Land, 0, &mut out);
+        admit(&mut core, 0, &mut out);
+        let nobody = ChunkId { key: 1, ..CHUNK };
+        core.stash_of(Epoch::of_bit(1), nobody, message());
+        core.location.departed(CHUNK);
+        core.multicast(CHUNK, CHUNK.array, &[CHUNK.key], &[0; 50].into(), &mut out);
+        assert_eq!(waiting.told(), 0, "by the routes of now, to chunks that there are not");
+        core.stash_of(Epoch::of_bit(0), nobody, message());
+        assert_eq!(waiting.told(), 70);
+        expect(&mut core, nobody, &mut out);
+        assert_eq!(waiting.told(), 140, "both are for one that is on its way, so it turns out");
+    }
+
+    #[test]
+    fn debts_that_go_on_twice_are_said_in_any_order() {
+        let (mut core, mut out) = (of_two(Rank(1)), Actions::new());
+        let [first, second, third] = [ROOT, Rank(2), Rank(3)];
+        core.message_sent(first, 200);
+        core.press(CellId(3), vec![Presser::Rank(first)]);
+        assert!(core.parks(CellId(3)));
+        core.receive(third, Packet::CameHere { by_way_of: second, bytes: 200 }, 0, &mut out);
+        assert!(!core.message_sent(second, 20).1.presses, "less than nothing is under way to it");
+        core.receive(second, Packet::CameHere { by_way_of: first, bytes: 200 }, 0, &mut out);
+        core.receive(third, Packet::Room { bytes: 200 }, 0, &mut out);
+        assert!(!core.has_pressed() && !core.has_parked());
+        let freed = out.iter().filter(|action| matches!(action, Action::Run(CellId(3))));
+        assert_eq!(freed.count(), 1, "{out:?}");
+        assert!(!core.message_sent(second, 5).1.presses, "as good as nothing is under way to it");
     }
 
     #[test]
@@ -328,7 +377,7 @@ mod tests {
         core.receive(ROOT, broadcast, 0, &mut out);
         out.clear();
         assert_eq!(waiting.told(), 50);
-        let mail = admit(&mut core, CHUNK, &mut out);
+        let mail = admit(&mut core, 0, &mut out);
         core.landed(&mut out);
         assert_eq!((mail.len(), waiting.told()), (2, 50));
         drop(mail);

@@ -238,13 +238,15 @@ impl RankCore {
         out.push_back(Action::Admit(traveller));
     }
 
-    /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it. Returns what else waits for it, in order.
+    /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it, of so many bytes. Returns what else waits for it, in
+    /// order.
     pub(crate) fn admit(
         &mut self,
         chunk: ChunkId,
         cell: CellId,
         journey: Option<Journey>,
         next_sync: SyncId,
+        mail_bytes: u64,
         out: &mut Actions,
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
@@ -252,7 +254,7 @@ impl RankCore {
         let mut mail = vec![Delivery::by_runtime(payload)];
         if let Some(Journey { broadcasts, .. }) = journey {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
-            self.pressure.holds_less(self.location.stashed_bytes(chunk));
+            self.pressure.holds_less(mail_bytes + self.location.stashed_bytes(chunk));
         }
         mail.extend(self.location.arrived(chunk, cell));
         self.gathers(chunk.array, out);
@@ -264,7 +266,6 @@ impl RankCore {
         if !travellers.is_empty() {
             self.begin_phase(out);
         }
-        self.pressure.holds_less(travellers.iter().map(Traveller::mail_bytes).sum());
         out.extend(travellers.into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
         out.push_back(Action::Landed);
     }

@@ -200,17 +200,19 @@ fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ev
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
     }
     core.at_sync(arrival(0, SyncId(0)), &mut out);
-    core.keeps(SyncId(0), 60);
+    core.keeps(SyncId(0), 70);
+    core.reads(SyncId(0), 10);
     core.keeps(SyncId(1), 60);
+    core.reads(SyncId(1), 60);
     core.press(CellId(1), vec![Presser::Rank(Rank(1))]);
     assert!(core.parks(CellId(1)));
     out.clear();
     core.full_and_idle(60, &mut out);
     assert!(out.is_empty(), "{out:?}");
-    core.full(61, 0, &mut out);
+    core.full(61, true, 0, &mut out);
     assert_eq!(core.patient_until_ns(), None, "the end of the sync is not enough");
     let mut widens = |core: &mut RankCore, now_ns| {
-        core.full(60, now_ns, &mut out);
+        core.full(60, false, now_ns, &mut out);
         matches!(out.pop_front(), Some(Action::Widen))
     };
     for (begin_ns, times) in [(5, 1), (u64::MAX / 2, 2)] {
