@@ -359,7 +359,7 @@ mod tests {
         core.press(CellId(3), vec![Presser::Rank(first)]);
         assert!(core.parks(CellId(3)));
         core.receive(third, Packet::CameHere { by_way_of: second, bytes: 200 }, 0, &mut out);
-        assert!(!core.message_sent(second, 20).1.presses, "less than nothing is under way to it");
+        assert!(!core.message_sent(second, 5).1.presses, "less than nothing is under way to it");
         core.receive(second, Packet::CameHere { by_way_of: first, bytes: 200 }, 0, &mut out);
         core.receive(third, Packet::Room { bytes: 200 }, 0, &mut out);
         assert!(!core.has_pressed() && !core.has_parked());
