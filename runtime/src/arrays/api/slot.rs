@@ -44,7 +44,7 @@ type Waiting<C> = VecDeque<Kept<C>>;
 #[serde(bound = "")]
 struct Kept<C: Chunk> {
     from: Sender,
-    /// Those by which it counts among what waits on its rank: none unless it waits for the end of a sync.
+    /// Those by which it counts among what waits on its rank: none unless it was kept for the end of a sync.
     bytes: u64,
     what: What<C>,
 }
@@ -95,7 +95,7 @@ impl<C: Chunk> Slot<C> {
 
     #[inline(never)]
     fn keep(&mut self, from: Sender, bytes: u64, what: What<C>, handler: &mut Handler<'_>) {
-        // It goes on for a sync to end; whom it waits for otherwise nobody knows.
+        // What waits for a sync to end counts; whom it waits for otherwise nobody knows.
         let bytes = if self.passport.goes_on() { 0 } else { bytes };
         if bytes > 0 {
             handler.outlet.keeps(self.passport.awaited(), bytes);

@@ -82,7 +82,7 @@ pub(crate) enum Packet {
     Mark { bytes: u64 },
     /// The answer to marks of so many bytes.
     Room { bytes: u64 },
-    /// So many of the bytes that were under way to another rank have come to the sender, with a chunk: that owes the answer now.
+    /// The sender owes the answer to so many bytes that were under way to another rank: a chunk has come from there with its mail.
     CameHere { by_way_of: Rank, bytes: u64 },
     /// "All I could run waits for others, and I am full." To rank 0.
     StandsStill { spell: u64, standing: Standing },
@@ -119,7 +119,7 @@ pub(crate) struct Traveller {
     pub(crate) cargo: Cargo,
     /// Messages it had not handled when it left.
     pub(crate) mail: Vec<Delivery>,
-    /// The answers that its new rank owes for these, with bytes and to whom.
+    /// The answers that its old rank owed, which its new one owes from now on: to whom, and bytes.
     pub(crate) owed: Vec<(Rank, u64)>,
     /// Its state's size, as the chunk says.
     pub(crate) bytes: u64,

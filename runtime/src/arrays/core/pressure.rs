@@ -48,11 +48,11 @@
 //! never again.
 //!
 //! *No deadlock.* A parked token waits for ranks that are full (one with room answers, and the last mark leaves less than
-//! half a window unanswered), or for the broadcasts, and so for ranks that are full or to which chunks are on their way. These
-//! land: a migration waits for nobody who is parked. A full rank that runs something gets room by it, or parks what it runs,
-//! or stands still, or waits for a sync and widens in the end. Of ranks that stand still, those that wait for somebody who does not
-//! are answered in time. The others are all told: rank 0 hears of the last of them, and until it has told them nothing can
-//! change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
+//! half a window unanswered), or for the broadcasts, and so for ranks that are full or to which chunks are on their way.
+//! These land: a migration waits for nobody who is parked. A full rank that runs something gets room by it, or parks what it
+//! runs, or stands still, or waits for a sync and widens in the end. Of ranks that stand still, those that wait for somebody
+//! who does not are answered in time. The others are all told: rank 0 hears of the last of them, and until it has told them
+//! nothing can change for them. If one was freed meanwhile, its *spell* is over, and it does not listen.
 //!
 //! A parked chunk is not idle: its rank answers no search for quiescence. A sync needs no chunk that is parked, once all have
 //! come; migration holds a chunk also where its token is parked. Messages that a chunk keeps because it is not ready are not
@@ -134,8 +134,8 @@ pub(crate) struct Standing {
 /// What is known of another rank, or of the broadcasts: bytes, to it and from it.
 #[derive(Debug, Default)]
 struct Link {
-    /// Less than none for a moment, where it is said by one rank that they have gone on from here, before another has said that
-    /// they have come.
+    /// Less than none for a moment, where one rank says that they have gone on from there before another has said that they
+    /// have come.
     under_way: i64,
     /// Of those, sent since the last mark.
     unmarked: u64,
