@@ -486,7 +486,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// [`at_sync_nowait`](Self::at_sync_nowait).
     ///
     /// # Panics
-    /// If called again before `resume`, or by a chunk of an array without sync.
+    /// If called again before `resume`, or by a chunk of an [array without sync](crate::Setup::array_without_sync).
     #[track_caller]
     pub fn at_sync(&mut self) {
         self.assert_not_removed("come to a sync");
@@ -661,7 +661,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
     ///
     /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
-    /// messages after it with it.
+    /// messages after it with it. The handler goes on also where too much waits: only one that has returned is held back.
     pub fn flush(&mut self) {
         let Handler { outbox, outlet, .. } = &mut *self.handler;
         outlet.flush(outbox);
