@@ -212,14 +212,12 @@ impl RankCore {
     }
 
     fn send(&mut self, to: Rank, mut packet: Packet, now_ns: u64, out: &mut Actions) {
-        if to == self.tree.rank {
-            if let Some(epoch) = packet.epoch_mut() {
-                *epoch = self.crossings.epoch();
-            }
-            return self.handle(to, packet, now_ns, out);
-        }
+        let stays = to == self.tree.rank;
         if let Some(epoch) = packet.epoch_mut() {
-            *epoch = self.crossings.leave(to);
+            *epoch = if stays { self.crossings.epoch() } else { self.crossings.leave(to) };
+        }
+        if stays {
+            return self.handle(to, packet, now_ns, out);
         }
         self.traffic.sent += u64::from(packet.counts());
         out.push_back(Action::Send(to, packet));

@@ -64,19 +64,14 @@ impl Worker<'_> {
     fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
         match action {
             Action::Send(to, packet) => self.gateway.transmit(core, to, packet),
-            Action::Deliver { to, cell, delivery } => {
-                let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
-                // The chunk was removed between the core's look and now: it is found missing like any other.
-                refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
-            }
+            Action::Deliver { to, cell, delivery } => self.deliver(core, to, cell, delivery),
             Action::DeliverToAll { to, delivery } => match to[..] {
                 [] => {}
                 [(to, cell)] => out.push_front(Action::Deliver { to, cell, delivery: delivery.alone() }),
                 _ => {
                     let shared = delivery.shared(|bytes| self.shared.backlog.hold(bytes));
                     for (to, cell) in to {
-                        let refused = self.mailroom.push(cell, Letter::new(to, again(&shared)), By::Core);
-                        refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
+                        self.deliver(core, to, cell, again(&shared));
                     }
                 }
             },
@@ -102,6 +97,13 @@ impl Worker<'_> {
         None
     }
 
+    /// Puts a message of the core into a mailbox.
+    fn deliver(&mut self, core: &mut Core, to: ChunkId, cell: CellId, delivery: Delivery) {
+        let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
+        // The chunk was removed between the core's look and now: it is found missing like any other.
+        refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
+    }
+
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
     fn admit(&mut self, core: &mut Core, traveller: Traveller, out: &mut Actions) {
         let mail_bytes = traveller.mail_bytes();
@@ -118,15 +120,15 @@ impl Worker<'_> {
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         let cell = self.shared.cells.reserve();
-        mail.extend(core.rank.admit(chunk, cell, journey, next_sync, mail_bytes, out));
+        let rest = core.rank.admit(chunk, cell, journey, next_sync, mail_bytes, out);
+        let waiting = mail_bytes + rest.iter().map(|delivery| delivery.bytes).sum::<u64>();
+        mail.extend(rest);
         if journey.is_none_or(|journey| journey.pressed) {
             core.rank.press_arrival(cell, self.shared.backlog.is_full());
         }
         // At once: others may take its token before the core is unlocked.
         self.shared.backlog.follow(&core.rank);
-        let kept_bytes = slot.kept_bytes();
-        self.mailroom
-            .count_in(kept_bytes + mail.iter().map(|delivery| delivery.bytes).sum::<u64>(), By::Core);
+        self.mailroom.count_in(waiting, By::Core);
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {

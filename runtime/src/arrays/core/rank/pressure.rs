@@ -94,18 +94,18 @@ impl RankCore {
 
     /// The mail of a chunk that comes from another rank is waited for by these: they wait for this rank now.
     pub(super) fn take_over(&mut self, from: Rank, owed: Vec<(Rank, u64)>, out: &mut Actions) {
+        let any = !owed.is_empty();
         for (rank, bytes) in owed {
             if rank == self.tree.rank {
                 self.came(from, rank, bytes, out);
-                out.push_back(Action::AskRoom);
                 continue;
             }
             self.pressure.owe(rank, bytes);
             if rank != from {
                 self.send(rank, Packet::CameHere { by_way_of: from, bytes }, 0, out);
             }
-            out.push_back(Action::AskRoom);
         }
+        out.extend(any.then_some(Action::AskRoom));
     }
 
     /// So many of the bytes that were under way to a rank have come to another.
