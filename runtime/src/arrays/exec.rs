@@ -12,6 +12,7 @@ pub(crate) mod gateway;
 pub(crate) mod instruments;
 pub(crate) mod mailbox;
 pub(crate) mod mailroom;
+pub(crate) mod membership;
 pub(crate) mod order;
 pub(crate) mod patience;
 pub(crate) mod plane;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
-use super::slot::{insertion, write_letter};
+use super::slot::{Slot, insertion, write_letter};
 use crate::arrays::core::envelope::{LETTER_BYTES, Payload};
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
@@ -442,7 +442,86 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         target: Target<C::Index>,
     ) {
         let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
-        self.handler.outbox.push(Effect::Contribute { agreement, values });
+        self.handler.outbox.push(Effect::Contribute { agreement, values, step: None });
+    }
+
+    /// Contributes to the reduction of a step: for chunks that come and go, or that take part in some steps only.
+    ///
+    /// As [`contribute`](Self::contribute), but the number of the reduction is named, and not counted. A chunk that contributes
+    /// to step 7 after step 4 abstains from 5 and 6. The reduction of a step has a result when every chunk of the array has
+    /// contributed to it, abstained from it, or [left](Self::leave_reductions). A step to which no chunk contributes has none.
+    ///
+    /// Steps are counted from 0 and rise. Each that a chunk leaves out costs a report of its own, so number the steps that reduce
+    /// one by one: with a reduction every tenth step, `step / 10`. A chunk that is inserted may contribute from the
+    /// step on that its parent contributes to next. Calls of `contribute` use the same numbers: each is of the next step.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Chunk `i` takes part in every `i + 1`-th of 12 steps.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Now { results: Vec<u64> }
+    ///
+    /// impl Chunk for Now {
+    ///     type Index = u32;
+    ///     type Message = u64;
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         for step in (0..12).filter(|step| step % (u64::from(ctx.index()) + 1) == 0) {
+    ///             ctx.contribute_at(step, 0, Reducer::Sum, vec![1u64], Target::Chunk(0));
+    ///         }
+    ///         ctx.abstain_until(12);
+    ///     }
+    ///     fn reduced(_: u32, values: Values) -> u64 {
+    ///         match values { Values::U64(count) => count[0], other => unreachable!("{other:?}") }
+    ///     }
+    ///     fn receive(&mut self, chunks: u64, ctx: &mut Ctx<'_, Self>) {
+    ///         self.results.push(chunks);
+    ///         if self.results.len() == 12 { ctx.exit_with(&self.results); }
+    ///     }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(3, |_| Now { results: Vec::new() });
+    /// })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [3, 1, 2, 2, 2, 1, 3, 1, 2, 2, 2, 1]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A step before one that the chunk has taken part in, or more than 65 536 steps after it, ends the run with
+    /// [`Error::Reduction`](crate::Error::Reduction).
+    ///
+    /// # Panics
+    /// As `contribute` does.
+    #[track_caller]
+    pub fn contribute_at(
+        &mut self,
+        step: u64,
+        tag: u32,
+        reducer: Reducer,
+        values: impl Into<Values>,
+        target: Target<C::Index>,
+    ) {
+        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
+        self.handler.outbox.push(Effect::Contribute { agreement, values, step: Some(step) });
+    }
+
+    /// Contributes to no reduction of this array before that of `step`: what else a chunk that contributes to a later step
+    /// says by that. Without effect if it has contributed to `step - 1`. The errors are those of [`contribute_at`](Self::contribute_at).
+    #[track_caller]
+    pub fn abstain_until(&mut self, step: u64) {
+        self.assert_not_removed("abstain");
+        self.handler.outbox.push(Effect::AbstainUntil(step));
+    }
+
+    /// Contributes to no reduction of this array any more: no later one waits for this chunk, nor for those that it inserts
+    /// from now on. It still hears the results that all chunks are told, and may contribute to reductions over sections. It
+    /// cannot come back.
+    #[track_caller]
+    pub fn leave_reductions(&mut self) {
+        self.assert_not_removed("leave reductions");
+        self.handler.outbox.push(Effect::LeaveReductions);
     }
 
     /// The parts of a contribution to any reduction.
@@ -592,8 +671,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// handler of the parent is called, nor [`ready`](Chunk::ready); one that waits in a sync inserts it when it goes on.
     /// So what is sent to the parent afterwards finds it inserted. A message to the new chunk itself may be sent at once.
     ///
-    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names the two. An
-    /// array that others fill therefore begins with a chunk or more that stay.
+    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names the two.
+    /// Into an array without chunks that stay: [`insert_root`](Self::insert_root).
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
@@ -640,6 +719,57 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let payload = || Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
         let bytes = LETTER_BYTES + size_of::<D>() as u64;
         self.handler.outbox.send(to, from, bytes, payload);
+    }
+
+    /// Adds a chunk without a parent to any array, also to one that has no chunks.
+    ///
+    /// It goes by way of rank 0, which has it take part from the first reduction and the first sync on that are not complete at
+    /// that moment. Which ones these are depends on timing, unless the program sees to it that none is under way. Where the
+    /// array has chunks that know when to insert, [`insert`](Self::insert) and [`insert_into`](Self::insert_into) say it exactly.
+    /// A message to the new chunk may be sent at once.
+    ///
+    /// ```
+    /// use caribou::{Array, Chunk, Config, Ctx, Placement};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Makes tasks, of which there are none at the beginning.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Source { tasks: Array<Task>, done: u32 }
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Task { source: Array<Source> }
+    ///
+    /// impl Chunk for Source {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         for number in 0..100 { ctx.insert_root(self.tasks, number, Task { source: ctx.array() }); }
+    ///     }
+    ///     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+    ///         self.done += 1;
+    ///         if self.done == 100 { ctx.exit(); }
+    ///     }
+    /// }
+    /// impl Chunk for Task {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         ctx.send_to(self.source, 0, ());
+    ///         ctx.remove();
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    /// }
+    ///
+    /// caribou::run(Config::default().ranks(2), |setup| {
+    ///     let tasks = setup.array_with(0, Placement::Hash, |_| unreachable!("there are none"));
+    ///     setup.array(1, move |_| Source { tasks, done: 0 });
+    /// })?;
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn insert_root<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D) {
+        self.assert_not_removed("insert");
+        let id = ChunkId { array: array.id, key: index.pack() };
+        self.handler.outbox.push(Effect::InsertRoot { chunk: id, slot: Box::new(Slot::new(chunk)) });
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in

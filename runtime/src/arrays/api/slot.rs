@@ -494,8 +494,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::crossings::Epoch;
-    use crate::arrays::core::packet::{Cargo, Traveller};
+    use crate::arrays::core::packet::Traveller;
 
     #[derive(Serialize, Deserialize)]
     struct Keeper;
@@ -516,8 +515,7 @@ mod tests {
         let slot: Slot<Keeper> = wire::decode(&bytes).expect("it was encoded a line above");
         let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let mail = vec![Delivery { bytes: 5, ..Delivery::by_runtime(Payload::Resume) }];
-        let (cargo, epoch) = (Cargo::Live(Box::new(slot)), Epoch::default());
-        let traveller = Traveller { chunk, cargo, mail, owed: Vec::new(), bytes: 0, journey: None, epoch };
+        let traveller = Traveller { mail, ..Traveller::inserted(chunk, Box::new(slot)) };
         assert_eq!(traveller.mail_bytes(), 75);
     }
 }

@@ -39,6 +39,12 @@ pub struct Effects<C: Chunk> {
     pub multicasts: Vec<(Vec<C::Index>, C::Message)>,
     /// Contributions: tag and values.
     pub contributions: Vec<(u32, crate::Values)>,
+    /// Contributions to the reductions of steps: step, tag and values.
+    pub step_contributions: Vec<(u64, u32, crate::Values)>,
+    /// The step until which it abstains from reductions.
+    pub abstains_until: Option<u64>,
+    /// True if it left the reductions of its array.
+    pub left_reductions: bool,
     /// Contributions to reductions over sections: of which chunks, tag and values.
     pub section_contributions: Vec<(Vec<C::Index>, u32, crate::Values)>,
     /// Chunks inserted.
@@ -71,6 +77,9 @@ impl<C: Chunk> Default for Effects<C> {
             broadcasts: Vec::new(),
             multicasts: Vec::new(),
             contributions: Vec::new(),
+            step_contributions: Vec::new(),
+            abstains_until: None,
+            left_reductions: false,
             section_contributions: Vec::new(),
             inserted: Vec::new(),
             insertions: Vec::new(),
@@ -232,7 +241,15 @@ impl<C: Chunk> Effects<C> {
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
             Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
-            Effect::Contribute { agreement, values } => self.contributions.push((agreement.tag, values)),
+            Effect::Contribute { agreement, values, step: None } => {
+                self.contributions.push((agreement.tag, values));
+            }
+            Effect::Contribute { agreement, values, step: Some(step) } => {
+                self.step_contributions.push((step, agreement.tag, values));
+            }
+            Effect::AbstainUntil(step) => self.abstains_until = Some(step),
+            Effect::LeaveReductions => self.left_reductions = true,
+            Effect::InsertRoot { .. } => self.elsewhere += 1,
             Effect::ContributeIn(contribution) => {
                 let section = contribution.keys.iter().map(|&key| C::Index::unpack(key)).collect();
                 let SectionContribution { agreement, values, .. } = *contribution;

@@ -14,7 +14,8 @@
 //! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
 //!
 //! A chunk of another array cannot announce a newcomer, since it does not report to the same counts. It names a member as the
-//! parent, and that inserts (see [`Payload::Insertion`](super::envelope::Payload)).
+//! parent, and that inserts (see [`Payload::Insertion`](super::envelope::Payload)). Or the newcomer goes by way of rank 0,
+//! which completes the counts: there it becomes an old member of the first count that is not complete.
 //!
 //! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
 
@@ -86,6 +87,9 @@ impl Tally {
     }
 }
 
+/// The count that a member which has left reports to next: none.
+const LEFT: u64 = u64::MAX;
+
 /// The report of one member in one count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
@@ -114,11 +118,26 @@ impl Membership {
 
     /// The last report: the member takes part in no later count.
     pub(crate) fn leave(&mut self) -> Report {
-        Report { leaving: true, ..self.report() }
+        let report = Report { leaving: true, ..self.report() };
+        *self = Membership { next: LEFT, depth: 0, born: 0 };
+        report
+    }
+
+    /// True once the member has left. It reports to no count, and neither do children that it inserts afterwards.
+    pub(crate) fn has_left(&self) -> bool {
+        self.next == LEFT
+    }
+
+    /// The membership of a chunk that a count admits without a parent: as if it had been there at the last one.
+    pub(crate) fn admitted(next: u64) -> Membership {
+        Membership { next, depth: 0, born: 0 }
     }
 
     /// The membership of a child inserted now: it joins at the count its parent reports to next.
     pub(crate) fn child(&mut self) -> Membership {
+        if self.has_left() {
+            return *self;
+        }
         self.born += 1;
         Membership { next: self.next, depth: self.depth + 1, born: 0 }
     }

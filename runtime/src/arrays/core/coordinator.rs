@@ -116,9 +116,22 @@ impl Coordinator {
         self.deciding.is_some()
     }
 
+    /// The first sync that is not complete.
+    fn open(&self) -> SyncId {
+        if self.deciding.is_some() { self.next.next() } else { self.next }
+    }
+
+    /// One more chunk takes part from the first sync on that is not complete. Returns its number.
+    pub(crate) fn admit(&mut self, array: ArrayId) -> SyncId {
+        if let Some(members) = &mut self.populations[array.index()] {
+            *members += 1;
+        }
+        self.open()
+    }
+
     /// Adds reports of ranks. When the last member of every array has reported, the problem comes out.
     pub(crate) fn collect(&mut self, collected: Collected) -> Option<Problem> {
-        let open = if self.deciding.is_some() { self.next.next() } else { self.next };
+        let open = self.open();
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
         let gathering = self.gathering(collected.sync, collected.first_ns);
         gathering.first_ns = gathering.first_ns.min(collected.first_ns);

@@ -36,13 +36,24 @@ pub(crate) enum Effect {
         keys: Arc<[u64]>,
         message: Arc<[u8]>,
     },
+    /// To the next reduction of its array, or to the one of this number.
     Contribute {
         agreement: Agreement,
         values: Values,
+        step: Option<u64>,
     },
+    /// The chunk contributes to no reduction of its array before this one.
+    AbstainUntil(u64),
+    /// The chunk contributes to no reduction of its array any more.
+    LeaveReductions,
     ContributeIn(Box<SectionContribution>),
     Insert {
         key: u64,
+        slot: Box<dyn ErasedSlot>,
+    },
+    /// Of any array, without a parent.
+    InsertRoot {
+        chunk: ChunkId,
         slot: Box<dyn ErasedSlot>,
     },
     AtSync {

@@ -272,8 +272,9 @@ impl Outbox {
 
     /// Tells whether there is little beside letters: some contributions.
     pub(crate) fn has_few_contributions(&self) -> bool {
-        let contributes =
-            |effect: &Effect| matches!(effect, Effect::Contribute { .. } | Effect::ContributeIn(_));
+        let contributes = |effect: &Effect| {
+            matches!(effect, Effect::Contribute { .. } | Effect::ContributeIn(_) | Effect::AbstainUntil(_))
+        };
         self.effects.len() < CONTRIBUTIONS_MAX && self.effects.iter().all(|(_, effect)| contributes(effect))
     }
 
@@ -351,7 +352,7 @@ mod tests {
         let contribution = || {
             let (agreement, values) =
                 (Agreement { tag: 0, reducer: Reducer::Sum, goal: Goal::All }, Values::U64(Vec::new()));
-            Effect::Contribute { agreement, values }
+            Effect::Contribute { agreement, values, step: None }
         };
         let mut outbox = Outbox::default();
         (1..CONTRIBUTIONS_MAX).for_each(|_| outbox.push(contribution()));

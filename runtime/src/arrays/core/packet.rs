@@ -127,9 +127,39 @@ pub(crate) struct Traveller {
     pub(crate) journey: Option<Journey>,
     /// The routes under which it was inserted.
     pub(crate) epoch: Epoch,
+    /// Of a chunk that was inserted without a parent.
+    pub(crate) founder: Option<Founder>,
+}
+
+/// The origin of a chunk that was inserted without a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Founder {
+    /// The rank of the handler that inserted it.
+    pub(crate) rank: Rank,
+    /// Rank 0 has admitted the chunk to the counts of its array.
+    pub(crate) admitted: bool,
 }
 
 impl Traveller {
+    /// A chunk that was just inserted.
+    pub(crate) fn inserted(chunk: ChunkId, slot: Box<dyn ErasedSlot>) -> Traveller {
+        Traveller { cargo: Cargo::Live(slot), ..Traveller::following(chunk) }
+    }
+
+    /// The same without its state, as it is outside of a process.
+    pub(crate) fn following(chunk: ChunkId) -> Traveller {
+        Traveller {
+            chunk,
+            cargo: Cargo::Follows,
+            mail: Vec::new(),
+            owed: Vec::new(),
+            bytes: 0,
+            journey: None,
+            epoch: Epoch::default(),
+            founder: None,
+        }
+    }
+
     /// The bytes of the messages that it brings.
     pub(crate) fn mail_bytes(&self) -> u64 {
         let kept = if let Cargo::Live(slot) = &self.cargo { slot.kept_bytes() } else { 0 };

@@ -18,7 +18,7 @@ use super::ascent::Ascent;
 use super::audience::Audience;
 use super::balance::Migrations;
 use super::broadcast::{Broadcasts, again};
-use super::census::Report;
+use super::census::{Membership, Report};
 use super::collect::Syncs;
 use super::coordinator::Coordinator;
 use super::crossings::{Counts, Crossings, Epoch};
@@ -26,7 +26,7 @@ use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::handler::Passport;
 use super::location::Location;
-use super::packet::{Packet, Traveller, Waiting};
+use super::packet::{Cargo, Founder, Packet, Traveller, Waiting};
 use super::pressure::{Presser, Pressure, Sent, Standstill};
 use super::quiescence::{Quiescence, Step, Traffic};
 use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
@@ -333,6 +333,30 @@ impl RankCore {
         self.advance_reductions(array, report.sequence, added, out);
     }
 
+    /// A chunk contributes nothing to a reduction.
+    pub(crate) fn abstain(&mut self, chunk: ChunkId, report: Report, out: &mut Actions) {
+        let (array, local) = (chunk.array, self.location.count(chunk.array));
+        let added = self.reductions.contribute(array, report.sequence, Partial::empty(report), local);
+        self.advance_reductions(array, report.sequence, added, out);
+    }
+
+    /// A chunk contributes to no reduction any more.
+    pub(crate) fn leave_reductions(&mut self, chunk: ChunkId, passport: &mut Passport, out: &mut Actions) {
+        if passport.reductions.has_left() {
+            return;
+        }
+        let report = passport.reductions.leave();
+        let (array, sequence, local) = (chunk.array, report.sequence, self.location.count(chunk.array));
+        let added = self.reductions.leave(array, sequence, Partial::empty(report), local);
+        self.advance_reductions(array, sequence, added, out);
+    }
+
+    /// A chunk's contribution cannot be: the run ends with the reason.
+    pub(crate) fn refuse_contribution(&mut self, chunk: ChunkId, why: &str, out: &mut Actions) {
+        let why = format!("{} {why}", self.describe(chunk));
+        self.refuse(chunk.array, why, out);
+    }
+
     /// A part of a reduction was `added`, and is complete as far as this rank goes, or not: it moves on.
     fn advance_reductions(
         &mut self,
@@ -413,6 +437,25 @@ impl RankCore {
         self.fail(Error::Reduction { rank: self.tree.rank, array, why }, out);
     }
 
+    /// A chunk was inserted without a parent by one of this rank's handlers: rank 0 admits it to the counts of its array.
+    pub(crate) fn insert_root(&mut self, traveller: Traveller, out: &mut Actions) {
+        let founder = Some(Founder { rank: self.tree.rank, admitted: false });
+        self.send(ROOT, Packet::Arrive(Box::new(Traveller { founder, ..traveller })), 0, out);
+    }
+
+    /// Rank 0 admits a chunk without a parent: it joins the first reduction and the first sync that are not complete.
+    fn found(&mut self, mut traveller: Box<Traveller>, founder: Rank, out: &mut Actions) {
+        traveller.founder = Some(Founder { rank: founder, admitted: true });
+        let array = traveller.chunk.array;
+        let root = self.root.as_mut().expect("rank 0 admits chunks without a parent");
+        let Cargo::Live(slot) = &mut traveller.cargo else { unreachable!("it was decoded when it came") };
+        let passport = slot.passport();
+        passport.reductions = Membership::admitted(self.reductions.admit(array));
+        passport.joined = passport.reductions.next;
+        passport.syncs = Membership::admitted(root.coordinator.admit(array).0);
+        self.insert(traveller, out);
+    }
+
     /// A chunk was inserted by one of this rank's handlers.
     pub(crate) fn insert(&mut self, traveller: Box<Traveller>, out: &mut Actions) {
         let to = self.location.rank_of(traveller.chunk);
@@ -427,10 +470,7 @@ impl RankCore {
         if self.fates.removed.len() < REMOVED_MAX {
             self.fates.removed.insert(chunk);
         }
-        let report = passport.reductions.leave();
-        let (sequence, local) = (report.sequence, self.location.count(chunk.array));
-        let added = self.reductions.leave(chunk.array, sequence, Partial::leaving(report), local);
-        self.advance_reductions(chunk.array, sequence, added, out);
+        self.leave_reductions(chunk, passport, out);
         if self.arrays[chunk.array.index()].syncs() {
             self.syncs.removed(chunk.array, passport.syncs.leave());
             self.sample_complete(out);

@@ -222,7 +222,7 @@ impl Combined {
     }
 }
 
-/// Contributions added up so far. A leaver's report combines nothing.
+/// Contributions added up so far. The report of a chunk that leaves or abstains combines nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tally: Tally,
@@ -234,7 +234,8 @@ impl Partial {
         Partial { tally: Tally::of(report), combined: Some(Combined { agreement, values }) }
     }
 
-    pub(crate) fn leaving(report: Report) -> Partial {
+    /// The report of a chunk that contributes nothing.
+    pub(crate) fn empty(report: Report) -> Partial {
         Partial { tally: Tally::of(report), combined: None }
     }
 
@@ -432,11 +433,18 @@ impl Reductions {
             let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
             let pending = self.pending.remove(&(array, sequence));
             self.roots[array.index()] = (sequence + 1, next);
-            // Leavers alone make a reduction that nobody contributed to: it has no result.
+            // A reduction to which no chunk contributed has no result: all have left or abstained.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
             let Some((agreement, values)) = combined.map(Combined::finished) else { continue };
             return Some(Finished { array, sequence, agreement, values });
         }
+    }
+
+    /// Root: one more chunk takes part from the first reduction on that is not finished. Returns its number.
+    pub(crate) fn admit(&mut self, array: ArrayId) -> u64 {
+        let (next, population) = &mut self.roots[array.index()];
+        *population += 1;
+        *next
     }
 
     /// The first reduction of each array that somebody has contributed to and that is not finished. Root only.

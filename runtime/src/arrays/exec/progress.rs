@@ -12,7 +12,6 @@ use super::plane::Core;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
 use crate::arrays::core::broadcast::again;
-use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::exit_value::ExitValue;
 use crate::arrays::core::mail::{Blanks, Letter};
@@ -180,8 +179,8 @@ impl Worker<'_> {
         let (bytes, mail) = (slot.state_bytes(), mail.into_messages().map(Delivery::leaving).collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
-        let (cargo, journey, epoch) = (Cargo::Live(slot), Some(journey), Epoch::default());
-        let traveller = Box::new(Traveller { chunk, cargo, mail, owed: Vec::new(), bytes, journey, epoch });
+        let traveller =
+            Box::new(Traveller { mail, bytes, journey: Some(journey), ..Traveller::inserted(chunk, slot) });
         let backlog = &self.shared.backlog;
         self.with_core(|core, now_ns, out| {
             core.released(traveller, to, backlog.has_room_without(counted), now_ns, out);

@@ -26,12 +26,11 @@ use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::timers::Timers;
 use crate::arrays::core::collect::Arrival;
-use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::handler::{Effect, Handler, Outlet};
 use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
-use crate::arrays::core::packet::{Cargo, Packet, Traveller};
+use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, SyncId, WorkerId};
@@ -304,37 +303,16 @@ impl<'r> Worker<'r> {
             Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
             Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
             Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
-            Effect::Contribute { agreement, values } => {
-                let report = slot.passport().reductions.report();
-                if let Some(recorder) = self.instruments.recorder() {
-                    recorder.contributed(chunk, report.sequence);
-                }
-                self.with_core(|core, _, out| core.contribute(chunk, report, agreement, values, out));
+            Effect::Contribute { agreement, values, step } => {
+                self.contribute(chunk, slot, agreement, values, step);
             }
-            Effect::ContributeIn(contribution) => {
-                if let Some(recorder) = self.instruments.recorder() {
-                    recorder.contributed(chunk, contribution.sequence);
-                }
-                self.with_core(|core, _, out| core.contribute_in(chunk, *contribution, out));
+            Effect::ContributeIn(contribution) => self.contribute_in(chunk, *contribution),
+            Effect::AbstainUntil(step) => self.abstain_until(chunk, slot, step),
+            Effect::LeaveReductions => self.leave_reductions(chunk, slot),
+            Effect::Insert { key, slot: child } => {
+                self.insert(ChunkId { array: chunk.array, key }, child, slot);
             }
-            Effect::Insert { key, slot: mut child } => {
-                let passport = slot.passport();
-                let reductions = passport.reductions.child();
-                (child.passport().reductions, child.passport().joined) = (reductions, reductions.next);
-                child.passport().syncs = passport.syncs.child();
-                let chunk = ChunkId { array: chunk.array, key };
-                let (cargo, mail, epoch) = (Cargo::Live(child), Vec::new(), Epoch::default());
-                let traveller = Box::new(Traveller {
-                    chunk,
-                    cargo,
-                    mail,
-                    owed: Vec::new(),
-                    bytes: 0,
-                    journey: None,
-                    epoch,
-                });
-                self.with_core(|core, _, out| core.insert(traveller, out));
-            }
+            Effect::InsertRoot { chunk, slot } => self.insert_root(chunk, slot),
             Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
             Effect::Remove => {
                 let passport = slot.passport();

@@ -19,8 +19,7 @@ fn one_move(key: u64, from: u32, to: u32) -> Move {
 }
 
 fn traveller(key: u64) -> Traveller {
-    let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
-    Traveller { chunk: chunk(key), cargo, mail, owed: Vec::new(), bytes: 10, journey: None, epoch }
+    Traveller { bytes: 10, ..Traveller::following(chunk(key)) }
 }
 
 fn journey(_: ArrayId) -> Journey {

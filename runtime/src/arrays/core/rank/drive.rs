@@ -176,16 +176,8 @@ impl Drive {
                     self.landed += 1;
                 }
                 Action::Release { chunk, to, journey, .. } => {
-                    let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
-                    let traveller = Traveller {
-                        chunk,
-                        cargo,
-                        mail,
-                        owed: Vec::new(),
-                        bytes: 10,
-                        journey: Some(journey),
-                        epoch,
-                    };
+                    let traveller =
+                        Traveller { bytes: 10, journey: Some(journey), ..Traveller::following(chunk) };
                     core.released(Box::new(traveller), to, false, now_ns, &mut out);
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),

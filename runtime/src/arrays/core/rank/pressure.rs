@@ -309,16 +309,7 @@ mod tests {
         let (waiting, mut out) = (Arc::default(), Actions::new());
         let mut core = that_expects(CHUNK, &waiting, &mut out);
         let mail = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
-        let (cargo, journey) = (Cargo::Follows, Some(JOURNEY));
-        let traveller = Traveller {
-            chunk: CHUNK,
-            cargo,
-            mail,
-            owed: Vec::new(),
-            bytes: 0,
-            journey,
-            epoch: Epoch::default(),
-        };
+        let traveller = Traveller { mail, journey: Some(JOURNEY), ..Traveller::following(CHUNK) };
         core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
         assert_eq!(waiting.told(), 70);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
@@ -334,9 +325,7 @@ mod tests {
         let mut core = that_expects(CHUNK, &waiting, &mut out);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
         let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Resume) };
-        let cargo = Cargo::Follows;
-        let (owed, journey, epoch) = (Vec::new(), Some(JOURNEY), Epoch::default());
-        let traveller = Traveller { chunk: CHUNK, cargo, mail: Vec::new(), owed, bytes: 0, journey, epoch };
+        let traveller = Traveller { journey: Some(JOURNEY), ..Traveller::following(CHUNK) };
         core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
         core.receive(ROOT, Packet::Land, 0, &mut out);
         admit(&mut core, 0, &mut out);

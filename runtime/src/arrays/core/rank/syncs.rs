@@ -9,7 +9,7 @@ use crate::arrays::core::ascent::{Collected, Upwards};
 use crate::arrays::core::balance::{Leaver, Move, Step};
 use crate::arrays::core::collect::{Arrival, MeasuredChunk, MeasuredRank, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
-use crate::arrays::core::packet::{Journey, Packet, Traveller};
+use crate::arrays::core::packet::{Founder, Journey, Packet, Traveller};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::measured::Sample;
@@ -212,8 +212,11 @@ impl RankCore {
         now_ns: u64,
         out: &mut Actions,
     ) {
-        if traveller.journey.is_none() {
-            return self.arrive_new(from, traveller, out);
+        match traveller.founder {
+            Some(Founder { rank, admitted: false }) => return self.found(traveller, rank, out),
+            Some(Founder { rank, admitted: true }) => return self.arrive_new(rank, traveller, out),
+            None if traveller.journey.is_none() => return self.arrive_new(from, traveller, out),
+            None => {}
         }
         self.pressure.holds_more(traveller.mail_bytes());
         self.take_over(from, std::mem::take(&mut traveller.owed), out);

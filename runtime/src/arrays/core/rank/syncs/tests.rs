@@ -97,8 +97,7 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
     let chunk = arrival(key, SyncId(0)).chunk;
-    let (cargo, mail, epoch) = (Cargo::Follows, Vec::new(), Epoch::default());
-    Packet::Arrive(Box::new(Traveller { chunk, cargo, mail, owed: Vec::new(), bytes: 0, journey, epoch }))
+    Packet::Arrive(Box::new(Traveller { journey, ..Traveller::following(chunk) }))
 }
 
 /// The actions of rank 1 for a chunk that comes to it at sync 0, or is inserted there.

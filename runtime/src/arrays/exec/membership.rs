@@ -1,0 +1,107 @@
+//! Effects by which chunks take part in the counts of their array: contributions to its reductions, and insertions.
+//!
+//! | a chunk | reports to the reductions |
+//! |---|---|
+//! | contributes to its next one | once, with values |
+//! | contributes to the one of step `s`, or abstains until it | to each before `s`, without values; then to `s` |
+//! | leaves them, or is removed | once more, as a member that leaves |
+
+use super::worker::Worker;
+use crate::arrays::core::erased::ErasedSlot;
+use crate::arrays::core::packet::Traveller;
+use crate::arrays::core::rank::{Actions, RankCore};
+use crate::arrays::core::reduction::{Agreement, Values};
+use crate::arrays::core::section::SectionContribution;
+use crate::ids::ChunkId;
+
+/// Reductions that a chunk may abstain from at once: each is a report of its own.
+const ABSTAINS_MAX: u64 = 1 << 16;
+
+impl Worker<'_> {
+    /// A contribution to the next reduction of the array, or to the one of `step`.
+    pub(super) fn contribute(
+        &mut self,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        agreement: Agreement,
+        values: Values,
+        step: Option<u64>,
+    ) {
+        let mut contributed = None;
+        self.with_core(|core, _, out| {
+            let step = step.unwrap_or(slot.passport().reductions.next);
+            if abstain_until(core, chunk, slot, step, out) {
+                let report = slot.passport().reductions.report();
+                contributed = Some(report.sequence);
+                core.contribute(chunk, report, agreement, values, out);
+            }
+        });
+        if let (Some(recorder), Some(sequence)) = (self.instruments.recorder(), contributed) {
+            recorder.contributed(chunk, sequence);
+        }
+    }
+
+    pub(super) fn contribute_in(&mut self, chunk: ChunkId, contribution: SectionContribution) {
+        if let Some(recorder) = self.instruments.recorder() {
+            recorder.contributed(chunk, contribution.sequence);
+        }
+        self.with_core(|core, _, out| core.contribute_in(chunk, contribution, out));
+    }
+
+    pub(super) fn abstain_until(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, step: u64) {
+        self.with_core(|core, _, out| _ = abstain_until(core, chunk, slot, step, out));
+    }
+
+    pub(super) fn leave_reductions(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot) {
+        self.with_core(|core, _, out| core.leave_reductions(chunk, slot.passport(), out));
+    }
+
+    /// A chunk without a parent joins where rank 0 says.
+    pub(super) fn insert_root(&mut self, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
+        self.with_core(|core, _, out| core.insert_root(Traveller::inserted(chunk, slot), out));
+    }
+
+    /// A child joins at the reduction and the sync that its parent comes to next.
+    pub(super) fn insert(
+        &mut self,
+        chunk: ChunkId,
+        mut child: Box<dyn ErasedSlot>,
+        parent: &mut dyn ErasedSlot,
+    ) {
+        let (parent, passport) = (parent.passport(), child.passport());
+        passport.reductions = parent.reductions.child();
+        passport.joined = passport.reductions.next;
+        passport.syncs = parent.syncs.child();
+        let traveller = Box::new(Traveller::inserted(chunk, child));
+        self.with_core(|core, _, out| core.insert(traveller, out));
+    }
+}
+
+/// The chunk contributes to no reduction before that of `step`. False if it cannot be: then the run ends.
+fn abstain_until(
+    core: &mut RankCore,
+    chunk: ChunkId,
+    slot: &mut dyn ErasedSlot,
+    step: u64,
+    out: &mut Actions,
+) -> bool {
+    let reductions = &mut slot.passport().reductions;
+    let next = reductions.next;
+    let why = if reductions.has_left() {
+        "takes part in a reduction after it left them".to_owned()
+    } else if step < next {
+        format!("takes part in reduction {step} after it took part in reduction {}", next - 1)
+    } else if step - next > ABSTAINS_MAX {
+        format!(
+            "takes part in reduction {step} next, but reduction {next} is its next: at most {ABSTAINS_MAX} are left out \
+             at once, so number the steps that reduce one by one"
+        )
+    } else {
+        for _ in next..step {
+            core.abstain(chunk, reductions.report(), out);
+        }
+        return true;
+    };
+    core.refuse_contribution(chunk, &why, out);
+    false
+}

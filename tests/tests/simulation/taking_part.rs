@@ -1,0 +1,163 @@
+//! Reductions of steps that only some chunks take part in, and chunks without parents, by seed: the number of contributions to
+//! each step is exactly that of the chunks that take part in it, while chunks migrate, come, leave the reductions and go.
+
+use std::collections::BTreeMap;
+
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use serde::{Deserialize, Serialize};
+
+use super::{repeat, seeds};
+
+const FIRST: u32 = 6;
+const STEPS: u64 = 12;
+/// After this step the chunks of even index contribute to none.
+const LAST_OF_EVEN: u64 = 8;
+/// In these steps each of the first chunks inserts one, and a guest.
+const INSERTS: [u64; 2] = [3, 6];
+const GUESTS: u32 = FIRST * INSERTS.len() as u32;
+const GUEST: u32 = 1000;
+
+/// Takes part in some steps. It comes to a sync every third one, and goes when it is through.
+#[derive(Serialize, Deserialize)]
+struct Member {
+    step: u64,
+    guests: Array<Guest>,
+    judge: Array<Judge>,
+}
+
+/// A chunk of an array that begins empty: it contributes once, comes to a sync, and goes.
+#[derive(Serialize, Deserialize)]
+struct Guest {
+    judge: Array<Judge>,
+}
+
+/// Hears all results.
+#[derive(Serialize, Deserialize)]
+struct Judge {
+    by_step: BTreeMap<u64, u64>,
+    guests: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Heard {
+    tag: u32,
+    chunks: u64,
+}
+
+fn takes_part(index: u32, step: u64) -> bool {
+    let is_out = index.is_multiple_of(2) && step > LAST_OF_EVEN;
+    !is_out && (u64::from(index) + step) % 3 != 0 && step != 5
+}
+
+/// The first step of a chunk.
+fn first_step(index: u32) -> u64 {
+    match index {
+        first if first < FIRST => 0,
+        later => INSERTS[(later / 100 - 1) as usize] + 1,
+    }
+}
+
+fn expected() -> BTreeMap<u64, u64> {
+    let later =
+        (1..=INSERTS.len() as u32).flat_map(|which| (0..FIRST).map(move |parent| 100 * which + parent));
+    let all: Vec<u32> = (0..FIRST).chain(later).collect();
+    let count =
+        |step| all.iter().filter(|&&index| first_step(index) <= step && takes_part(index, step)).count();
+    (0..STEPS).map(|step| (step, count(step) as u64)).filter(|&(_, chunks)| chunks > 0).collect()
+}
+
+impl Member {
+    fn go_on(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(ctx.index(), ());
+    }
+}
+
+impl Chunk for Member {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.go_on(ctx);
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        let (me, step) = (ctx.index(), self.step);
+        if takes_part(me, step) {
+            let judge = Target::chunk_of(self.judge, 0);
+            ctx.contribute_at(step, step as u32, Reducer::Sum, vec![1u64], judge);
+        } else if step <= LAST_OF_EVEN || !me.is_multiple_of(2) {
+            ctx.abstain_until(step + 1);
+        } else {
+            ctx.leave_reductions();
+        }
+        if let Some(which) = INSERTS.iter().position(|&inserts| inserts == step && me < FIRST) {
+            let which = which as u32;
+            ctx.insert(
+                100 * (which + 1) + me,
+                Member { step: step + 1, guests: self.guests, judge: self.judge },
+            );
+            ctx.insert_root(self.guests, which * FIRST + me, Guest { judge: self.judge });
+        }
+        self.step += 1;
+        match self.step {
+            STEPS => ctx.remove(),
+            step if step % 3 == 0 => ctx.at_sync(),
+            _ => self.go_on(ctx),
+        }
+    }
+}
+
+impl Chunk for Guest {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(GUEST, Reducer::Sum, vec![1u64], Target::chunk_of(self.judge, 0));
+        ctx.at_sync();
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.remove();
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+impl Chunk for Judge {
+    type Index = u32;
+    type Message = Heard;
+
+    fn reduced(tag: u32, values: Values) -> Heard {
+        let Values::U64(chunks) = values else { unreachable!("that is what they contribute") };
+        Heard { tag, chunks: chunks[0] }
+    }
+
+    fn receive(&mut self, heard: Heard, ctx: &mut Ctx<'_, Self>) {
+        match heard.tag {
+            GUEST => self.guests += heard.chunks,
+            step => assert_eq!(self.by_step.insert(step.into(), heard.chunks), None, "step {step} twice"),
+        }
+        if self.guests == u64::from(GUESTS) && self.by_step.len() == expected().len() {
+            ctx.exit_with(&self.by_step);
+        }
+    }
+}
+
+#[test]
+fn those_that_take_part_in_a_step_are_counted_and_no_others() {
+    for seed in seeds(200) {
+        let lb = ["none", "rotate", "random"][(seed % 3) as usize];
+        let config = Config::default().simulate(seed).ranks(1 + (seed % 5) as u32).lb(lb);
+        let report = caribou::run(config.expect("it is in the table"), |setup| {
+            let judge = setup
+                .array_without_sync(1, Placement::Block, |_| Judge { by_step: BTreeMap::new(), guests: 0 });
+            let guests = setup.array_with(0, Placement::Hash, |_| unreachable!("there are none"));
+            setup.array_with(FIRST, Placement::RoundRobin, move |_| Member { step: 0, guests, judge });
+        });
+        let report =
+            report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+        let by_step: BTreeMap<u64, u64> = report.value().expect("the judge has heard all");
+        assert_eq!(by_step, expected(), "repeat with: {}", repeat(seed));
+        assert_eq!(report.undelivered.messages, 0, "repeat with: {}", repeat(seed));
+    }
+}
