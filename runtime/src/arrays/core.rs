@@ -17,6 +17,7 @@ pub(crate) mod crossings;
 pub(crate) mod envelope;
 pub(crate) mod erased;
 pub(crate) mod exit_value;
+pub(crate) mod freight;
 pub(crate) mod handler;
 pub(crate) mod in_hand;
 pub(crate) mod location;

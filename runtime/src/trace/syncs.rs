@@ -19,7 +19,7 @@ pub struct SyncTotals {
     pub syncs: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes.
+    /// Their state, bytes: as encoded where they left their process, else as they say ([`Chunk::state_bytes`](crate::Chunk::state_bytes)).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,
@@ -72,7 +72,7 @@ pub struct SyncReport {
     pub bound_ns: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes.
+    /// Their state, bytes: as encoded where they left their process, else as they say ([`Chunk::state_bytes`](crate::Chunk::state_bytes)).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,

@@ -328,3 +328,26 @@ fn a_sync_says_what_the_phase_would_have_been_without_the_moves_before_it() {
         (u64::from(SYNCS), report.syncs.iter().map(|sync| sync.moved).sum())
     );
 }
+
+#[test]
+fn bytes_that_a_migration_has_carried_decide_from_then_on() {
+    for wire in [false, true] {
+        let (_, report) = wander(config(2, "rotate").wire_always(wire).lb_reports(true), 4, |nomad| nomad);
+        let reported: Vec<u64> = report
+            .syncs
+            .iter()
+            .map(|sync| sync.reported.as_ref().expect("reports are kept").chunks[0].load.bytes)
+            .collect();
+        let said = size_of::<Nomad>() as u64;
+        assert_eq!(reported[0], said, "nothing has moved yet");
+        let carries = |bytes: u64| (8_000..8_500).contains(&bytes);
+        for (sync, &bytes) in report.syncs.iter().zip(&reported).skip(1) {
+            assert_eq!(
+                carries(bytes),
+                wire,
+                "1000 numbers of 8 bytes, which the type's size ({said}) lacks: {bytes}"
+            );
+            assert_eq!(carries(sync.moved_bytes / sync.moved), wire, "{} bytes moved", sync.moved_bytes);
+        }
+    }
+}

@@ -131,7 +131,10 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         true
     }
 
-    /// Bytes that a migration would move. By default the size of the type alone.
+    /// Bytes that a migration would move, for the balancer to weigh against the gain. By default the size of the type alone.
+    ///
+    /// The first migrations between processes measure what chunks of this array really carry. From then on the balancer scales
+    /// what each says by the ratio of both, so the default serves chunks of about one size; override it where sizes differ.
     ///
     /// It is asked before every handler, since one that comes to a sync may go on and change what it holds: it should cost
     /// next to nothing.

@@ -65,6 +65,7 @@ use litemap::LiteMap;
 
 pub(crate) use lb_strategies::balancer::Move;
 
+use super::freight::Freight;
 use super::packet::{Journey, Traveller};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 
@@ -89,7 +90,7 @@ pub(crate) enum Step {
     /// Send this chunk with its mail.
     Release { leaver: Leaver, journey: Journey },
     /// This rank is drained and has all arrivals.
-    Flushed { moved_bytes: u64 },
+    Flushed(Freight),
 }
 
 /// The migrations of one rank, one after the other.
@@ -202,10 +203,9 @@ impl Migrations {
     fn flush(&mut self) -> Option<Step> {
         match std::mem::take(&mut self.now) {
             Migration::Receiving(arrivals) if arrivals.travellers.len() == arrivals.expected.len() => {
-                let bytes = arrivals.travellers.iter().map(|traveller| traveller.bytes);
-                let moved_bytes = bytes.fold(0, u64::saturating_add);
+                let freight = Freight::of(&arrivals.travellers);
                 self.now = Migration::Flushed(arrivals);
-                Some(Step::Flushed { moved_bytes })
+                Some(Step::Flushed(freight))
             }
             state => {
                 self.now = state;

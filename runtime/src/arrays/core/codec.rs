@@ -154,16 +154,20 @@ impl ArrayCodec {
     #[inline(never)]
     fn decode_other(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let mut subject = Subject::Unknown;
-        scatter(blocks, || self.decode_packet(bytes, &mut subject)).map_err(|why| self.error(subject, &why))
+        let beside = blocks.iter().map(Block::bytes).sum();
+        scatter(blocks, || self.decode_packet(bytes, beside, &mut subject))
+            .map_err(|why| self.error(subject, &why))
     }
 
-    fn decode_packet(&self, bytes: &[u8], subject: &mut Subject) -> Result<Packet, WireError> {
+    /// Decodes a packet; so many bytes of numbers came beside it.
+    fn decode_packet(&self, bytes: &[u8], beside: usize, subject: &mut Subject) -> Result<Packet, WireError> {
         let (&form, mut rest) = bytes.split_first().ok_or_else(|| WireError::new("it is empty"))?;
         let mut packet = wire::decode_first(&mut rest)?;
         *subject = Subject::of(&packet);
         match &mut packet {
             Packet::Arrive(traveller) if form == CHUNK => {
                 let ChunkId { key, .. } = traveller.chunk;
+                traveller.carried = Some((rest.len() + beside) as u64);
                 traveller.cargo = Cargo::Live(self.array(traveller.chunk)?.decode_slot(key, rest)?);
             }
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),

@@ -16,6 +16,7 @@ use super::ascent::Collected;
 use super::balance::Move;
 use super::census::Tally;
 use super::collect::{MeasuredChunk, MeasuredRank};
+use super::freight::{Freight, Scales};
 use super::sync_log::SyncLog;
 use crate::ids::{ArrayId, SyncId};
 use crate::measure::measured::Sample;
@@ -85,6 +86,7 @@ pub(crate) struct Coordinator {
     /// The phase whose sync is being decided.
     deciding: Option<Phase>,
     ongoing: Option<Ongoing>,
+    scales: Scales,
     log: SyncLog,
 }
 
@@ -107,6 +109,7 @@ impl Coordinator {
             deliveries: Vec::new(),
             deciding: None,
             ongoing: None,
+            scales: Scales::default(),
             log: SyncLog::new(places.len()),
         }
     }
@@ -130,9 +133,13 @@ impl Coordinator {
     }
 
     /// Adds reports of ranks. When the last member of every array has reported, the problem comes out.
-    pub(crate) fn collect(&mut self, collected: Collected) -> Option<Problem> {
+    pub(crate) fn collect(&mut self, mut collected: Collected) -> Option<Problem> {
         let open = self.open();
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
+        for MeasuredChunk { chunk, bytes, .. } in collected.ranks.iter_mut().flat_map(|rank| &mut rank.chunks)
+        {
+            *bytes = self.scales.bytes(chunk.array, *bytes);
+        }
         let gathering = self.gathering(collected.sync, collected.first_ns);
         gathering.first_ns = gathering.first_ns.min(collected.first_ns);
         gathering.last_ns = gathering.last_ns.max(collected.last_ns);
@@ -280,11 +287,12 @@ impl Coordinator {
         (sync, decided.moves)
     }
 
-    /// Every rank has everybody it waited for.
-    pub(crate) fn flushed(&mut self, moved_bytes: u64, now_ns: u64) {
+    /// Every rank has all chunks that it waited for: what has moved.
+    pub(crate) fn flushed(&mut self, freight: &Freight, now_ns: u64) {
+        self.scales.learn(freight);
         let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
         let Ongoing { mut report, decided_ns } = ongoing;
-        report.moved_bytes = moved_bytes;
+        report.moved_bytes = freight.bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
         self.log.push(report);
     }

@@ -13,6 +13,7 @@ use super::census::Tally;
 use super::crossings::{Counts, Epoch};
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
+use super::freight::Freight;
 use super::mail::Letter;
 use super::moves::Moves;
 use super::pressure::Standing;
@@ -73,7 +74,7 @@ pub(crate) enum Packet {
     /// So many messages were sent under the old routes to the receiver and the ranks below it. Down the tree.
     Expect(Counts),
     /// "We are drained, and have everybody who moves to us." To the parent.
-    Flushed { moved_bytes: u64 },
+    Flushed(Freight),
     /// Chunks that have moved may resume. Down the tree.
     Land,
     /// Checksum of the arrays a rank has set up, to the parent, which passes it on to rank 0 if its own is another.
@@ -123,6 +124,9 @@ pub(crate) struct Traveller {
     pub(crate) owed: Vec<(Rank, u64)>,
     /// Its state's size, as the chunk says.
     pub(crate) bytes: u64,
+    /// Bytes that it was encoded in, with the long runs of numbers of its mail, if it has left its process.
+    #[serde(skip)]
+    pub(crate) carried: Option<u64>,
     /// None for a chunk that was just inserted.
     pub(crate) journey: Option<Journey>,
     /// The routes under which it was inserted.
@@ -154,6 +158,7 @@ impl Traveller {
             mail: Vec::new(),
             owed: Vec::new(),
             bytes: 0,
+            carried: None,
             journey: None,
             epoch: Epoch::default(),
             founder: None,

@@ -24,6 +24,7 @@ use super::coordinator::Coordinator;
 use super::crossings::{Counts, Crossings, Epoch};
 use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
+use super::freight::Freight;
 use super::handler::Passport;
 use super::location::Location;
 use super::packet::{Cargo, Founder, Packet, Traveller, Waiting};
@@ -118,7 +119,7 @@ struct Search {
 #[derive(Default)]
 struct Converging {
     sent: Convergecast<Counts>,
-    flushed: Convergecast<u64>,
+    flushed: Convergecast<Freight>,
     traffic: Convergecast<Traffic>,
     waiting: Convergecast<Waiting>,
 }
@@ -626,7 +627,7 @@ impl RankCore {
             Packet::Moves { sync, moves } => self.moves(sync, &moves, now_ns, out),
             Packet::Sent(counts) => self.sent(counts, now_ns, out),
             Packet::Expect(counts) => self.expect(counts, now_ns, out),
-            Packet::Flushed { moved_bytes } => self.flushed(moved_bytes, now_ns, out),
+            Packet::Flushed(freight) => self.flushed(&freight, now_ns, out),
             Packet::Land => self.land(out),
             Packet::Hello { checksum, .. } if checksum == self.checksum => {}
             Packet::Hello { rank, .. } if self.root.is_some() => self.fail(Error::SetupDiffers { rank }, out),

@@ -1,6 +1,4 @@
 use super::*;
-use crate::arrays::core::crossings::Epoch;
-use crate::arrays::core::packet::Cargo;
 
 const SYNC: SyncId = SyncId(7);
 const HERE: Rank = Rank(1);
@@ -38,8 +36,10 @@ fn release(key: u64, to: u32) -> Step {
     Step::Release { leaver: leaver(key, to), journey: journey(ArrayId(0)) }
 }
 
-fn flushed(moved_bytes: u64) -> Step {
-    Step::Flushed { moved_bytes }
+fn flushed(bytes: u64) -> Step {
+    let mut freight = Freight::default();
+    freight.bytes = bytes;
+    Step::Flushed(freight)
 }
 
 fn landed(migrations: &mut Migrations) -> Vec<ChunkId> {

@@ -11,7 +11,6 @@ use super::idlers::{Idlers, arrival};
 use super::*;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::arrays::core::coordinator::Problem;
-use crate::arrays::core::packet::Cargo;
 use crate::measure::measured::Sample;
 
 /// What the chunks of a run do. They are numbered, and at home on the ranks in turn.

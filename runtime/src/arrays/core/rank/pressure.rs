@@ -209,7 +209,7 @@ mod tests {
     use crate::arrays::core::crossings::Counts;
     use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload};
     use crate::arrays::core::erased::ErasedArray;
-    use crate::arrays::core::packet::{Cargo, Journey, Traveller};
+    use crate::arrays::core::packet::{Journey, Traveller};
     use crate::arrays::core::pressure::Pressure;
     use crate::arrays::core::rank::idlers::Idlers;
     use crate::arrays::core::tree::{ARITY, Tree};

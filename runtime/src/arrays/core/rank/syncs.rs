@@ -9,6 +9,7 @@ use crate::arrays::core::ascent::{Collected, Upwards};
 use crate::arrays::core::balance::{Leaver, Move, Step};
 use crate::arrays::core::collect::{Arrival, MeasuredChunk, MeasuredRank, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
+use crate::arrays::core::freight::Freight;
 use crate::arrays::core::packet::{Founder, Journey, Packet, Traveller};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
@@ -147,14 +148,14 @@ impl RankCore {
         self.migrate(steps, now_ns, out);
     }
 
-    /// This rank or a child has flushed, with those below it: the bytes that have moved to them.
-    pub(super) fn flushed(&mut self, moved_bytes: u64, now_ns: u64, out: &mut Actions) {
-        let join = |sum: &mut u64| *sum = sum.saturating_add(moved_bytes);
-        let Some(moved_bytes) = self.told.flushed.hear(&self.tree, join) else { return };
+    /// This rank or a child has flushed, with those below it: what has moved to them.
+    pub(super) fn flushed(&mut self, freight: &Freight, now_ns: u64, out: &mut Actions) {
+        let join = |sum: &mut Freight| sum.add(freight);
+        let Some(freight) = self.told.flushed.hear(&self.tree, join) else { return };
         match &mut self.root {
-            None => self.send_up(Packet::Flushed { moved_bytes }, now_ns, out),
+            None => self.send_up(Packet::Flushed(freight), now_ns, out),
             Some(root) => {
-                root.coordinator.flushed(moved_bytes, now_ns);
+                root.coordinator.flushed(&freight, now_ns);
                 self.spread(ROOT, Packet::Land, now_ns, out);
             }
         }
@@ -172,7 +173,7 @@ impl RankCore {
                     let journey = Journey { pressed: self.pressure.left(cell), ..journey };
                     out.push_back(Action::Release { chunk, cell, to, journey });
                 }
-                Step::Flushed { moved_bytes } => self.flushed(moved_bytes, now_ns, out),
+                Step::Flushed(freight) => self.flushed(&freight, now_ns, out),
             }
         }
     }

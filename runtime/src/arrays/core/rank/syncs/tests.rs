@@ -2,9 +2,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::arrays::core::coordinator::Problem;
-use crate::arrays::core::crossings::{Counts, Epoch};
+use crate::arrays::core::crossings::Counts;
 use crate::arrays::core::erased::ErasedArray;
-use crate::arrays::core::packet::Cargo;
 use crate::arrays::core::pressure::{Presser, Pressure};
 use crate::arrays::core::rank::idlers::{Idlers, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
