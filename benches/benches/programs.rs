@@ -4,7 +4,7 @@
 //!
 //! | question | contenders |
 //! |---|---|
-//! | `balance`: what does balancing save? | `stencil2d`, `none` and `refine`: undisturbed, beside a busy neighbour, under a CPU quota |
+//! | `balance`: what does balancing save? | `stencil2d`, `none` and `refine`: undisturbed, beside a neighbour that comes and goes or stays, under a CPU quota |
 //! | `pool`: how near is a pool to the capacity left to it? | `montecarlo` beside a neighbour that comes and goes, three policies |
 //! | `profile`: what does a crate get that does not copy our release profile? | `ring`, built with ours and with Cargo's |
 //!
@@ -20,7 +20,14 @@ use serde_json::Value;
 const ROUNDS: usize = 5;
 const POOL_ROUNDS: usize = 3;
 const RING_ROUNDS: usize = 15;
-const PLATE: &str = "--grid 4096 --chunk 256 --iterations 500 --period 20 --ranks 2 --compare none,refine";
+const PLATE: &str = "--grid 4096 --chunk 256 --period 20 --ranks 2 --compare none,refine";
+/// Disturbances, each with the iterations of a run. `demonstration` is what `stencil2d` runs without options.
+const PLATES: [(&str, &str); 4] = [
+    ("quiet", "--iterations 800"),
+    ("demonstration", "--iterations 800 --neighbour 1:160-640"),
+    ("quota", "--iterations 800 --quota 1:50"),
+    ("neighbour", "--iterations 500 --neighbour 1"),
+];
 const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare static;ruper,checkpoint=1;leases \
      --neighbour 0:10-30 --neighbour 0:50-80";
 const POLICIES: [&str; 3] = ["static", "ruper", "leases"];
@@ -36,14 +43,13 @@ fn say(name: &str, unit: &str, what: &str, values: Vec<f64>) {
 
 /// Seconds of both runs, and the part of the first that the second saves, in percent.
 fn balance() {
-    let cases = [("quiet", ""), ("neighbour", "--neighbour 1"), ("quota", "--quota 1:50")];
-    let mut measured = cases.map(|_| Vec::new());
+    let mut measured = PLATES.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        for ((_, disturbance), measured) in cases.iter().zip(&mut measured) {
+        for ((_, disturbance), measured) in PLATES.iter().zip(&mut measured) {
             measured.push(numbers(&mut program("stencil2d", &format!("{PLATE} {disturbance}"))));
         }
     }
-    for ((case, disturbance), measured) in cases.iter().zip(measured) {
+    for ((case, disturbance), measured) in PLATES.iter().zip(measured) {
         let what = format!("stencil2d {} {disturbance}", PLATE.replace(',', " and "));
         let total = |run: usize| measured.iter().map(|all| number(&all["runs"][run], "total_s")).collect();
         say(&format!("balance.{case}.none"), "s", &what, total(0));
