@@ -149,10 +149,14 @@ pub enum Error {
     },
 
     /// The ranks did not set up the same arrays: `setup` must do the same on every rank.
-    #[error("rank {rank} set up other arrays than rank 0: the setup function must do the same on every rank")]
+    #[error(
+        "rank {rank} set up other arrays than rank 0: the setup function must do the same on every rank; {what}"
+    )]
     SetupDiffers {
         /// The rank that differs.
         rank: Rank,
+        /// The first array that differs, and in what.
+        what: String,
     },
 
     /// The processes of a job do not run the same.

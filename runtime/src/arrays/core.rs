@@ -23,6 +23,7 @@ pub(crate) mod in_hand;
 pub(crate) mod location;
 pub(crate) mod mail;
 pub(crate) mod moves;
+pub(crate) mod outline;
 pub(crate) mod own;
 pub(crate) mod packet;
 pub(crate) mod pressure;

@@ -42,13 +42,15 @@ pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<R
 }
 
 /// As [`run`], for a program of another shape that stands on arrays: its policy is not theirs, and none of them syncs.
+/// All processes must run the one of this `text`.
 pub(crate) fn run_below(
     config: &Config,
     shape: lb_strategies::Shape,
+    text: String,
     setup: impl Fn(&mut Setup) + Send + Sync,
 ) -> Result<Report, Error> {
     let strategy = lb_strategies::ARRAYS.default_policy().into();
-    run_arrays(config, &Arrays { describe: describing(setup), shape, strategy })
+    run_arrays(config, &Arrays { describe: describing(setup), shape, text, strategy })
 }
 
 fn run_arrays<D>(config: &Config, arrays: &Arrays<D>) -> Result<Report, Error>
@@ -97,6 +99,9 @@ pub(crate) struct Arrays<D> {
     describe: D,
     /// That of the program: one of another shape may stand on arrays.
     shape: lb_strategies::Shape,
+    /// The program in words.
+    #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "only processes compare what they run"))]
+    text: String,
     strategy: Arc<dyn Strategy>,
 }
 
@@ -106,7 +111,8 @@ impl Arrays<()> {
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Arrays<impl Fn() -> Result<Described, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
-        Ok(Arrays { describe: describing(setup), shape, strategy })
+        let text = shape.programs().into();
+        Ok(Arrays { describe: describing(setup), shape, text, strategy })
     }
 }
 
@@ -124,7 +130,7 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
 
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
-        self.shape.programs().into()
+        self.text.clone()
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {

@@ -107,7 +107,8 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
             Share::new(share as usize, &program, first.clone(), root)
         });
     };
-    let report = run_below(config, Shape::Supersteps, setup)?;
+    let text = format!("a program in supersteps of {units} units, of weight {weight} together");
+    let report = run_below(config, Shape::Supersteps, text, setup)?;
     let (shared, units, Figures { steps, elapsed_ns, slowest_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
     let run = report.run;

@@ -522,24 +522,34 @@ impl Chunk for Stranger {
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
 }
 
-/// Runs a setup that is told how often it was called before.
-fn set_up_differently(what: &str, ranks: u32, setup: fn(&mut Setup, u32)) {
+/// Runs a setup that is told how often it was called before. It is refused in one of these words: which rank is called
+/// first differs.
+fn set_up_differently(what: &str, ranks: u32, words: &[&str], setup: fn(&mut Setup, u32)) {
     let calls = Arc::new(AtomicU32::new(0));
     let result = run(what, config(ranks), move |described| setup(described, calls.fetch_add(1, SeqCst)));
-    let Err(Error::SetupDiffers { rank }) = result else { panic!("{what}: {result:?}") };
+    let Err(Error::SetupDiffers { rank, what: why }) = result else { panic!("{what}: {result:?}") };
     assert!((1..ranks).contains(&rank.0), "{what}: rank {rank}");
+    assert!(words.contains(&why.as_str()), "{what}: {why}");
 }
 
 #[test]
 fn ranks_that_set_up_different_populations_are_refused() {
-    set_up_differently("populations", 2, |setup, call| {
+    let words = [
+        "array 0 `Member`: 7 chunks there, 6 chunks on rank 0",
+        "array 0 `Member`: 6 chunks there, 7 chunks on rank 0",
+    ];
+    set_up_differently("populations", 2, &words, |setup, call| {
         setup.array(6 + call, |_| Member);
     });
 }
 
 #[test]
 fn ranks_that_set_up_different_types_are_refused() {
-    set_up_differently("types", 2, |setup, call| {
+    let words = [
+        "array 0 `Member`: chunks of type `Stranger` there, chunks of type `Member` on rank 0",
+        "array 0 `Stranger`: chunks of type `Member` there, chunks of type `Stranger` on rank 0",
+    ];
+    set_up_differently("types", 2, &words, |setup, call| {
         match call {
             0 => drop(setup.array(6, |_| Member)),
             _ => drop(setup.array(6, |_| Stranger)),
@@ -551,13 +561,51 @@ fn ranks_that_set_up_different_types_are_refused() {
 fn ranks_that_set_up_more_arrays_are_refused() {
     // Three ranks: the odd one also writes to a rank that knows nothing of its array.
     for _ in 0..20 {
-        set_up_differently("arrays", 3, |setup, call| {
+        let words = ["2 arrays there, 1 array on rank 0", "1 array there, 2 arrays on rank 0"];
+        set_up_differently("arrays", 3, &words, |setup, call| {
             setup.array(6, |_| Member);
             if call == 2 {
                 setup.array_with(6, caribou::Placement::RoundRobin, |_| Stranger);
             }
         });
     }
+}
+
+#[test]
+fn ranks_that_set_up_other_indices_are_refused() {
+    set_up_differently("indices", 2, &["array 0 `Member`: other indices"], |setup, call| {
+        setup.array((0..6).map(|index| index * (call + 1)).collect::<Vec<u32>>(), |_| Member);
+    });
+}
+
+#[test]
+fn ranks_that_place_chunks_otherwise_are_refused() {
+    use caribou::Placement;
+    let words = [
+        "array 0 `Member`: placement RoundRobin there, placement Block on rank 0",
+        "array 0 `Member`: placement Block there, placement RoundRobin on rank 0",
+    ];
+    set_up_differently("placements", 2, &words, |setup, call| {
+        setup.array_with(6, [Placement::Block, Placement::RoundRobin][call as usize].clone(), |_| Member);
+    });
+    let words = ["array 0 `Member`: its placement gives other ranks"];
+    set_up_differently("functions", 2, &words, |setup, call| {
+        setup.array_with(6, Placement::by(move |index: u32, ranks| (index + call) % ranks), |_| Member);
+    });
+}
+
+#[test]
+fn ranks_of_which_one_syncs_an_array_and_the_other_does_not_are_refused() {
+    let words = [
+        "array 0 `Member`: in syncs there, without syncs on rank 0",
+        "array 0 `Member`: without syncs there, in syncs on rank 0",
+    ];
+    set_up_differently("syncs", 2, &words, |setup, call| {
+        match call {
+            0 => drop(setup.array(6, |_| Member)),
+            _ => drop(setup.array_without_sync(6, caribou::Placement::Block, |_| Member)),
+        };
+    });
 }
 
 #[test]

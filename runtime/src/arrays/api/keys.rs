@@ -3,6 +3,10 @@
 //! Every rank has those of the whole array, to know where a chunk is at home. Most arrays are a stretch, or one a row: so
 //! they take 16 bytes a row, and not a chunk.
 
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+
 /// Packed indices, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
@@ -35,6 +39,23 @@ impl Keys {
         let behind = self.stretches.partition_point(|stretch| stretch.first <= key);
         let Some(&Stretch { first, before }) = self.stretches[..behind].last() else { return 0 };
         (before + (key - first)).min(self.end(behind - 1))
+    }
+
+    /// The one with `position` others before it, which there is. O(log of the stretches).
+    pub(crate) fn nth(&self, position: u64) -> u64 {
+        let behind = self.stretches.partition_point(|stretch| stretch.before <= position);
+        self.stretches[..behind].last().map_or(0, |stretch| stretch.first + (position - stretch.before))
+    }
+
+    /// A hash of all of them. O(stretches).
+    pub(crate) fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write_u64(self.len);
+        for &Stretch { first, before } in &self.stretches {
+            hasher.write_u64(first);
+            hasher.write_u64(before);
+        }
+        hasher.finish()
     }
 
     /// Number of those up to the end of a stretch.
@@ -84,6 +105,7 @@ mod tests {
             prop_assert_eq!(stretches.iter().collect::<BTreeSet<_>>(), keys.clone());
             prop_assert_eq!(stretches.len(), keys.len() as u64);
             prop_assert_eq!(stretches.position(key), keys.range(..key).count() as u64);
+            prop_assert!(keys.iter().enumerate().all(|(nth, &key)| stretches.nth(nth as u64) == key));
             prop_assert!(stretches.disordered().is_none());
         }
     }
@@ -93,6 +115,14 @@ mod tests {
         let keys: Keys = (u64::MAX - 999..=u64::MAX).collect();
         assert_eq!((keys.stretches.len(), keys.len(), keys.position(u64::MAX)), (1, 1_000, 999));
         assert!(keys.iter().eq(u64::MAX - 999..=u64::MAX));
+    }
+
+    #[test]
+    fn other_keys_have_another_hash() {
+        let hash = |keys: &[u64]| keys.iter().copied().collect::<Keys>().hash();
+        let all: [&[u64]; 6] = [&[], &[0], &[1], &[0, 1], &[0, 2], &[0, 2, 3]];
+        assert_eq!(all.map(hash).iter().collect::<BTreeSet<_>>().len(), all.len());
+        assert_eq!(hash(&[4, 5, 9]), hash(&[4, 5, 9]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place, Valu
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
 use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::mail::{Blanks, Letter};
+use crate::arrays::core::outline::{Outline, hash_homes, sample};
 use crate::arrays::core::reduction::Values;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::of_type;
@@ -462,6 +463,20 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn syncs(&self) -> bool {
         self.syncs
+    }
+
+    fn outline(&self, ranks: u32) -> Outline {
+        let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
+        Outline {
+            chunk: self.name().to_owned(),
+            message: of_type::<C::Message>().to_owned(),
+            chunks: self.keys.len(),
+            indices: self.keys.hash(),
+            placement: format!("{:?}", self.placement),
+            homes: hash_homes(sampled),
+            syncs: self.syncs,
+            leader: self.leader,
+        }
     }
 
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
 use super::handler::{Handler, Passport};
+use super::outline::Outline;
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 
@@ -66,6 +67,8 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn leader(&self) -> Option<ArrayId>;
     /// False for arrays that a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
+    /// What must be the same on all ranks, of which there are so many. Asks for the homes of a sample of its indices.
+    fn outline(&self, ranks: u32) -> Outline;
     /// Appends the encoding of a message, or of a chunk to insert; the payload is a typed value.
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
     /// Writes the typed value over a payload that may be forgotten.
@@ -77,6 +80,4 @@ pub(crate) trait ErasedArray: Send + Sync {
 pub(crate) struct Described {
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
-    /// A number that differs where ranks have set up different arrays.
-    pub(crate) checksum: u64,
 }

@@ -16,6 +16,7 @@ use super::erased::{ErasedArray, ErasedSlot};
 use super::freight::Freight;
 use super::mail::Letter;
 use super::moves::Moves;
+use super::outline::Outline;
 use super::pressure::Standing;
 use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
@@ -77,8 +78,8 @@ pub(crate) enum Packet {
     Flushed(Freight),
     /// Chunks that have moved may resume. Down the tree.
     Land,
-    /// Checksum of the arrays a rank has set up, to the parent, which passes it on to rank 0 if its own is another.
-    Hello { rank: Rank, checksum: u64 },
+    /// The arrays a rank has set up, to the parent, which passes it on to rank 0 if its own are others.
+    Hello { rank: Rank, arrays: Vec<Outline> },
     /// So many bytes of messages are before this one, since the last: to be answered when the receiver has room.
     Mark { bytes: u64 },
     /// The answer to marks of so many bytes.

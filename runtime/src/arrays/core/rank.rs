@@ -27,6 +27,7 @@ use super::erased::ErasedArray;
 use super::freight::Freight;
 use super::handler::Passport;
 use super::location::Location;
+use super::outline::{Outline, difference};
 use super::packet::{Cargo, Founder, Packet, Traveller, Waiting};
 use super::pressure::{Presser, Pressure, Sent, Standstill};
 use super::quiescence::{Quiescence, Step, Traffic};
@@ -81,7 +82,8 @@ pub(crate) struct RankCore {
     blocking: bool,
     fates: Fates,
     /// Of the arrays that were set up.
-    checksum: u64,
+    /// The arrays as this rank has set them up.
+    outlines: Vec<Outline>,
 }
 
 /// The counts that tell messages that are lost from those under way, see [`undelivered`](super::undelivered).
@@ -132,7 +134,6 @@ impl RankCore {
         strategy: Arc<dyn Strategy>,
         keeps_reports: bool,
         pressure: Pressure,
-        checksum: u64,
     ) -> RankCore {
         let Tree { rank, ranks, .. } = tree;
         let populations: Vec<u64> = arrays.iter().map(|array| array.population()).collect();
@@ -169,7 +170,7 @@ impl RankCore {
             told: Converging::default(),
             blocking,
             fates: Fates::default(),
-            checksum,
+            outlines: arrays.iter().map(|array| array.outline(ranks)).collect(),
             arrays,
         }
     }
@@ -191,10 +192,19 @@ impl RankCore {
 
     /// All chunks of this rank are made: tells which arrays it has set up, and whether its chunks come to syncs.
     pub(crate) fn hello(&mut self, out: &mut Actions) {
-        let hello = Packet::Hello { rank: self.tree.rank, checksum: self.checksum };
+        let hello = Packet::Hello { rank: self.tree.rank, arrays: self.outlines.clone() };
         self.send_up(hello, 0, out);
         self.report(0, out);
         (0..self.arrays.len() as u32).map(ArrayId).for_each(|array| self.gathers(array, out));
+    }
+
+    /// A rank has told which arrays it has set up: rank 0 refuses others than its own.
+    fn compare(&mut self, rank: Rank, arrays: Vec<Outline>, now_ns: u64, out: &mut Actions) {
+        let Some(what) = difference(&arrays, &self.outlines) else { return };
+        match self.root {
+            Some(_) => self.fail(Error::SetupDiffers { rank, what }, out),
+            None => self.send_up(Packet::Hello { rank, arrays }, now_ns, out),
+        }
     }
 
     /// There may be news of the chunks of an array on this rank.
@@ -629,9 +639,7 @@ impl RankCore {
             Packet::Expect(counts) => self.expect(counts, now_ns, out),
             Packet::Flushed(freight) => self.flushed(&freight, now_ns, out),
             Packet::Land => self.land(out),
-            Packet::Hello { checksum, .. } if checksum == self.checksum => {}
-            Packet::Hello { rank, .. } if self.root.is_some() => self.fail(Error::SetupDiffers { rank }, out),
-            hello @ Packet::Hello { .. } => self.send_up(hello, now_ns, out),
+            Packet::Hello { rank, arrays } => self.compare(rank, arrays, now_ns, out),
             Packet::Mark { bytes } => {
                 self.pressure.owe(from, bytes);
                 out.push_back(Action::AskRoom);

@@ -52,7 +52,7 @@ pub(crate) fn build_rank(
     owner: &Owner,
     parts: RankParts,
 ) -> RankShared {
-    let Described { arrays, services, checksum } = described;
+    let Described { arrays, services } = described;
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
     let tag = sharing(workers, owner.tag());
@@ -64,7 +64,7 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let pressure = Pressure::new(rank, ranks, config.mail_limit, waiting);
-    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, pressure, checksum);
+    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, pressure);
     let gauges = Gauges::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {

@@ -58,7 +58,7 @@ impl Drive {
         let core = |rank| {
             let tree = Tree { rank, ranks, arity };
             let pressure = Pressure::without_limit(rank);
-            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, pressure, 0)
+            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, pressure)
         };
         let mut drive = Drive {
             plan,

@@ -6,6 +6,7 @@ use crate::arrays::core::census::Report;
 use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::Payload;
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
+use crate::arrays::core::outline::Outline;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
 
@@ -46,6 +47,9 @@ impl ErasedArray for Idlers {
     }
     fn syncs(&self) -> bool {
         true
+    }
+    fn outline(&self, _: u32) -> Outline {
+        Outline::default()
     }
     fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
         unreachable!("nothing is sent")

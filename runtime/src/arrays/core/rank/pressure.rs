@@ -227,7 +227,7 @@ mod tests {
         let tree = Tree { rank, ranks: 2, arity: ARITY };
         let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 1, home: |_, _| ROOT });
         let pressure = Pressure::new(rank, 2, 100, waiting);
-        RankCore::new(tree, &places, [idlers].into(), strategy, false, pressure, 0)
+        RankCore::new(tree, &places, [idlers].into(), strategy, false, pressure)
     }
 
     #[test]

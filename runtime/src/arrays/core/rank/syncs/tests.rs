@@ -91,7 +91,7 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
     let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 2, home: |_, _| Rank(1) });
     let tree = Tree { rank, ranks: ranks as u32, arity: ARITY };
-    RankCore::new(tree, &places, [idlers].into(), strategy, false, Pressure::without_limit(rank), 0)
+    RankCore::new(tree, &places, [idlers].into(), strategy, false, Pressure::without_limit(rank))
 }
 
 fn traveller(key: u64, journey: Option<Journey>) -> Packet {
@@ -152,7 +152,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let alone = [RankPlace { host: 0, workers: 1 }];
         let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
         let pressure = Pressure::without_limit(ROOT);
-        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, pressure, 0);
+        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, pressure);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = problems(&mut out).pop().expect("nobody is missing");
@@ -170,7 +170,7 @@ fn root_that_decides() -> (RankCore, Problem) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
     let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
-    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, Pressure::without_limit(ROOT), 0);
+    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, Pressure::without_limit(ROOT));
     let mut out = Actions::new();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
     let problem = problems(&mut out).pop().expect("nobody is missing");

@@ -1,0 +1,142 @@
+//! What each rank says of the arrays it has set up, so that ranks with different arrays are refused by name.
+//!
+//! A setup function must do the same on every rank. Rank 0 compares the outlines of all ranks with its own: names, indices,
+//! placement, and the part in syncs. Indices and placement are compared by a hash. Of a placement the hash covers a sample
+//! of [`SAMPLE_MAX`] indices at most: two functions that differ only elsewhere are taken for the same.
+//! How chunks are made and which services there are is not compared.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ArrayId, Rank};
+use crate::text::counted;
+
+/// Indices of an array whose homes are compared.
+pub(crate) const SAMPLE_MAX: u64 = 1_000;
+
+/// One array, as a rank has set it up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outline {
+    /// Of the types of its chunks and of their messages.
+    pub(crate) chunk: String,
+    pub(crate) message: String,
+    pub(crate) chunks: u64,
+    /// Hash of all its indices.
+    pub(crate) indices: u64,
+    /// The name of its placement.
+    pub(crate) placement: String,
+    /// Hash of the ranks of a sample of its indices.
+    pub(crate) homes: u64,
+    pub(crate) syncs: bool,
+    /// The array that it is beside.
+    pub(crate) leader: Option<ArrayId>,
+}
+
+/// The number of the indices in a sample of `chunks` indices, ascending: the first, the last, and evenly spread ones.
+pub(crate) fn sample(chunks: u64) -> impl Iterator<Item = u64> {
+    let count = chunks.min(SAMPLE_MAX);
+    let (last, steps) = (u128::from(chunks.saturating_sub(1)), u128::from(count.saturating_sub(1)).max(1));
+    (0..count).map(move |nth| (u128::from(nth) * last / steps) as u64)
+}
+
+/// A hash of the ranks that indices are placed on.
+pub(crate) fn hash_homes(homes: impl Iterator<Item = Rank>) -> u64 {
+    let mut hasher = FxHasher::default();
+    homes.for_each(|home| hasher.write_u32(home.0));
+    hasher.finish()
+}
+
+/// How the arrays of a rank differ from those of rank 0, for people; none if they are the same.
+pub(crate) fn difference(its: &[Outline], first: &[Outline]) -> Option<String> {
+    let differing = (0..).map(ArrayId).zip(its.iter().zip(first)).find(|(_, (its, first))| its != first);
+    if let Some((array, (its, first))) = differing {
+        let aspects = its.differs(first).join("; ");
+        return Some(format!("array {array} `{}`: {aspects}", first.chunk));
+    }
+    let arrays = |outlines: &[Outline]| counted(outlines.len(), "array", "arrays");
+    (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
+}
+
+impl Outline {
+    /// The aspects in which it differs from that of rank 0.
+    fn differs(&self, first: &Outline) -> Vec<String> {
+        let mut aspects = Vec::new();
+        let mut compare = |same: bool, its: String, at_first: String| {
+            if !same {
+                aspects.push(format!("{its} there, {at_first} on rank 0"));
+            }
+        };
+        let chunk = |outline: &Outline| format!("chunks of type `{}`", outline.chunk);
+        compare(self.chunk == first.chunk, chunk(self), chunk(first));
+        let message = |outline: &Outline| format!("messages of type `{}`", outline.message);
+        compare(self.message == first.message, message(self), message(first));
+        let chunks = |outline: &Outline| counted(outline.chunks as usize, "chunk", "chunks");
+        compare(self.chunks == first.chunks, chunks(self), chunks(first));
+        let placement = |outline: &Outline| format!("placement {}", outline.placement);
+        compare(self.placement == first.placement, placement(self), placement(first));
+        let syncs = |outline: &Outline| if outline.syncs { "in syncs" } else { "without syncs" }.to_owned();
+        compare(self.syncs == first.syncs, syncs(self), syncs(first));
+        let beside = |outline: &Outline| {
+            outline.leader.map_or("beside none".into(), |of| format!("beside array {of}"))
+        };
+        compare(self.leader == first.leader, beside(self), beside(first));
+        // Other indices have other homes too: the second would be no news.
+        if self.chunks == first.chunks && self.indices != first.indices {
+            aspects.push("other indices".into());
+        } else if aspects.is_empty() {
+            aspects.push("its placement gives other ranks".into());
+        }
+        aspects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell() -> Outline {
+        let (chunk, message, placement) = ("Cell".into(), "Halo".into(), "Block".into());
+        Outline { chunk, message, chunks: 6, placement, syncs: true, ..Outline::default() }
+    }
+
+    #[test]
+    fn the_first_array_that_differs_is_named_with_all_that_differs() {
+        let differs = |its: Outline| difference(&[cell(), its], &[cell(), cell()]);
+        assert_eq!(differs(cell()), None);
+        let (leader, chunk) = (Some(ArrayId(0)), "Tile".into());
+        for (its, expected) in [
+            (Outline { indices: 1, homes: 1, ..cell() }, "other indices"),
+            (Outline { homes: 1, ..cell() }, "its placement gives other ranks"),
+            (Outline { chunks: 7, indices: 1, ..cell() }, "7 chunks there, 6 chunks on rank 0"),
+            (Outline { syncs: false, ..cell() }, "without syncs there, in syncs on rank 0"),
+            (
+                Outline { message: "()".into(), ..cell() },
+                "messages of type `()` there, messages of type `Halo` on rank 0",
+            ),
+            (
+                Outline { chunk, leader, ..cell() },
+                "chunks of type `Tile` there, chunks of type `Cell` on rank 0; beside array 0 there, beside none on rank 0",
+            ),
+            (
+                Outline { placement: "RoundRobin".into(), homes: 3, ..cell() },
+                "placement RoundRobin there, placement Block on rank 0",
+            ),
+        ] {
+            assert_eq!(differs(its), Some(format!("array 1 `Cell`: {expected}")));
+        }
+        assert_eq!(difference(&[cell()], &[]).as_deref(), Some("1 array there, 0 arrays on rank 0"));
+    }
+
+    #[test]
+    fn a_sample_has_the_first_and_the_last_and_no_index_twice() {
+        for chunks in [0, 1, 2, 999, 1_000, 1_001, 123_456, u64::MAX] {
+            let sampled: Vec<u64> = sample(chunks).collect();
+            assert_eq!(sampled.len() as u64, chunks.min(SAMPLE_MAX));
+            assert!(sampled.is_sorted_by(|a, b| a < b));
+            let ends = (chunks > 0).then_some((0, chunks - 1));
+            assert_eq!(sampled.first().copied().zip(sampled.last().copied()), ends);
+        }
+    }
+}
