@@ -292,8 +292,9 @@ impl Config {
     }
 
     /// After how long a handler that has not returned is told of, a pool of which every worker waits for its policy, or a rank 0
-    /// of chunks that has no work and waits for other processes, of which one may be stopped: on standard error or in the log;
-    /// after ever longer times again. A run that has failed waits no longer than that for processes that do not answer, and
+    /// of chunks that has no work and waits for other processes: on standard error or in the log; after ever longer times
+    /// again. After the same time without any work a process asks the others whether they are there, and one that does
+    /// not answer, since it is stopped, is told of by its number, process and host. A run that has failed waits no longer than that for processes that do not answer, and
     /// returns the error; for threads of this process it must wait, since they use what the caller lends. Zero is for never.
     #[must_use]
     pub fn watchdog(mut self, limit: Duration) -> Config {

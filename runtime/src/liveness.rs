@@ -1,4 +1,4 @@
-//! Notices that a process of the job has died, which MPI does not tell.
+//! Notices that a process of the job has died, which MPI does not tell, and names one that is stopped to those who wait.
 //!
 //! Ranks are a [`Tree`], and each holds a TCP connection to its parent and to each of its children, on which nothing is
 //! said while all is well. When a process dies, however it dies, its kernel closes its sockets; when it is merely stopped
@@ -19,6 +19,12 @@
 //! goodbye. It *dies* when its connections end without one. A rank that is *lost* has left or died. What that means for a
 //! run is not decided here.
 //!
+//! # A round of questions
+//! Where a rank has done nothing for some time, a process may be stopped. Its own thread [asks](Inquirer::ask) then: are you
+//! there? The question goes from neighbour to neighbour to all ranks, and each neighbour answers at once. A neighbour that
+//! has not answered after [`ANSWER_NS_MAX`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked
+//! it says so, once, and says when it answers again. Nothing follows from it: a silent rank is not lost.
+//!
 //! # States: a child, as its parent sees it
 //!
 //! | state of a connection | enters | leaves |
@@ -35,12 +41,14 @@
 //! # Rules
 //! 1. One thread a process, `caribou peers`, owns all its connections. It sleeps in `poll` until the kernel has news;
 //!    only while children may still come it wakes by the clock.
-//! 2. The other threads speak to it by one means: the drop of [`Liveness`] closes a pipe, and the thread says goodbye.
+//! 2. The other threads speak to it by a pipe: a byte begins a round of questions, and the drop of [`Liveness`] closes the pipe, and
+//!    the thread says goodbye.
 //! 3. The parent speaks first. A child therefore knows that it has found its parent before it gives the password, and
 //!    from then on does not give up: a connection that ends after the password is a death, never a second thought. An
 //!    inner rank has reached its own parent before it speaks to its children.
-//! 4. Nothing blocks the thread: what a neighbour does not take is kept for it, at most a frame for each of the news.
-//! 5. A rank passes news on to all its neighbours but the one that told it, and then calls its own [`OnLost`]. Whoever
+//! 4. Nothing blocks the thread: what a neighbour does not take is kept for it, at most a frame for each of the news, and
+//!    a question and an answer.
+//! 5. A rank passes news on to all its neighbours but the one that told it, and then calls its own [`OnNews`]. Whoever
 //!    comes late is told what was news before. So nobody hears of a rank twice, for there is one way between two ranks;
 //!    and who dies of the news is heard of after them.
 //! 6. News are the first loss, and the first death if that was none. What else a rank hears it drops: a run is over at
@@ -48,21 +56,29 @@
 //! 7. Nobody takes the place of a lost rank: those whom it connected hear no more of each other. But on each side it
 //!    has a neighbour that tells of it. So all who are there hear of a loss: of that one, or of one on the way there.
 //!
+//! 8. A rank begins a round when it is told to, or when a neighbour asks, and passes the question to all neighbours but
+//!    that one. It begins none within [`ANSWER_NS_MAX`] of the last, so each connection carries few questions however many ranks ask.
+//! 9. A rank accuses a neighbour only after it has heard, after the time was up, all that had come. Where its thread
+//!    itself ran much too late, the time begins anew: its own process was stopped, and the others may have been too.
+//! 10. An answer is never missed: a rank that asks a silent neighbour again sends no second question before the answer.
+//!
 //! # What it does not do
-//! It does not notice a rank that computes for ever or is stopped for ever; an inner one that is stopped passes news on
-//! when it goes on. It does not keep secrets from whoever reads the network: the password keeps other jobs and port
+//! It does not notice a rank that computes for ever: that one answers. A rank that is stopped passes neither news nor questions on until it
+//! goes on, so of those behind it nothing is known meanwhile. It does not keep secrets from whoever reads the network: the password keeps other jobs and port
 //! scanners out, not an attacker beside the wire. A process that has forked without `exec` is noticed when its child is
 //! gone too, and one with a large core dump when that is written.
 
 mod admission;
 mod door;
+mod inquiry;
 mod link;
 mod node;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeWriter, Write};
+use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 
 use self::admission::Admission;
@@ -88,14 +104,43 @@ pub(crate) struct Lost {
     pub(crate) how: How,
 }
 
-/// The action on a lost rank. Called by the watching thread, for the first loss and for the first death. It must not
-/// block, above all not on the thread that drops the [`Liveness`], which waits for it.
-pub(crate) type OnLost = Box<dyn Fn(Lost) + Send>;
+/// What a rank hears of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Only the first loss and the first death.
+    Lost(Lost),
+    /// A neighbour has not answered in time.
+    Silent(Rank),
+    /// A neighbour answers that was silent.
+    Answers(Rank),
+}
+
+/// The action on news. Called by the watching thread. It must not block, above all not on the thread that drops the
+/// [`Liveness`], which waits for it.
+pub(crate) type OnNews = Box<dyn Fn(News) + Send>;
+
+/// Time in which a neighbour answers, ns.
+pub(crate) const ANSWER_NS_MAX: u64 = 3_000_000_000;
+
+/// Begins rounds of questions, from any thread.
+#[derive(Clone)]
+pub(crate) struct Inquirer {
+    /// None once the process has left.
+    ask: Weak<PipeWriter>,
+}
+
+impl Inquirer {
+    /// Asks all ranks whether they are there.
+    pub(crate) fn ask(&self) {
+        // An error is a thread that has ended: there is nobody left to ask.
+        let _ = self.ask.upgrade().map(|pipe| (&*pipe).write(&[0]));
+    }
+}
 
 /// A process's part in the watch. Dropping it says goodbye; that takes 200 ms at most.
 pub(crate) struct Liveness {
-    /// Closed, not written to: the thread ends.
-    stop: Option<PipeWriter>,
+    /// Written to: the thread asks its neighbours. Closed: it ends.
+    orders: Option<Arc<PipeWriter>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -111,21 +156,26 @@ impl Liveness {
         rank: Rank,
         parent: Option<&Invitation>,
         door: Option<Door>,
-        on_lost: OnLost,
+        on_news: OnNews,
     ) -> io::Result<Liveness> {
         let link = parent.map(|invitation| door::knock_everywhere(invitation, rank)).transpose()?;
         let parent = tree.parent(rank).zip(link);
         let admission = door.map(|door| Admission::new(door, tree.children(rank)));
         let (reader, writer) = io::pipe()?;
-        let node = Node::new(rank, parent, admission, reader, on_lost);
+        let node = Node::new(rank, parent, admission, reader, on_news);
         let thread = Builder::new().name("caribou peers".into()).spawn(|| node.watch())?;
-        Ok(Liveness { stop: Some(writer), thread: Some(thread) })
+        Ok(Liveness { orders: Some(Arc::new(writer)), thread: Some(thread) })
+    }
+
+    /// What begins rounds of questions.
+    pub(crate) fn inquirer(&self) -> Inquirer {
+        Inquirer { ask: self.orders.as_ref().map_or_else(Weak::new, Arc::downgrade) }
     }
 }
 
 impl Drop for Liveness {
     fn drop(&mut self) {
-        self.stop = None;
+        self.orders = None;
         if let Some(thread) = self.thread.take() {
             // A callback that panicked has printed why; there is nothing left to watch for.
             let _ = thread.join();

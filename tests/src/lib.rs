@@ -10,6 +10,9 @@ mod pages {
     struct Pools;
     #[doc = include_str!("../../docs/traces.md")]
     struct Traces;
+    #[cfg(feature = "mpi")]
+    #[doc = include_str!("../../docs/mpi.md")]
+    struct Mpi;
 }
 
 pub mod counter;
@@ -17,6 +20,7 @@ pub mod events;
 pub mod faulty;
 pub mod full_ring;
 pub mod job;
+pub mod paced;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

@@ -142,6 +142,35 @@ fn a_stopped_process_holds_up_the_run_and_loses_nothing() {
 }
 
 #[test]
+fn a_stopped_process_is_named_whichever_it_is_and_goes_on_with_the_others() {
+    for shape in ["arrays", "pool", "supersteps"] {
+        side_by_side(0..3, |stopped: usize| {
+            // Its errors are read while it runs.
+            let Some(mut command) = launcher(3) else { return };
+            let program =
+                ["sh", "-c", "exec \"$@\" 2>&1", "sh", env!("CARGO_BIN_EXE_processes"), "paced", shape];
+            command.args(program).env("CARIBOU_WATCHDOG", "1");
+            let mut job = Job::start(command);
+            let processes = job.processes(3);
+            thread::sleep(Duration::from_millis(500));
+            signal("STOP", processes[stopped]);
+            let line = job.line_with(" has not answered rank ");
+            let named = format!("rank {stopped} (process {} on host ", processes[stopped]);
+            assert!(line.contains(&named), "{shape}, rank {stopped}: {line}");
+            signal("CONT", processes[stopped]);
+            job.line_with(&format!("rank {stopped} answers rank "));
+            job.restart_clock();
+            let ended = job.wait();
+            assert!(ended.status.success(), "{shape}, rank {stopped}: {ended:?}");
+            assert!(
+                !ended.stdout.concat().contains("has not answered"),
+                "{shape}, rank {stopped}: {ended:?}"
+            );
+        });
+    }
+}
+
+#[test]
 fn a_slow_process_holds_up_who_sends_to_it() {
     side_by_side([("on", "1"), ("off", "2")], |(shared_memory, workers)| {
         // 20 MB of messages, which are made in no time and handled in half a second.

@@ -148,7 +148,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_WATCHDOG",
         default: "10",
-        meaning: "seconds after which a handler that has not returned, a pool whose workers all wait, or a rank 0 of chunks that waits for other processes, is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
+        meaning: "seconds after which a handler that has not returned, a pool whose workers all wait, a rank 0 of chunks that waits for other processes, or a process that is stopped, is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
         example: "60",
         set: |config, value| Ok(config.watchdog(Duration::from_secs(whole(value, 0)?))),
     },

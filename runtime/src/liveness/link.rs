@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 8 | countersign | the parent, to whoever connects |
 //! | 12 | password, rank | the child |
-//! | 5 | frame: kind, rank | the parent: welcome; then both: who is lost, their goodbye |
+//! | 5 | frame: kind, rank | the parent: welcome; then both: who is lost, their goodbye, "are you there?", "I am" |
 //!
 //! Numbers are little-endian. What both sides do alike is here; who says what when is not.
 
@@ -34,6 +34,10 @@ pub(super) enum Frame {
     Welcome,
     /// A rank was lost. About the sender itself, with [`How::Left`], it is a goodbye.
     Lost(Lost),
+    /// Are you there?
+    Ask,
+    /// The answer.
+    Here,
 }
 
 impl Frame {
@@ -42,6 +46,8 @@ impl Frame {
     pub(super) fn encode(self) -> [u8; Frame::BYTES] {
         let (kind, rank) = match self {
             Frame::Welcome => (b'w', 0),
+            Frame::Ask => (b'a', 0),
+            Frame::Here => (b'h', 0),
             Frame::Lost(Lost { rank, how: How::Died }) => (b'd', rank.0),
             Frame::Lost(Lost { rank, how: How::Left }) => (b'l', rank.0),
         };
@@ -54,6 +60,8 @@ impl Frame {
         let rank = Rank(u32::from_le_bytes([a, b, c, d]));
         match kind {
             b'w' => Some(Frame::Welcome),
+            b'a' => Some(Frame::Ask),
+            b'h' => Some(Frame::Here),
             b'd' => Some(Frame::Lost(Lost { rank, how: How::Died })),
             b'l' => Some(Frame::Lost(Lost { rank, how: How::Left })),
             _ => None,
@@ -196,7 +204,7 @@ mod tests {
     #[test]
     fn a_frame_is_what_was_said() {
         let lost = [How::Died, How::Left].map(|how| Frame::Lost(Lost { rank: Rank(70_000), how }));
-        for frame in [Frame::Welcome, lost[0], lost[1]] {
+        for frame in [Frame::Welcome, Frame::Ask, Frame::Here, lost[0], lost[1]] {
             assert_eq!(Frame::decode(frame.encode()), Some(frame));
         }
         assert_eq!(Frame::decode(*b"GET /"), None);

@@ -1,25 +1,29 @@
 //! A rank's thread: lets its children in for a while, then waits for a neighbour to be lost, or to say who is, and tells
-//! the others.
+//! the others. It asks its neighbours whether they are there when it is told to, and answers theirs.
 //!
 //! The states and rules are in [`liveness`](super). Rank 0 has no parent and most ranks have no children: the less they
 //! have to do. Once the door is closed the thread runs only when there is news.
 
-use std::io::PipeReader;
+use std::io::{PipeReader, Read};
 
 use litemap::LiteMap;
 use rustix::event::{PollFd, PollFlags};
 
 use super::admission::Admission;
+use super::inquiry::Inquiry;
 use super::link::{self, Frame, Link};
-use super::{How, Lost, OnLost};
+use super::{How, Lost, News, OnNews};
 use crate::ids::Rank;
 use crate::text::counted;
+use crate::threads::clock::Clock;
 use crate::warn::warn;
 
 pub(super) struct Node {
     rank: Rank,
-    stop: PipeReader,
-    on_lost: OnLost,
+    orders: PipeReader,
+    on_news: OnNews,
+    clock: Clock,
+    inquiry: Inquiry,
     /// None once all children are in, or the time is up.
     admission: Option<Admission>,
     /// The connections to its parent and to the children that have come.
@@ -30,7 +34,7 @@ pub(super) struct Node {
 
 /// The source of an event from the kernel.
 enum Source {
-    Stop,
+    Orders,
     Door,
     Knock(u64),
     Neighbour(Rank),
@@ -41,19 +45,35 @@ impl Node {
         rank: Rank,
         parent: Option<(Rank, Link)>,
         admission: Option<Admission>,
-        stop: PipeReader,
-        on_lost: OnLost,
+        orders: PipeReader,
+        on_news: OnNews,
     ) -> Node {
-        Node { rank, stop, on_lost, admission, watched: parent.into_iter().collect(), news: Vec::new() }
+        Node {
+            rank,
+            orders,
+            on_news,
+            clock: Clock::machine(),
+            inquiry: Inquiry::default(),
+            admission,
+            watched: parent.into_iter().collect(),
+            news: Vec::new(),
+        }
     }
 
     /// Works until the process leaves.
     pub(super) fn watch(mut self) {
         loop {
             self.close_door_in_time();
+            // Nobody is accused before all is heard that has come in time.
+            let time_is_up = self.inquiry.timeout_ns(self.clock.now_ns()) == Some(0);
             for source in self.wait() {
                 match source {
-                    Source::Stop => {
+                    Source::Orders => {
+                        // Ready to be read: it does not block.
+                        if self.orders.read(&mut [0; 64]).is_ok_and(|orders| orders > 0) {
+                            self.ask(None);
+                            continue;
+                        }
                         let links = self.watched.into_tuple_vec().into_iter().map(|(_, link)| link);
                         return link::part(links.collect(), self.rank);
                     }
@@ -62,19 +82,25 @@ impl Node {
                     Source::Neighbour(rank) => self.hear_neighbour(rank),
                 }
             }
+            if time_is_up {
+                let silent = self.inquiry.overdue(self.clock.now_ns());
+                silent.into_iter().for_each(|rank| (self.on_news)(News::Silent(rank)));
+            }
         }
     }
 
     /// Sleeps until there is news.
     fn wait(&self) -> Vec<Source> {
-        let mut waiting = vec![(Source::Stop, PollFd::new(&self.stop, PollFlags::IN))];
+        let mut waiting = vec![(Source::Orders, PollFd::new(&self.orders, PollFlags::IN))];
         if let Some(admission) = &self.admission {
             waiting.push((Source::Door, admission.poll_fd()));
             waiting.extend(admission.knocking().map(|(number, fd)| (Source::Knock(number), fd)));
         }
         waiting.extend(self.watched.iter().map(|(&rank, link)| (Source::Neighbour(rank), link.poll_fd())));
         let (sources, mut fds): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
-        link::wait(&mut fds, self.admission.as_ref().map(Admission::timeout_ns));
+        let door_ns = self.admission.as_ref().map(Admission::timeout_ns);
+        let answers_ns = self.inquiry.timeout_ns(self.clock.now_ns());
+        link::wait(&mut fds, door_ns.into_iter().chain(answers_ns).min());
         let news = fds.iter().map(|fd| !fd.revents().is_empty());
         sources.into_iter().zip(news).filter_map(|(source, news)| news.then_some(source)).collect()
     }
@@ -114,7 +140,21 @@ impl Node {
         self.watched.insert(rank, link);
     }
 
-    /// A neighbour says goodbye or who else is lost, or its connection has ended, or it takes again what was kept for it.
+    /// Asks all neighbours but this one whether they are there, which ask theirs.
+    fn ask(&mut self, but: Option<Rank>) {
+        let neighbours = self.watched.iter().map(|(&rank, _)| rank).filter(|&rank| Some(rank) != but);
+        for rank in self.inquiry.begin(self.clock.now_ns(), neighbours) {
+            self.send(rank, Frame::Ask);
+        }
+    }
+
+    fn send(&mut self, rank: Rank, frame: Frame) {
+        if let Some(link) = self.watched.get_mut(&rank) {
+            link.send(&frame.encode());
+        }
+    }
+
+    /// A neighbour says goodbye or who else is lost, asks or answers, or its connection has ended, or it takes again what was kept for it.
     fn hear_neighbour(&mut self, rank: Rank) {
         let Some(link) = self.watched.get_mut(&rank) else { return };
         link.flush();
@@ -122,6 +162,15 @@ impl Node {
         while let Some(frame) = self.watched.get_mut(&rank).and_then(Link::next_frame) {
             match frame {
                 Some(Frame::Lost(lost)) if lost.rank != self.rank => self.lose(lost, rank),
+                Some(Frame::Ask) => {
+                    self.send(rank, Frame::Here);
+                    self.ask(Some(rank));
+                }
+                Some(Frame::Here) => {
+                    if self.inquiry.answered(rank) {
+                        (self.on_news)(News::Answers(rank));
+                    }
+                }
                 // No rank of this job says anything else now.
                 _ => return self.lose(Lost { rank, how: How::Died }, rank),
             }
@@ -134,6 +183,7 @@ impl Node {
     /// A neighbour was lost, or one says that another rank was.
     fn lose(&mut self, lost: Lost, teller: Rank) {
         self.watched.remove(&lost.rank);
+        self.inquiry.answered(lost.rank);
         if !self.is_news(lost) {
             return;
         }
@@ -142,7 +192,7 @@ impl Node {
         for (_, link) in self.watched.iter_mut().filter(|&(&rank, _)| rank != teller) {
             link.send(&frame);
         }
-        (self.on_lost)(lost);
+        (self.on_news)(News::Lost(lost));
     }
 
     /// Whether it is the first loss, or the first death: see rule 6.

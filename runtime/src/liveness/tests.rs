@@ -23,13 +23,13 @@ const ROLE: &str = "LIVENESS_TEST_ROLE";
 /// A rank of this process and what it hears.
 struct Here {
     liveness: Liveness,
-    lost: Receiver<Lost>,
+    news: Receiver<News>,
 }
 
 impl Here {
     fn start(tree: Tree, rank: u32, parent: Option<&Invitation>, door: Option<Door>) -> io::Result<Here> {
-        let (on_lost, lost) = ear();
-        Ok(Here { liveness: Liveness::start(tree, Rank(rank), parent, door, on_lost)?, lost })
+        let (on_news, news) = ear();
+        Ok(Here { liveness: Liveness::start(tree, Rank(rank), parent, door, on_news)?, news })
     }
 
     fn host(door: Door, ranks: u32) -> Here {
@@ -45,24 +45,29 @@ impl Here {
     }
 
     fn hears(&self, rank: u32, how: How) {
-        assert_eq!(self.lost.recv_timeout(PATIENCE), Ok(Lost { rank: Rank(rank), how }));
+        self.hears_news(News::Lost(Lost { rank: Rank(rank), how }));
+    }
+
+    fn hears_news(&self, news: News) {
+        assert_eq!(self.news.recv_timeout(PATIENCE), Ok(news));
     }
 
     fn hears_nothing_for(&self, time: Duration) {
-        assert_eq!(self.lost.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+        assert_eq!(self.news.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     }
 
     /// Leaves; returns what was heard and not looked at.
     fn leave(self) -> Vec<Lost> {
         drop(self.liveness);
-        self.lost.iter().collect()
+        let lost = |news| if let News::Lost(lost) = news { Some(lost) } else { None };
+        self.news.iter().filter_map(lost).collect()
     }
 }
 
 /// A callback, and what it was called with.
-fn ear() -> (OnLost, Receiver<Lost>) {
-    let (sender, lost) = channel();
-    (Box::new(move |lost| sender.send(lost).unwrap_or(())), lost)
+fn ear() -> (OnNews, Receiver<News>) {
+    let (sender, news) = channel();
+    (Box::new(move |news| sender.send(news).unwrap_or(())), news)
 }
 
 /// A rank that is a process: this test program, told to run one test only.
@@ -176,7 +181,7 @@ fn a_stopped_rank_is_not_taken_for_dead() {
 }
 
 #[test]
-fn a_killed_rank_0_is_noticed_by_all_a_stopped_one_by_nobody() {
+fn a_killed_rank_0_is_noticed_by_all_a_stopped_one_is_not_taken_for_dead() {
     let (process, invitation) = Process::host(3);
     let others = [1, 2].map(|rank| Here::join(&invitation, rank));
     process.send(Signal::STOP);
@@ -186,6 +191,37 @@ fn a_killed_rank_0_is_noticed_by_all_a_stopped_one_by_nobody() {
         other.hears(0, How::Died);
         assert_eq!(other.leave(), []);
     }
+}
+
+#[test]
+fn a_stopped_rank_is_named_by_those_it_does_not_answer_whoever_asks() {
+    let (door, invitation) = Door::open().unwrap();
+    let host = Here::host(door, 4);
+    let others = [1, 3].map(|rank| Here::join(&invitation, rank));
+    let process = Process::join(&invitation, 2);
+    others[0].liveness.inquirer().ask();
+    host.hears_nothing_for(Duration::from_nanos(ANSWER_NS_MAX + 500_000_000));
+    process.send(Signal::STOP);
+    others[0].liveness.inquirer().ask();
+    host.hears_news(News::Silent(Rank(2)));
+    process.send(Signal::CONT);
+    host.hears_news(News::Answers(Rank(2)));
+    others.iter().for_each(|other| other.hears_nothing_for(Duration::from_millis(100)));
+}
+
+#[test]
+fn a_stopped_rank_0_is_named_by_the_others() {
+    let (process, invitation) = Process::host(3);
+    let others = [1, 2].map(|rank| Here::join(&invitation, rank));
+    process.send(Signal::STOP);
+    others.iter().for_each(|other| other.liveness.inquirer().ask());
+    others.iter().for_each(|other| other.hears_news(News::Silent(Rank(0))));
+    process.send(Signal::CONT);
+    others.iter().for_each(|other| other.hears_news(News::Answers(Rank(0))));
+    let gone = others[0].liveness.inquirer();
+    drop(others);
+    // There is nobody left to ask.
+    gone.ask();
 }
 
 #[test]

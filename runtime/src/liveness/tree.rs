@@ -25,7 +25,7 @@ impl Tree {
     }
 
     /// The ranks right below.
-    pub(super) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
+    pub(crate) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
         heap::children(rank, self.ranks, self.fan_out)
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn place(workers: Option<u32>) -> Place {
 }
 
 /// The name of this host.
-fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use litemap::LiteMap;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
@@ -38,14 +39,14 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
 use crate::launch::{self, Launch};
-use crate::liveness::{Door, How, Invitation, Liveness, Lost, Tree};
+use crate::liveness::{ANSWER_NS_MAX, Door, How, Inquirer, Invitation, Liveness, Lost, News, Tree};
 use crate::measure::topology::plan::{Place, Plan, plan};
-use crate::measure::topology::{self, SavedMask};
+use crate::measure::topology::{self, SavedMask, host_name};
 use crate::measure::watch::Watch;
 use crate::run::outcome::Outcome;
 use crate::run::seat::{Seat, panicked};
 use crate::run::session::{RunName, Session};
-use crate::run::watchdog::Watchdog;
+use crate::run::watchdog::{Standing, Watchdog, look_every};
 use crate::threads::clock::monotonic_ns;
 use crate::threads::guarded::Restore;
 use crate::threads::room::find_room;
@@ -246,7 +247,7 @@ struct Going {
 pub(crate) struct Job {
     /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach the one
     /// that is to watch it: then nobody tells it of a loss.
-    _liveness: Option<Liveness>,
+    liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,
     links: Links,
@@ -291,7 +292,7 @@ impl Job {
         let alarm = links.communicator().alarm();
         let watched = Arc::new(Mutex::new(Watched { alarm, ..Watched::default() }));
         let liveness = watch(rank, ranks, &links, &watched)?;
-        Ok(Job { rank, ranks, links, watched, _liveness: liveness })
+        Ok(Job { rank, ranks, links, watched, liveness })
     }
 
     fn is_broken(&self) -> bool {
@@ -440,8 +441,14 @@ impl Job {
         session: &Arc<Session>,
     ) -> (S::Figures, Arc<Outcome>) {
         let outcome: Arc<Outcome> = Arc::default();
-        let watched = session.clone();
-        let _watchdog = Watchdog::start(config, &outcome, move || watched.running());
+        let (watched, inquirer) = (session.clone(), self.liveness.as_ref().map(Liveness::inquirer));
+        let mut standing = Standing::after(config.watchdog, look_every(config));
+        let _watchdog = Watchdog::start(config, &outcome, move || {
+            if standing.looks(watched.begun()) {
+                inquirer.iter().for_each(Inquirer::ask);
+            }
+            watched.running()
+        });
         let team = Arc::new(Team::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
         if let Some(bed) = self.links.bed() {
             team.sleepers[0].share(bed);
@@ -503,6 +510,22 @@ fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
     }
 }
 
+/// What each process tells the others of itself, so that they may watch each other.
+#[derive(Serialize, Deserialize)]
+struct Introduction {
+    process: u32,
+    host: String,
+    /// Where its children in the tree of ranks are to connect.
+    invitation: Option<Invitation>,
+}
+
+impl Introduction {
+    /// The process for people, who may want to find it.
+    fn name(&self, rank: Rank) -> String {
+        format!("rank {rank} (process {} on host {})", self.process, self.host)
+    }
+}
+
 /// Lets this process hear when another is lost.
 fn watch(
     rank: Rank,
@@ -519,19 +542,31 @@ fn watch(
             |why: &_| tracing::warn!(rank = rank.0, %why, "no watch over other ranks: it cannot listen");
         opened.inspect_err(warn).ok()
     });
-    let said = opened.as_ref().and_then(|(_, invitation)| wire::encode(invitation).ok()).unwrap_or_default();
-    let said = links.communicator().all_say(&said).map_err(|why| broken(&why))?;
-    let invitation = |parent: Rank| wire::decode::<Invitation>(&said[parent.index()]).ok();
-    let parent = tree.parent(rank).and_then(invitation);
-    let door = opened.map(|(door, _)| door);
+    let (door, invitation) = opened.unzip();
+    let mine = Introduction { process: std::process::id(), host: host_name(), invitation };
+    let said = links.communicator().all_say(&wire::encode(&mine).unwrap_or_default());
+    let said = said.map_err(|why| broken(&why))?;
+    let introduction = |rank: Rank| wire::decode::<Introduction>(&said[rank.index()]).ok();
+    let parent = tree.parent(rank).and_then(introduction).and_then(|parent| parent.invitation);
     if parent.is_none() && (rank != ROOT || door.is_none()) {
         return Ok(None);
     }
-    let on_lost = {
+    let neighbours = tree.parent(rank).into_iter().chain(tree.children(rank));
+    let name = |rank| introduction(rank).map_or_else(|| format!("rank {rank}"), |its| its.name(rank));
+    let names: LiteMap<Rank, String> = neighbours.map(|rank| (rank, name(rank))).collect();
+    let on_news = {
         let watched = watched.clone();
-        Box::new(move |lost| lose(&watched, lost))
+        Box::new(move |news| match news {
+            News::Lost(lost) => lose(&watched, lost),
+            News::Silent(of) => warn::warn(&format!(
+                "{} has not answered rank {rank} for {} s: it is stopped, or its host has no time for it",
+                names.get(&of).map_or("", String::as_str),
+                ANSWER_NS_MAX / 1_000_000_000
+            )),
+            News::Answers(of) => warn::warn(&format!("rank {of} answers rank {rank} again")),
+        })
     };
-    let liveness = Liveness::start(tree, rank, parent.as_ref(), door, on_lost);
+    let liveness = Liveness::start(tree, rank, parent.as_ref(), door, on_news);
     Ok(liveness.inspect_err(|why| tracing::warn!(rank = rank.0, %why, "not watched")).ok())
 }
 

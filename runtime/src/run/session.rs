@@ -178,6 +178,13 @@ impl Session {
         sightings.look(&ranks, now_ns, LOOK_COUNTS_NS)
     }
 
+    /// Handlers that have begun and iterations that were executed, on all ranks of this process: the same at two looks if
+    /// nothing was done in between.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn begun(&self) -> u64 {
+        self.recordings().iter().map(|rank| rank.begun()).sum()
+    }
+
     pub(crate) fn run(&self) -> &RunRecord {
         &self.run
     }

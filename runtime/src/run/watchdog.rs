@@ -69,6 +69,38 @@ impl Drop for Watchdog {
     }
 }
 
+/// Tells whether a process has stood still, look by look.
+///
+/// It counts looks, not time: a process that was itself stopped has not stood still.
+#[cfg_attr(
+    all(not(test), not(feature = "mpi")),
+    expect(dead_code, reason = "only a process among several asks others")
+)]
+pub(crate) struct Standing {
+    /// So many looks at the same are a stand.
+    limit: u32,
+    looks: u32,
+    /// The handlers and iterations begun by the last look.
+    begun: u64,
+}
+
+#[cfg_attr(
+    all(not(test), not(feature = "mpi")),
+    expect(dead_code, reason = "only a process among several asks others")
+)]
+impl Standing {
+    pub(crate) fn after(limit: Duration, every: Duration) -> Standing {
+        let looks = limit.as_nanos() / every.as_nanos().max(1);
+        Standing { limit: u32::try_from(looks).unwrap_or(u32::MAX).max(1), looks: 0, begun: 0 }
+    }
+
+    /// A look at what has begun so far. True if nothing has for the limit, and again each time that it has passed.
+    pub(crate) fn looks(&mut self, begun: u64) -> bool {
+        self.looks = if std::mem::replace(&mut self.begun, begun) == begun { self.looks + 1 } else { 0 };
+        self.looks > 0 && self.looks.is_multiple_of(self.limit)
+    }
+}
+
 /// The warnings so far, and the times of the next ones.
 struct Warnings {
     after_ns: u64,
@@ -148,6 +180,15 @@ mod tests {
     #[test]
     fn once_the_run_has_failed_it_says_what_it_waits_for_again_and_again() {
         assert_eq!(told(50, 25), [10, 20, 25, 35, 45]);
+    }
+
+    #[test]
+    fn a_process_in_which_nothing_begins_stands_still() {
+        let mut standing = Standing::after(LIMIT, Duration::from_millis(2_500));
+        let begun = [0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5];
+        let stands: Vec<usize> =
+            (0..).zip(begun).filter_map(|(look, begun)| standing.looks(begun).then_some(look)).collect();
+        assert_eq!(stands, [5, 9, 17], "four looks after it last began something");
     }
 
     #[test]

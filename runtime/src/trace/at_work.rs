@@ -247,6 +247,13 @@ impl Recording {
         self.at_work.iter().map(|worker| worker.done.load(Ordering::Relaxed)).sum()
     }
 
+    /// The handlers that its workers have begun, and the iterations that they have executed.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn begun(&self) -> u64 {
+        let handlers: u64 = self.at_work.iter().map(|worker| worker.begun()).sum();
+        handlers + self.iterations()
+    }
+
     /// The wait that all its workers are in, if they are: the same at two looks if none did anything in between.
     pub(crate) fn wait_of_all(&self) -> Option<Vec<Sight>> {
         self.at_work.iter().map(|worker| worker.look().filter(Sight::waits)).collect()

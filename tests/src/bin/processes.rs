@@ -13,6 +13,7 @@ use caribou::trace::Activity;
 use caribou::{Cancel, Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
 use caribou_tests::counter::COUNTER;
 use caribou_tests::faulty::{DROPS, ENDLESS, MUTE};
+use caribou_tests::paced;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         "wait" => wait(argument(1)),
         "falls" => falls(argument(1)),
         "unequal" => unequal(),
+        "paced" => paced::run(argument(1)),
         other => panic!("there is no situation `{other}`"),
     };
     match outcome {

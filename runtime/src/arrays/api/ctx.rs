@@ -241,7 +241,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Hop 1: sends a message to a chunk of the same array. The worker's flush is next.
+    /// Sends a message to a chunk of the same array. It leaves when this handler returns, or at [`flush`](Self::flush), and is
+    /// delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1); it
+    /// does not block.
+    // Hop 1; the worker's flush is next.
     #[inline(always)]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
         self.send_to(self.array(), to, message);

@@ -15,6 +15,11 @@ use crate::arrays::core::section::SectionContribution;
 /// Some chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. It can be stored,
 /// sent and migrated; its chunks may migrate. Two sections are the same if they have the same chunks, in any order.
 ///
+/// A section takes 8 bytes for each of its chunks wherever it is stored. To multicast to it leaves nothing behind. A section that is
+/// reduced over is remembered until the run ends, by each of its chunks and by each rank that had one: some tens of bytes,
+/// as chunks count their contributions to it. For many sections that live short use [`once`](Section::once): nothing of
+/// them is left once their result is there.
+///
 /// ```
 /// use caribou::{Chunk, Ctx, Section, testing::probe};
 /// use serde::{Deserialize, Serialize};
@@ -38,6 +43,8 @@ pub struct Section<C: Chunk> {
     id: u64,
     /// A chunk that it names twice.
     twice: Option<u64>,
+    /// The number of the only reduction over it.
+    once: Option<u64>,
     chunk: PhantomData<fn() -> C>,
 }
 
@@ -46,10 +53,83 @@ impl<C: Chunk> Section<C> {
     pub fn new(indices: impl IntoIterator<Item = C::Index>) -> Section<C> {
         let mut keys: Vec<u64> = indices.into_iter().map(Index::pack).collect();
         keys.sort_unstable();
-        let id = keys.iter().fold(keys.len() as u64, |id, &key| scatter(id ^ key));
+        let id = number_of(&keys);
         let twice = keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        Section { keys: keys.into(), id, twice, chunk: PhantomData }
+        Section { keys: keys.into(), id, twice, once: None, chunk: PhantomData }
     }
+
+    /// The same chunks for a single reduction, to which you give a number: chunks [contribute](Ctx::contribute_in) to it
+    /// once, and Caribou keeps nothing of it after its result. It is another section than `self`, and than that of any other
+    /// number.
+    ///
+    /// Chunks that contribute must agree on the number without asking: a step they all count, or a number that comes with the
+    /// message they answer to. A number may be used again when its result has come. Chunks that use it again before that
+    /// are refused, where two contributions of a chunk meet. One that comes after its result begins another reduction,
+    /// which the others are waited for in: the run stalls, and the error names them. Results of several come in any order.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// /// Chunk 0 asks 1000 pairs of the others, one after the other, for the sum of their indices.
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Node { total: u64 }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// enum Word { Ask(Section<Node>), Sum { question: u32, sum: u64 } }
+    ///
+    /// fn ask(question: u32, ctx: &mut Ctx<'_, Node>) {
+    ///     let pair = [1 + question % 7, 1 + (question + 1) % 7];
+    ///     let section = Section::new(pair).once(question.into());
+    ///     // The message has to name the question too, and does so by its section.
+    ///     ctx.multicast(&section, &Word::Ask(section.clone()));
+    /// }
+    ///
+    /// impl Chunk for Node {
+    ///     type Index = u32;
+    ///     type Message = Word;
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         if ctx.index() == 0 { ask(0, ctx); }
+    ///     }
+    ///     fn reduced(question: u32, values: Values) -> Word {
+    ///         let Values::U64(sum) = values else { unreachable!("u64 are contributed") };
+    ///         Word::Sum { question, sum: sum[0] }
+    ///     }
+    ///     fn receive(&mut self, word: Word, ctx: &mut Ctx<'_, Self>) {
+    ///         match word {
+    ///             Word::Ask(section) => {
+    ///                 let value = vec![u64::from(ctx.index())];
+    ///                 let question = section.number().unwrap_or(0) as u32;
+    ///                 ctx.contribute_in(&section, question, Reducer::Sum, value, Target::Chunk(0));
+    ///             }
+    ///             Word::Sum { question, sum } => {
+    ///                 self.total += sum;
+    ///                 if question == 999 { ctx.exit_with(&self.total); } else { ask(question + 1, ctx); }
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let report = caribou::run(Config::default().ranks(2), |setup| {
+    ///     setup.array(8, |_| Node { total: 0 });
+    /// })?;
+    /// assert_eq!(report.value::<u64>()?, 8000);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn once(&self, number: u64) -> Section<C> {
+        let of_chunks = number_of(&self.keys);
+        Section { id: scatter(of_chunks ^ scatter(number)), once: Some(number), ..self.clone() }
+    }
+
+    /// The number of its only reduction, of a section that is for [one](Self::once).
+    pub fn number(&self) -> Option<u64> {
+        self.once
+    }
+}
+
+/// A number that no other ascending keys have, but by chance.
+fn number_of(keys: &[u64]) -> u64 {
+    keys.iter().fold(keys.len() as u64, |number, &key| scatter(number ^ key))
 }
 
 impl<C: Chunk> Clone for Section<C> {
@@ -78,8 +158,8 @@ impl<C: Chunk> Ctx<'_, C> {
     /// Costs one packet from each rank that has chunks of the section to the rank on which the first of them was placed, more
     /// where some contribute much later, and to all chunks of the section one packet to each such rank. Each carries the
     /// indices. To reduce over most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree.
-    /// Until the run ends a section is remembered by each of its chunks, and by each rank that had one: some tens of bytes. So make
-    /// few, and reduce over them often.
+    /// A section is remembered until the run ends by each of its chunks, and by each rank that had one: some tens of bytes. So make
+    /// few, and reduce over them often, or number each reduction by yourself with [`Section::once`].
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -149,9 +229,10 @@ impl<C: Chunk> Ctx<'_, C> {
         if let Some(twice) = section.twice {
             panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice));
         }
-        let sequence = self.passport.sections.get_or_insert_default().number(section.id);
+        let (once, id) = (section.once.is_some(), section.id);
+        let sequence = if once { 0 } else { self.passport.sections.get_or_insert_default().number(id) };
         let contribution =
-            SectionContribution { keys, section: section.id, place, sequence, agreement, values };
+            SectionContribution { keys, section: id, once, place, sequence, agreement, values };
         self.handler.outbox.push(Effect::ContributeIn(Box::new(contribution)));
     }
 }

@@ -135,7 +135,7 @@ mod tests {
             let sampled: Vec<u64> = sample(chunks).collect();
             assert_eq!(sampled.len() as u64, chunks.min(SAMPLE_MAX));
             assert!(sampled.is_sorted_by(|a, b| a < b));
-            let ends = (chunks > 0).then_some((0, chunks - 1));
+            let ends = (chunks > 0).then(|| (0, chunks - 1));
             assert_eq!(sampled.first().copied().zip(sampled.last().copied()), ends);
         }
     }

@@ -10,6 +10,13 @@
 //! Chunks number their contributions to each section by themselves and carry the number along. The root finishes
 //! reductions in that order, so results come in order too.
 //!
+//! # What is remembered
+//! A section that is reduced over again and again is remembered until the run ends: by each of its chunks, its count; by
+//! the root, the next reduction. Neither can be forgotten alone, since a chunk that has contributed twice and one that has not
+//! yet contributed are told apart by these numbers only, and no rank knows that a program will not use a section again.
+//! A section for *one* reduction ([`once`](crate::Section::once)) needs no count, since the program has numbered it. It is
+//! forgotten by the root with its result, and by every other rank with the part that this rank passes on.
+//!
 //! What a part combines, and how, is of [`reduction`](super::reduction).
 
 use std::collections::BTreeMap;
@@ -42,6 +49,8 @@ pub(crate) struct SectionContribution {
     /// Of the section's chunks, ascending.
     pub(crate) keys: Arc<[u64]>,
     pub(crate) section: u64,
+    /// This is the section's only reduction.
+    pub(crate) once: bool,
     /// The chunk's place among them.
     pub(crate) place: usize,
     pub(crate) sequence: u64,
@@ -56,6 +65,7 @@ pub(crate) struct SectionPart {
     pub(crate) keys: Arc<[u64]>,
     /// A number that is the section's own.
     section: u64,
+    once: bool,
     sequence: u64,
     /// A bit for each key: set if its chunk has contributed.
     heard: Vec<u64>,
@@ -64,10 +74,10 @@ pub(crate) struct SectionPart {
 
 impl SectionPart {
     pub(crate) fn new(array: ArrayId, contribution: SectionContribution) -> SectionPart {
-        let SectionContribution { keys, section, place, sequence, agreement, values } = contribution;
+        let SectionContribution { keys, section, once, place, sequence, agreement, values } = contribution;
         let mut heard = vec![0; keys.len().div_ceil(64)];
         heard[place / 64] |= 1 << (place % 64);
-        SectionPart { array, keys, section, sequence, heard, combined: Combined { agreement, values } }
+        SectionPart { array, keys, section, once, sequence, heard, combined: Combined { agreement, values } }
     }
 
     fn has_heard(&self, place: usize) -> bool {
@@ -94,7 +104,7 @@ impl SectionPart {
         }
         for (ours, theirs) in self.heard.iter_mut().zip(&other.heard) {
             if *ours & theirs != 0 {
-                return Err(AGAIN.into());
+                return Err(if self.once { AGAIN_ONCE } else { AGAIN }.into());
             }
             *ours |= theirs;
         }
@@ -113,6 +123,9 @@ impl SectionPart {
 }
 
 const AGAIN: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
+/// The same in the only reduction of a section.
+const AGAIN_ONCE: &str =
+    "a chunk has contributed twice to the only reduction of its section: number each by another number";
 
 /// A finished reduction.
 #[derive(Debug)]
@@ -135,6 +148,8 @@ struct Pending {
 #[derive(Debug)]
 struct Known {
     root: Rank,
+    /// It has one reduction, and is forgotten with it.
+    once: bool,
     /// The next reduction that is not finished; on a rank that is not the root, that is not passed on.
     next: u64,
     pending: BTreeMap<u64, Pending>,
@@ -173,7 +188,7 @@ impl Sections {
     ) -> Result<Advance, String> {
         let (section, sequence) = ((part.array, part.section), part.sequence);
         let rank = self.rank;
-        let known = self.known(section, root);
+        let known = self.known(section, part.once, root);
         let pending = known.pending.entry(sequence).or_default();
         if pending.own == 0 && known.root != rank {
             pending.expected = residents(&part.keys);
@@ -189,12 +204,13 @@ impl Sections {
         root: impl FnOnce() -> Rank,
     ) -> Result<Advance, String> {
         let section = (part.array, part.section);
-        self.known(section, root);
+        self.known(section, part.once, root);
         self.add(section, part)
     }
 
-    fn known(&mut self, section: (ArrayId, u64), root: impl FnOnce() -> Rank) -> &mut Known {
-        self.known.entry(section).or_insert_with(|| Known { root: root(), next: 0, pending: BTreeMap::new() })
+    fn known(&mut self, section: (ArrayId, u64), once: bool, root: impl FnOnce() -> Rank) -> &mut Known {
+        let new = || Known { root: root(), once, next: 0, pending: BTreeMap::new() };
+        self.known.entry(section).or_insert_with(new)
     }
 
     fn add(&mut self, section: (ArrayId, u64), part: SectionPart) -> Result<Advance, String> {
@@ -218,6 +234,9 @@ impl Sections {
             known.next = known.next.max(sequence + 1);
             advance.pass_on = Some((known.root, known.take_through(sequence)));
         }
+        if known.once && known.pending.is_empty() {
+            self.known.remove(&section);
+        }
         Ok(advance)
     }
 
@@ -229,6 +248,8 @@ impl Sections {
             let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
             taken.extend(parts.map(|part| (known.root, part)));
         }
+        // Chunks of this rank may migrate before they contribute: nothing would ever complete such an entry here.
+        self.known.retain(|_, known| !known.once || known.root == me);
         taken
     }
 
@@ -295,8 +316,14 @@ mod tests {
     fn part_of(keys: &[u64], place: usize, sequence: u64, tag: u32) -> SectionPart {
         let agreement = Agreement { tag, reducer: Reducer::Sum, goal: Goal::All };
         let (keys, values) = (keys.into(), vec![1u64 << (place % 64)].into());
-        let contribution = SectionContribution { keys, section: 77, place, sequence, agreement, values };
+        let (section, once) = (77, false);
+        let contribution = SectionContribution { keys, section, once, place, sequence, agreement, values };
         SectionPart::new(ArrayId(1), contribution)
+    }
+
+    /// A contribution to the only reduction of the section of this number.
+    fn once(section: u64, place: usize) -> SectionPart {
+        SectionPart { section, once: true, ..part(place, 0, 3) }
     }
 
     fn contribute(rank: &mut Sections, residents: usize, part: SectionPart) -> Advance {
@@ -328,6 +355,44 @@ mod tests {
         assert!(rank.take_all().is_empty());
         let (_, parts) = contribute(&mut rank, 2, part(1, 0, 3)).pass_on.expect("both have");
         assert_eq!((parts.len(), parts[0].count()), (1, 1));
+    }
+
+    #[test]
+    fn a_section_for_one_reduction_is_forgotten_with_it() {
+        let (mut root, mut rank) = (Sections::new(ROOT), Sections::new(OTHER));
+        for section in 0..100 {
+            assert!(contribute(&mut rank, 2, once(section, 0)).pass_on.is_none());
+            let (_, parts) = contribute(&mut rank, 2, once(section, 1)).pass_on.expect("both have");
+            assert!(contribute(&mut root, 1, once(section, 2)).finished.is_empty());
+            let finished = parts.into_iter().map(|part| root.receive(part, || ROOT).expect("they agree"));
+            assert_eq!(finished.flat_map(results).collect::<Vec<_>>(), [Values::U64(vec![7])]);
+        }
+        assert!(rank.known.is_empty() && root.known.is_empty(), "{rank:?} {root:?}");
+    }
+
+    #[test]
+    fn an_idle_rank_forgets_a_section_for_one_reduction_with_what_it_passes_on() {
+        let (mut root, mut rank) = (Sections::new(ROOT), Sections::new(OTHER));
+        for place in [0, 1, 2] {
+            // It waits for more, who migrate.
+            assert!(contribute(&mut rank, 3, once(5, place)).pass_on.is_none());
+            let passed_on = rank.take_all();
+            assert!(passed_on.len() == 1 && rank.known.is_empty(), "{rank:?}");
+            for (_, part) in passed_on {
+                let finished = root.receive(part, || ROOT).expect("they agree").finished;
+                assert_eq!(finished.len(), usize::from(place == 2));
+            }
+        }
+        assert!(root.known.is_empty(), "{root:?}");
+    }
+
+    #[test]
+    fn who_contributes_again_to_the_only_reduction_of_a_section_is_refused() {
+        let mut root = Sections::new(ROOT);
+        contribute(&mut root, 3, once(5, 0));
+        let why = root.receive(once(5, 0), || ROOT).expect_err("it has contributed");
+        assert!(why.contains("twice to the only reduction of its section"), "{why}");
+        assert!(root.receive(once(6, 0), || ROOT).is_ok(), "that is another");
     }
 
     #[test]

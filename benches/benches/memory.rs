@@ -1,0 +1,195 @@
+//! Does memory grow with what a program has made and does not use any more?
+//!
+//! Chunks are inserted under ever new indices and remove themselves after a sync, with and without a migration in between;
+//! sections are made, multicast to and reduced over once. Two ranks in threads. The table has the memory of the process
+//! after each tenth of the program; what counts is the growth from the second tenth on, per thing made.
+//!
+//! Arguments: how many things to make (1000000 unless told), and which cases, such as `100000 rotate once`.
+
+#![expect(clippy::print_stderr, reason = "a benchmark reports to the person who started it")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Section, Target, Values};
+use serde::{Deserialize, Serialize};
+
+const PARENTS: u32 = 32;
+/// Chunks that a parent inserts in each step.
+const CHILDREN: u32 = 16;
+const TENTHS: usize = 10;
+
+/// The memory of this process, KiB.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+/// The memory after each tenth of a program.
+#[derive(Default)]
+struct Tenths([AtomicU64; TENTHS]);
+
+impl Tenths {
+    /// So many of all things are made.
+    fn reached(&self, made: u64, all: u64) {
+        let tenth = (made * TENTHS as u64 / all.max(1)) as usize;
+        if let Some(kib) = tenth.checked_sub(1).and_then(|tenth| self.0.get(tenth)) {
+            let _ = kib.compare_exchange(0, resident_kib(), Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    fn kib(&self) -> Vec<u64> {
+        self.0.iter().map(|kib| kib.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// Inserts children in each step, which live for one sync.
+#[derive(Serialize, Deserialize)]
+enum Relative {
+    Parent { step: u32, steps: u32 },
+    Child,
+}
+
+impl Relative {
+    fn bear(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Relative::Parent { step, steps } = *self else { return };
+        if step == steps {
+            return ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
+        }
+        let first = PARENTS + (step * PARENTS + ctx.index()) * CHILDREN;
+        (first..first + CHILDREN).for_each(|child| ctx.insert(child, Relative::Child));
+        if ctx.index() == 0 {
+            ctx.service::<Arc<Tenths>>().reached(step.into(), steps.into());
+        }
+        *self = Relative::Parent { step: step + 1, steps };
+        ctx.at_sync();
+    }
+}
+
+impl Chunk for Relative {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self {
+            Relative::Parent { .. } => self.bear(ctx),
+            Relative::Child => ctx.at_sync(),
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        match self {
+            Relative::Parent { .. } => self.bear(ctx),
+            Relative::Child => ctx.remove(),
+        }
+    }
+
+    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+fn chunks(lb: &str, count: u32) -> Vec<u64> {
+    let steps = count / (PARENTS * CHILDREN);
+    let tenths = Arc::new(Tenths::default());
+    let config = Config::default().ranks(2).lb(lb).expect("it is in the table");
+    caribou::run(config, |setup| {
+        setup.service(tenths.clone());
+        setup.array_with(PARENTS, Placement::Hash, move |_| Relative::Parent { step: 0, steps });
+    })
+    .expect("it ends");
+    tenths.reached(1, 1);
+    tenths.kib()
+}
+
+/// Chunk 0 asks one short-lived section after the other.
+#[derive(Serialize, Deserialize)]
+struct Node {
+    sections: u32,
+    made: u32,
+    once: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Word {
+    Ask(Section<Node>),
+    Answer,
+}
+
+/// Chunks besides the first.
+const NODES: u32 = 4096;
+
+impl Node {
+    fn ask(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if self.made == self.sections {
+            return ctx.exit();
+        }
+        ctx.service::<Arc<Tenths>>().reached(self.made.into(), self.sections.into());
+        // Other chunks each time, as far as there are.
+        let made = self.made;
+        let member = |nth: u32| {
+            1 + (made.wrapping_mul(1 + 2 * nth) ^ (made >> (4 * nth))) % (NODES / 3) + nth * (NODES / 3)
+        };
+        let section = Section::new((0..3).map(member));
+        let section = if self.once { section.once(made.into()) } else { section };
+        ctx.multicast(&section, &Word::Ask(section.clone()));
+        self.made += 1;
+    }
+}
+
+impl Chunk for Node {
+    type Index = u32;
+    type Message = Word;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            self.ask(ctx);
+        }
+    }
+
+    fn reduced(_: u32, _: Values) -> Word {
+        Word::Answer
+    }
+
+    fn receive(&mut self, word: Word, ctx: &mut Ctx<'_, Self>) {
+        match word {
+            Word::Ask(section) => ctx.contribute_in(&section, 0, Reducer::Sum, vec![1u64], Target::Chunk(0)),
+            Word::Answer => self.ask(ctx),
+        }
+    }
+}
+
+fn sections(once: bool, sections: u32) -> Vec<u64> {
+    let tenths = Arc::new(Tenths::default());
+    caribou::run(Config::default().ranks(2), |setup| {
+        setup.service(tenths.clone());
+        let _: Array<Node> =
+            setup.array_with(NODES + 1, Placement::RoundRobin, move |_| Node { sections, made: 0, once });
+    })
+    .expect("it ends");
+    tenths.reached(1, 1);
+    tenths.kib()
+}
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let asked = |case: &str| {
+        let mut cases = arguments.iter().filter(|argument| argument.parse::<u32>().is_err()).peekable();
+        cases.peek().is_none() || cases.any(|asked| asked == case)
+    };
+    let count = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
+    eprintln!("memory of two ranks after each tenth of {count} chunks or sections, MiB");
+    let cases: [(&str, &dyn Fn() -> Vec<u64>); 4] = [
+        ("none", &|| chunks("none", count)),
+        ("rotate", &|| chunks("rotate", count)),
+        ("once", &|| sections(true, count)),
+        ("counted", &|| sections(false, count)),
+    ];
+    for (case, run) in cases.into_iter().filter(|(case, _)| asked(case)) {
+        let kib = run();
+        let line: Vec<String> = kib.iter().map(|&kib| format!("{:6.1}", kib as f64 / 1024.0)).collect();
+        let made = f64::from(count) * (TENTHS - 2) as f64 / TENTHS as f64;
+        let bytes = (kib[TENTHS - 1] as f64 - kib[1] as f64) * 1024.0 / made;
+        eprintln!("  {case:<8}{}   {bytes:.1} bytes for each", line.join(" "));
+    }
+}
