@@ -44,26 +44,35 @@ impl Tenths {
     }
 }
 
-/// Inserts children in each step, which live for one sync.
+/// A parent inserts children in each step, which come to one sync and say farewell to it; then it begins the next step.
 #[derive(Serialize, Deserialize)]
 enum Relative {
-    Parent { step: u32, steps: u32 },
+    Parent { step: u32, steps: u32, awaits: u32 },
     Child,
 }
 
 impl Relative {
     fn bear(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let Relative::Parent { step, steps } = *self else { return };
+        let Relative::Parent { step, steps, awaits } = self else { return };
+        if ctx.index() == 0 {
+            ctx.service::<Arc<Tenths>>().reached((*step).into(), (*steps).into());
+        }
         if step == steps {
             return ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Exit);
         }
-        let first = PARENTS + (step * PARENTS + ctx.index()) * CHILDREN;
+        let first = PARENTS + (*step * PARENTS + ctx.index()) * CHILDREN;
         (first..first + CHILDREN).for_each(|child| ctx.insert(child, Relative::Child));
-        if ctx.index() == 0 {
-            ctx.service::<Arc<Tenths>>().reached(step.into(), steps.into());
-        }
-        *self = Relative::Parent { step: step + 1, steps };
+        (*step, *awaits) = (*step + 1, CHILDREN + 1);
         ctx.at_sync();
+    }
+
+    /// A child has gone, or the sync is over.
+    fn is_through(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Relative::Parent { awaits, .. } = self else { return };
+        *awaits -= 1;
+        if *awaits == 0 {
+            self.bear(ctx);
+        }
     }
 }
 
@@ -80,12 +89,17 @@ impl Chunk for Relative {
 
     fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
         match self {
-            Relative::Parent { .. } => self.bear(ctx),
-            Relative::Child => ctx.remove(),
+            Relative::Parent { .. } => self.is_through(ctx),
+            Relative::Child => {
+                ctx.send((ctx.index() - PARENTS) / CHILDREN % PARENTS, ());
+                ctx.remove();
+            }
         }
     }
 
-    fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        self.is_through(ctx);
+    }
 }
 
 fn chunks(lb: &str, count: u32) -> Vec<u64> {
@@ -94,10 +108,9 @@ fn chunks(lb: &str, count: u32) -> Vec<u64> {
     let config = Config::default().ranks(2).lb(lb).expect("it is in the table");
     caribou::run(config, |setup| {
         setup.service(tenths.clone());
-        setup.array_with(PARENTS, Placement::Hash, move |_| Relative::Parent { step: 0, steps });
+        setup.array_with(PARENTS, Placement::Hash, move |_| Relative::Parent { step: 0, steps, awaits: 0 });
     })
     .expect("it ends");
-    tenths.reached(1, 1);
     tenths.kib()
 }
 
@@ -120,10 +133,10 @@ const NODES: u32 = 4096;
 
 impl Node {
     fn ask(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.service::<Arc<Tenths>>().reached(self.made.into(), self.sections.into());
         if self.made == self.sections {
             return ctx.exit();
         }
-        ctx.service::<Arc<Tenths>>().reached(self.made.into(), self.sections.into());
         // Other chunks each time, as far as there are.
         let made = self.made;
         let member = |nth: u32| {
@@ -166,7 +179,6 @@ fn sections(once: bool, sections: u32) -> Vec<u64> {
             setup.array_with(NODES + 1, Placement::RoundRobin, move |_| Node { sections, made: 0, once });
     })
     .expect("it ends");
-    tenths.reached(1, 1);
     tenths.kib()
 }
 

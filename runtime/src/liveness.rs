@@ -1,7 +1,7 @@
-//! Notices that a process of the job has died, which MPI does not tell, and names one that is stopped to those who wait.
+//! Notices that a process of the job has died, which MPI does not tell, and names a process that is stopped.
 //!
 //! Ranks are a [`Tree`], and each holds a TCP connection to its parent and to each of its children, on which nothing is
-//! said while all is well. When a process dies, however it dies, its kernel closes its sockets; when it is merely stopped
+//! said while all ranks are at work. When a process dies, however it dies, its kernel closes its sockets; when it is merely stopped
 //! or has no vCPU, they stay open. So an end of the connection is a death, and silence never is: no heartbeat that a slow
 //! rank could miss. A host that vanishes closes nothing; the kernels probe an idle connection and give it up after about
 //! 11 s.
@@ -20,10 +20,10 @@
 //! run is not decided here.
 //!
 //! # A round of questions
-//! Where a rank has done nothing for some time, a process may be stopped. Its own thread [asks](Inquirer::ask) then: are you
-//! there? The question goes from neighbour to neighbour to all ranks, and each neighbour answers at once. A neighbour that
-//! has not answered after [`ANSWER_NS_MAX`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked
-//! it says so, once, and says when it answers again. Nothing follows from it: a silent rank is not lost.
+//! A rank that has begun no work for some time [asks](Inquirer::ask) its neighbours whether they are there; they answer at
+//! once and ask theirs, so that the question reaches all ranks. A neighbour that has not answered after
+//! [`ANSWER_NS_MAX`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked says so
+//! once, and says when the neighbour answers again. Nothing follows from it: a silent rank is not lost.
 //!
 //! # States: a child, as its parent sees it
 //!
@@ -40,9 +40,9 @@
 //!
 //! # Rules
 //! 1. One thread a process, `caribou peers`, owns all its connections. It sleeps in `poll` until the kernel has news;
-//!    only while children may still come it wakes by the clock.
-//! 2. The other threads speak to it by a pipe: a byte begins a round of questions, and the drop of [`Liveness`] closes the pipe, and
-//!    the thread says goodbye.
+//!    only while children may still come or answers are due it wakes by the clock.
+//! 2. The other threads speak to it by a pipe: a byte begins a round of questions; the drop of [`Liveness`] closes the
+//!    pipe, and the thread says goodbye.
 //! 3. The parent speaks first. A child therefore knows that it has found its parent before it gives the password, and
 //!    from then on does not give up: a connection that ends after the password is a death, never a second thought. An
 //!    inner rank has reached its own parent before it speaks to its children.
@@ -55,17 +55,17 @@
 //!    the first loss, and at the end of a job, where all leave, not everybody has to hear of everybody.
 //! 7. Nobody takes the place of a lost rank: those whom it connected hear no more of each other. But on each side it
 //!    has a neighbour that tells of it. So all who are there hear of a loss: of that one, or of one on the way there.
-//!
-//! 8. A rank begins a round when it is told to, or when a neighbour asks, and passes the question to all neighbours but
-//!    that one. It begins none within [`ANSWER_NS_MAX`] of the last, so each connection carries few questions however many ranks ask.
-//! 9. A rank accuses a neighbour only after it has heard, after the time was up, all that had come. Where its thread
-//!    itself ran much too late, the time begins anew: its own process was stopped, and the others may have been too.
-//! 10. An answer is never missed: a rank that asks a silent neighbour again sends no second question before the answer.
+//! 8. A rank begins a round when its own process orders it, or when a neighbour asks, and passes the question to all
+//!    other neighbours. It begins no round within [`ANSWER_NS_MAX`] of the last, so a connection carries one question
+//!    in that time, however many ranks ask.
+//! 9. A rank calls a neighbour silent only after the time is up and all that had come by then is read. A thread that
+//!    itself ran much too late grants the time again: its own process was stopped, and others may have been too.
+//! 10. A neighbour that owes an answer gets no second question.
 //!
 //! # What it does not do
-//! It does not notice a rank that computes for ever: that one answers. A rank that is stopped passes neither news nor questions on until it
-//! goes on, so of those behind it nothing is known meanwhile. It does not keep secrets from whoever reads the network: the password keeps other jobs and port
-//! scanners out, not an attacker beside the wire. A process that has forked without `exec` is noticed when its child is
+//! It does not notice a rank that computes for ever: that one answers. A stopped rank passes on neither news nor questions
+//! until it goes on, so nothing is known meanwhile of the ranks behind it. It does not keep secrets from whoever reads the
+//! network: the password keeps other jobs and port scanners out, not an attacker beside the wire. A process that has forked without `exec` is noticed when its child is
 //! gone too, and one with a large core dump when that is written.
 
 mod admission;

@@ -26,7 +26,7 @@ pub fn run(shape: &str) -> Result<(), Error> {
     match shape {
         "arrays" => arrays(config),
         "pool" => pool(&config),
-        "supersteps" => caribou::supersteps(&config, Cells).map(|_| ()),
+        "supersteps" => caribou::supersteps(&config, Cells { units: 30 }).map(|_| ()),
         other => panic!("there is no shape `{other}`"),
     }
 }
@@ -84,8 +84,20 @@ fn pool(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
+/// A program in supersteps that has another number of units in each process.
+///
+/// # Errors
+/// Those of the run.
+pub fn unequal() -> Result<(), Error> {
+    let config = Config::from_env()?.workers(1);
+    let Launch::Together { process, .. } = config.launch() else { return Ok(()) };
+    caribou::supersteps(&config, Cells { units: 30 + u64::from(process) }).map(|_| ())
+}
+
 /// Cells that do nothing in each step.
-struct Cells;
+struct Cells {
+    units: u64,
+}
 
 impl Supersteps for Cells {
     type Unit = u64;
@@ -94,7 +106,7 @@ impl Supersteps for Cells {
     type Shared = u64;
 
     fn units(&self) -> u64 {
-        30
+        self.units
     }
 
     fn begin(&self) -> u64 {

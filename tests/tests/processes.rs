@@ -400,3 +400,10 @@ fn processes_with_different_pools_do_not_begin() {
         "{ended:?}"
     );
 }
+
+#[test]
+fn processes_with_different_programs_in_supersteps_do_not_begin() {
+    let Some(ended) = run(2, &["unequal-steps"]) else { return };
+    let said = "rank 1 runs a program in supersteps of 31 units, of weight 31 together, rank 0 a program in supersteps of 30";
+    assert_eq!(ended.stderr.matches(said).count(), 2, "{ended:?}");
+}

@@ -621,6 +621,8 @@ struct MatrixBlock {
     digest: u64,
     /// It was compared with a guest: of the diagonal only.
     paired: bool,
+    /// It numbers its reductions itself.
+    numbers: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -658,7 +660,7 @@ fn element(row: u64, column: u64) -> u64 {
 }
 
 impl MatrixBlock {
-    fn new([row, column]: [u16; 2]) -> MatrixBlock {
+    fn new([row, column]: [u16; 2], numbers: bool) -> MatrixBlock {
         MatrixBlock {
             row: Section::new((0..BLOCKS).map(|column| [row, column])),
             // In another order than its chunks come in.
@@ -667,7 +669,13 @@ impl MatrixBlock {
             products: 0,
             digest: 0,
             paired: row != column,
+            numbers,
         }
+    }
+
+    /// The section of this step's reduction.
+    fn now(&self, section: &Section<MatrixBlock>) -> Section<MatrixBlock> {
+        if self.numbers { section.once(self.step) } else { section.clone() }
     }
 
     fn pair(diagonal: u16) -> Section<MatrixBlock> {
@@ -723,11 +731,11 @@ impl Chunk for MatrixBlock {
                 let product = MatrixBlock::product([row, column], &part);
                 let largest = product.iter().copied().max().expect("it has elements");
                 let root = Target::Chunk([row, row]);
-                ctx.contribute_in(&self.row, PRODUCT, Reducer::Sum, product, root);
+                ctx.contribute_in(&self.now(&self.row), PRODUCT, Reducer::Sum, product, root);
                 let largest = Values::own(&Largest(largest));
-                ctx.contribute_in(&self.column, LARGEST, Reducer::Own, largest, Target::All);
+                ctx.contribute_in(&self.now(&self.column), LARGEST, Reducer::Own, largest, Target::All);
                 if self.step == 2 && row == column {
-                    ctx.insert([row, GUESTS], MatrixBlock::new([row, GUESTS]));
+                    ctx.insert([row, GUESTS], MatrixBlock::new([row, GUESTS], self.numbers));
                     let own = vec![u64::from(row) + 5];
                     ctx.contribute_in(&MatrixBlock::pair(row), PAIR, Reducer::Sum, own, Target::Scan);
                 }
@@ -779,13 +787,16 @@ fn digest() -> u64 {
 
 #[test]
 fn rows_and_columns_of_a_matrix_reduce_while_its_blocks_migrate() {
-    let program = |config: Config| {
-        let report = caribou::run(config.lb("rotate")?, |setup| {
-            setup.array_with([BLOCKS, BLOCKS], Placement::Hash, MatrixBlock::new);
-        })?;
-        report.value::<Vec<u64>>()
-    };
-    assert_eq!(given(program, 0..=99), [digest()]);
+    for numbers in [false, true] {
+        let program = move |config: Config| {
+            let report = caribou::run(config.lb("rotate")?, |setup| {
+                let block = move |index| MatrixBlock::new(index, numbers);
+                setup.array_with([BLOCKS, BLOCKS], Placement::Hash, block);
+            })?;
+            report.value::<Vec<u64>>()
+        };
+        assert_eq!(given(program, 0..=99), [digest()]);
+    }
 }
 
 /// A sum that diverges in one chunk.

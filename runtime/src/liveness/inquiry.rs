@@ -1,4 +1,4 @@
-//! One rank's round of questions to its neighbours: who has been asked, who is silent.
+//! One rank's rounds of questions to its neighbours: which of them owe an answer, and which are silent.
 //!
 //! It knows no sockets: [`node`](super::node) sends what it says. The rules are in [`liveness`](super).
 
@@ -16,13 +16,12 @@ pub(super) struct Inquiry {
     busy_until_ns: u64,
     /// The neighbours that owe an answer, and the end of their time.
     asked: BTreeMap<Rank, u64>,
-    /// Those of them that were told of.
+    /// The neighbours that were said to be silent.
     silent: BTreeSet<Rank>,
 }
 
 impl Inquiry {
-    /// Begins a round, unless one has just begun: returns which of the neighbours to ask. Those who owe an answer have
-    /// a question already.
+    /// Begins a round, unless one has just begun. Returns the neighbours to ask: those that owe no answer.
     pub(super) fn begin(&mut self, now_ns: u64, neighbours: impl Iterator<Item = Rank>) -> Vec<Rank> {
         if now_ns < self.busy_until_ns {
             return Vec::new();
@@ -41,12 +40,12 @@ impl Inquiry {
         self.silent.remove(&rank)
     }
 
-    /// Until the time of a neighbour is up that was not told of, ns; none if there is none.
+    /// Time until the next neighbour becomes silent, ns; none if no answer is due.
     pub(super) fn timeout_ns(&self, now_ns: u64) -> Option<u64> {
         self.open().map(|(_, until_ns)| until_ns.saturating_sub(now_ns)).min()
     }
 
-    /// The neighbours whose time is up, which are silent from now on. Where the caller comes much too late they get more time.
+    /// The neighbours whose time is up: they are silent from now on. A call that comes much too late grants them more time.
     pub(super) fn overdue(&mut self, now_ns: u64) -> Vec<Rank> {
         let overdue: Vec<(Rank, u64)> = self.open().filter(|&(_, until_ns)| until_ns <= now_ns).collect();
         let (late, overdue): (Vec<_>, Vec<_>) =

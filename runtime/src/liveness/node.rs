@@ -64,7 +64,7 @@ impl Node {
     pub(super) fn watch(mut self) {
         loop {
             self.close_door_in_time();
-            // Nobody is accused before all is heard that has come in time.
+            // Looked at before the wait: what comes in time is read before a neighbour is called silent.
             let time_is_up = self.inquiry.timeout_ns(self.clock.now_ns()) == Some(0);
             for source in self.wait() {
                 match source {
@@ -140,7 +140,7 @@ impl Node {
         self.watched.insert(rank, link);
     }
 
-    /// Asks all neighbours but this one whether they are there, which ask theirs.
+    /// Asks all neighbours, but the one that has asked this rank, whether they are there.
     fn ask(&mut self, but: Option<Rank>) {
         let neighbours = self.watched.iter().map(|(&rank, _)| rank).filter(|&rank| Some(rank) != but);
         for rank in self.inquiry.begin(self.clock.now_ns(), neighbours) {

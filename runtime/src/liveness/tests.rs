@@ -52,6 +52,15 @@ impl Here {
         assert_eq!(self.news.recv_timeout(PATIENCE), Ok(news));
     }
 
+    /// Asks again and again until `other` hears this news: a signal takes effect some time after it was sent.
+    fn asks_until(&self, other: &Here, news: News) {
+        let heard = (0..60).find_map(|_| {
+            self.liveness.inquirer().ask();
+            other.news.recv_timeout(PATIENCE / 60).ok()
+        });
+        assert_eq!(heard, Some(news));
+    }
+
     fn hears_nothing_for(&self, time: Duration) {
         assert_eq!(self.news.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     }
@@ -202,8 +211,7 @@ fn a_stopped_rank_is_named_by_those_it_does_not_answer_whoever_asks() {
     others[0].liveness.inquirer().ask();
     host.hears_nothing_for(Duration::from_nanos(ANSWER_NS_MAX + 500_000_000));
     process.send(Signal::STOP);
-    others[0].liveness.inquirer().ask();
-    host.hears_news(News::Silent(Rank(2)));
+    others[0].asks_until(&host, News::Silent(Rank(2)));
     process.send(Signal::CONT);
     host.hears_news(News::Answers(Rank(2)));
     others.iter().for_each(|other| other.hears_nothing_for(Duration::from_millis(100)));
@@ -214,8 +222,7 @@ fn a_stopped_rank_0_is_named_by_the_others() {
     let (process, invitation) = Process::host(3);
     let others = [1, 2].map(|rank| Here::join(&invitation, rank));
     process.send(Signal::STOP);
-    others.iter().for_each(|other| other.liveness.inquirer().ask());
-    others.iter().for_each(|other| other.hears_news(News::Silent(Rank(0))));
+    others.iter().for_each(|other| other.asks_until(other, News::Silent(Rank(0))));
     process.send(Signal::CONT);
     others.iter().for_each(|other| other.hears_news(News::Answers(Rank(0))));
     let gone = others[0].liveness.inquirer();

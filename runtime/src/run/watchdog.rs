@@ -72,10 +72,6 @@ impl Drop for Watchdog {
 /// Tells whether a process has stood still, look by look.
 ///
 /// It counts looks, not time: a process that was itself stopped has not stood still.
-#[cfg_attr(
-    all(not(test), not(feature = "mpi")),
-    expect(dead_code, reason = "only a process among several asks others")
-)]
 pub(crate) struct Standing {
     /// So many looks at the same are a stand.
     limit: u32,

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         "wait" => wait(argument(1)),
         "falls" => falls(argument(1)),
         "unequal" => unequal(),
+        "unequal-steps" => paced::unequal(),
         "paced" => paced::run(argument(1)),
         other => panic!("there is no situation `{other}`"),
     };

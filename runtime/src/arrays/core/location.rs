@@ -29,8 +29,7 @@ pub(crate) enum Route {
 #[derive(Default)]
 struct Places {
     here: Residents,
-    /// Chunks that are not at home. One that is removed keeps its entry, for the next of its index: to forget it, all ranks
-    /// would have to agree on when, or messages and the next would miss each other. Some 20 bytes for each such index.
+    /// Chunks that are not at home. See the module on those that are removed there.
     moved: FxHashMap<u64, Rank>,
 }
 

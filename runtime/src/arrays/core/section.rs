@@ -16,6 +16,7 @@
 //! yet contributed are told apart by these numbers only, and no rank knows that a program will not use a section again.
 //! A section for *one* reduction ([`once`](crate::Section::once)) needs no count, since the program has numbered it. It is
 //! forgotten by the root with its result, and by every other rank with the part that this rank passes on.
+//! What a rank does takes no longer for sections that are remembered and not in use.
 //!
 //! What a part combines, and how, is of [`reduction`](super::reduction).
 
@@ -159,7 +160,10 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Sections {
     rank: Rank,
+    /// Those with a reduction under way here.
     known: BTreeMap<(ArrayId, u64), Known>,
+    /// The next reduction of all others that are reduced over more than once.
+    resting: BTreeMap<(ArrayId, u64), u64>,
 }
 
 /// The things to do after a part was added.
@@ -175,11 +179,11 @@ pub(crate) struct Advance {
 
 impl Sections {
     pub(crate) fn new(rank: Rank) -> Sections {
-        Sections { rank, known: BTreeMap::new() }
+        Sections { rank, known: BTreeMap::new(), resting: BTreeMap::new() }
     }
 
     /// Adds the contribution of an own chunk. `root` and `residents`, the chunks of the section on this rank, are asked
-    /// for once a section, and once a reduction.
+    /// for once a reduction.
     pub(crate) fn contribute(
         &mut self,
         part: SectionPart,
@@ -209,7 +213,13 @@ impl Sections {
     }
 
     fn known(&mut self, section: (ArrayId, u64), once: bool, root: impl FnOnce() -> Rank) -> &mut Known {
-        let new = || Known { root: root(), once, next: 0, pending: BTreeMap::new() };
+        let next = &mut self.resting;
+        let new = || Known {
+            root: root(),
+            once,
+            next: next.remove(&section).unwrap_or(0),
+            pending: BTreeMap::new(),
+        };
         self.known.entry(section).or_insert_with(new)
     }
 
@@ -234,8 +244,10 @@ impl Sections {
             known.next = known.next.max(sequence + 1);
             advance.pass_on = Some((known.root, known.take_through(sequence)));
         }
-        if known.once && known.pending.is_empty() {
-            self.known.remove(&section);
+        if known.pending.is_empty()
+            && let Some(Known { once: false, next, .. }) = self.known.remove(&section)
+        {
+            self.resting.insert(section, next);
         }
         Ok(advance)
     }
@@ -330,6 +342,12 @@ mod tests {
         rank.contribute(part, || ROOT, |_| residents).expect("they agree")
     }
 
+    impl Sections {
+        fn is_empty(&self) -> bool {
+            self.known.is_empty() && self.resting.is_empty()
+        }
+    }
+
     /// The values of results, in order.
     fn results(advance: Advance) -> Vec<Values> {
         advance.finished.into_iter().map(|result| (*result.values).clone()).collect()
@@ -367,7 +385,7 @@ mod tests {
             let finished = parts.into_iter().map(|part| root.receive(part, || ROOT).expect("they agree"));
             assert_eq!(finished.flat_map(results).collect::<Vec<_>>(), [Values::U64(vec![7])]);
         }
-        assert!(rank.known.is_empty() && root.known.is_empty(), "{rank:?} {root:?}");
+        assert!(rank.is_empty() && root.is_empty(), "{rank:?} {root:?}");
     }
 
     #[test]
@@ -377,13 +395,29 @@ mod tests {
             // It waits for more, who migrate.
             assert!(contribute(&mut rank, 3, once(5, place)).pass_on.is_none());
             let passed_on = rank.take_all();
-            assert!(passed_on.len() == 1 && rank.known.is_empty(), "{rank:?}");
+            assert!(passed_on.len() == 1 && rank.is_empty(), "{rank:?}");
             for (_, part) in passed_on {
                 let finished = root.receive(part, || ROOT).expect("they agree").finished;
                 assert_eq!(finished.len(), usize::from(place == 2));
             }
         }
-        assert!(root.known.is_empty(), "{root:?}");
+        assert!(root.is_empty(), "{root:?}");
+    }
+
+    #[test]
+    fn a_section_without_a_reduction_under_way_is_one_number_and_goes_on_counting() {
+        let (mut root, mut rank) = (Sections::new(ROOT), Sections::new(OTHER));
+        for sequence in 0..3 {
+            contribute(&mut rank, 2, part(0, sequence, 3));
+            let (_, parts) = contribute(&mut rank, 2, part(1, sequence, 3)).pass_on.expect("both have");
+            contribute(&mut root, 1, part(2, sequence, 3));
+            let finished = parts.into_iter().map(|part| root.receive(part, || ROOT).expect("they agree"));
+            assert_eq!(finished.flat_map(results).count(), 1);
+            for sections in [&root, &rank] {
+                assert!(sections.known.is_empty());
+                assert!(sections.resting.values().eq([&(sequence + 1)]), "{sections:?}");
+            }
+        }
     }
 
     #[test]
