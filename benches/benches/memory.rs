@@ -44,11 +44,18 @@ impl Tenths {
     }
 }
 
-/// A parent inserts children in each step, which come to one sync and say farewell to it; then it begins the next step.
+/// A parent inserts children in each step, which come to one sync and say farewell to it. All parents begin the next step
+/// together: syncs that some have come to and others have not would be kept too.
 #[derive(Serialize, Deserialize)]
 enum Relative {
     Parent { step: u32, steps: u32, awaits: u32 },
     Child,
+}
+
+#[derive(Serialize, Deserialize)]
+enum News {
+    Farewell,
+    NextStep,
 }
 
 impl Relative {
@@ -71,14 +78,14 @@ impl Relative {
         let Relative::Parent { awaits, .. } = self else { return };
         *awaits -= 1;
         if *awaits == 0 {
-            self.bear(ctx);
+            ctx.contribute(0, Reducer::Sum, vec![1u64], Target::All);
         }
     }
 }
 
 impl Chunk for Relative {
     type Index = u32;
-    type Message = ();
+    type Message = News;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         match self {
@@ -91,14 +98,21 @@ impl Chunk for Relative {
         match self {
             Relative::Parent { .. } => self.is_through(ctx),
             Relative::Child => {
-                ctx.send((ctx.index() - PARENTS) / CHILDREN % PARENTS, ());
+                ctx.send((ctx.index() - PARENTS) / CHILDREN % PARENTS, News::Farewell);
                 ctx.remove();
             }
         }
     }
 
-    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
-        self.is_through(ctx);
+    fn reduced(_: u32, _: Values) -> News {
+        News::NextStep
+    }
+
+    fn receive(&mut self, news: News, ctx: &mut Ctx<'_, Self>) {
+        match news {
+            News::Farewell => self.is_through(ctx),
+            News::NextStep => self.bear(ctx),
+        }
     }
 }
 

@@ -68,15 +68,16 @@ impl Node {
             let time_is_up = self.inquiry.timeout_ns(self.clock.now_ns()) == Some(0);
             for source in self.wait() {
                 match source {
-                    Source::Orders => {
-                        // Ready to be read: it does not block.
-                        if self.orders.read(&mut [0; 64]).is_ok_and(|orders| orders > 0) {
-                            self.ask(None);
-                            continue;
+                    // Ready to be read: it does not block.
+                    Source::Orders => match self.orders.read(&mut [0; 64]) {
+                        Ok(0) => {
+                            let links = self.watched.into_tuple_vec().into_iter().map(|(_, link)| link);
+                            return link::part(links.collect(), self.rank);
                         }
-                        let links = self.watched.into_tuple_vec().into_iter().map(|(_, link)| link);
-                        return link::part(links.collect(), self.rank);
-                    }
+                        Ok(_) => self.ask(None),
+                        // Interrupted: it is still ready.
+                        Err(_) => {}
+                    },
                     Source::Door => self.answer_door(),
                     Source::Knock(number) => self.hear_knock(number),
                     Source::Neighbour(rank) => self.hear_neighbour(rank),

@@ -778,6 +778,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
     /// [`Report::undelivered`](crate::Report::undelivered); those that come later wait for the next chunk of its index.
     ///
+    /// Nothing stays of a chunk that is removed on the rank it was inserted on. One that a sync has moved leaves some 20 to 40
+    /// bytes on every rank until the run ends, once for each index.
+    ///
     /// # Panics
     /// Between `at_sync` or `at_sync_nowait` and `resume`. Afterwards the chunk can only send.
     #[track_caller]
