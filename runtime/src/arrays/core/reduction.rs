@@ -21,10 +21,35 @@ use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire;
 
 /// The operation that combines contributions, element by element.
+///
+/// ```
+/// use caribou::{Chunk, Config, Ctx, Reducer, Target};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Block;
+///
+/// impl Chunk for Block {
+///     type Index = u32;
+///     type Message = ();
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+///         let checksum = u64::MAX - u64::from(ctx.index());
+///         ctx.contribute(0, Reducer::WrappingSum, vec![checksum], Target::Exit);
+///     }
+///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+/// }
+///
+/// let report = caribou::run(Config::default(), |setup| { setup.array(3, |_| Block); })?;
+/// assert_eq!(report.value::<Vec<u64>>()?, [u64::MAX - 5]);
+/// # Ok::<(), caribou::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reducer {
     /// The sum. Integer sums saturate. Floating-point sums may differ in the last bits with placement.
     Sum,
+    /// The sum modulo 2^64, of [`Values::U64`] or [`Values::I64`]. For checksums: the same on every placement, and every
+    /// bit of every contribution counts.
+    WrappingSum,
     /// The smallest; of floating-point numbers NaN if one of them is.
     Min,
     /// The largest; of floating-point numbers NaN if one of them is.
@@ -44,6 +69,7 @@ impl Reducer {
     fn takes(self) -> &'static str {
         match self {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
+            Reducer::WrappingSum => "u64 or i64",
             Reducer::And | Reducer::Or => "u64",
             Reducer::Gather => "bytes (of any type by `Values::part`, or a Vec<u8>)",
             Reducer::Own => "values of a type of one's own (by Values::own)",
@@ -109,7 +135,7 @@ impl Values {
             let neutral = match reducer {
                 Reducer::Min | Reducer::And => min,
                 Reducer::Max => max,
-                Reducer::Sum | Reducer::Or | Reducer::Gather | Reducer::Own => sum,
+                Reducer::Sum | Reducer::WrappingSum | Reducer::Or | Reducer::Gather | Reducer::Own => sum,
             };
             vec![neutral; like.len()]
         }
@@ -282,6 +308,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
         },
         (_, Values::U64(a), Values::U64(b)) if a.len() == b.len() => match reducer {
             Reducer::Sum => each(a, &b, u64::saturating_add),
+            Reducer::WrappingSum => each(a, &b, u64::wrapping_add),
             Reducer::Min => each(a, &b, u64::min),
             Reducer::Max => each(a, &b, u64::max),
             Reducer::And => each(a, &b, |x, y| x & y),
@@ -290,6 +317,7 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
         },
         (_, Values::I64(a), Values::I64(b)) if a.len() == b.len() => match reducer {
             Reducer::Sum => each(a, &b, i64::saturating_add),
+            Reducer::WrappingSum => each(a, &b, i64::wrapping_add),
             Reducer::Min => each(a, &b, i64::min),
             Reducer::Max => each(a, &b, i64::max),
             _ => return Err(mismatch(&Values::I64(b))),
@@ -516,6 +544,22 @@ mod tests {
     }
 
     #[test]
+    fn a_wrapping_sum_goes_around_where_a_sum_saturates() {
+        let combined = |reducer, ours: Values, theirs: Values| {
+            let mut values = ours;
+            combine(reducer, &mut values, theirs).map(|()| values)
+        };
+        let (most, two) = (|| Values::from(vec![u64::MAX, 1]), || Values::from(vec![2u64, 2]));
+        assert_eq!(combined(Reducer::Sum, most(), two()), Ok(vec![u64::MAX, 3].into()));
+        assert_eq!(combined(Reducer::WrappingSum, most(), two()), Ok(vec![1u64, 3].into()));
+        let (least, minus) = (Values::from(vec![i64::MIN]), Values::from(vec![-1i64]));
+        assert_eq!(combined(Reducer::WrappingSum, least, minus), Ok(vec![i64::MAX].into()));
+        let why =
+            combined(Reducer::WrappingSum, vec![1.0].into(), vec![2.0].into()).expect_err("no integers");
+        assert_eq!(why, "WrappingSum takes u64 or i64, not 1 f64");
+    }
+
+    #[test]
     fn a_rank_that_passed_on_a_part_still_knows_when_all_have_contributed() {
         let mut rank = Reductions::new(Rank(1), &[2]);
         let (mut a, mut b) = (Membership::default(), Membership::default());
@@ -606,6 +650,7 @@ mod tests {
             [(2, a), (3, b), (9, c)].map(|(key, told)| (key, Values::I64(told.to_vec())))
         };
         assert_eq!(told(Reducer::Sum), told_numbers([0, 0], [5, -1], [12, -10]));
+        assert_eq!(told(Reducer::WrappingSum), told(Reducer::Sum));
         assert_eq!(told(Reducer::Min), told_numbers([i64::MAX; 2], [5, -1], [5, -9]));
         assert_eq!(told(Reducer::Max), told_numbers([i64::MIN; 2], [5, -1], [7, -1]));
         let odd = gathered(&[(0, vec![1u64].into()), (1, vec![1.0].into())]);
