@@ -655,7 +655,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outlet.charge(ticks_ns);
     }
 
-    /// Adds a chunk to this array. It starts on the rank that the array's placement gives its index (or, if the index was used before, where its last
+    /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index (or, if the index was used before, where its last
     /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
     ///
     /// It takes part in the reduction and the sync that this chunk comes to next. To add one to another array:

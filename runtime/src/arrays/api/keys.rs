@@ -23,6 +23,17 @@ struct Stretch {
     before: u64,
 }
 
+/// The place of a key among those that an array starts with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Spot {
+    /// It is one of them; so many are before it.
+    Member { position: u64 },
+    /// It lies between two of them, which are `width` apart; so many are before the nearer.
+    Gap { nearest: u64, width: u64 },
+    /// It is less than all of them, or greater.
+    Outside,
+}
+
 impl Keys {
     /// Number of them.
     pub(crate) fn len(&self) -> u64 {
@@ -34,11 +45,27 @@ impl Keys {
         self.disordered
     }
 
-    /// Number of those that are less than `key`. O(log of the stretches).
-    pub(crate) fn position(&self, key: u64) -> u64 {
+    /// Where a key lies among them. O(log of the stretches).
+    pub(crate) fn spot(&self, key: u64) -> Spot {
         let behind = self.stretches.partition_point(|stretch| stretch.first <= key);
-        let Some(&Stretch { first, before }) = self.stretches[..behind].last() else { return 0 };
-        (before + (key - first)).min(self.end(behind - 1))
+        let Some(stretch) = behind.checked_sub(1) else { return Spot::Outside };
+        let Stretch { first, before } = self.stretches[stretch];
+        let end = self.end(stretch);
+        let last = first + (end - before - 1);
+        match self.stretches.get(behind) {
+            _ if key <= last => Spot::Member { position: before + (key - first) },
+            Some(next) => {
+                let position = if key - last <= next.first - key { end - 1 } else { end };
+                Spot::Gap { nearest: position, width: next.first - last }
+            }
+            None => Spot::Outside,
+        }
+    }
+
+    /// How far the last one is from the first.
+    pub(crate) fn span(&self) -> u64 {
+        let [first, .., last] = self.stretches[..] else { return self.len.saturating_sub(1) };
+        last.first + (self.len - last.before - 1) - first.first
     }
 
     /// The one with `position` others before it, which there is. O(log of the stretches).
@@ -98,14 +125,28 @@ mod tests {
 
     use super::*;
 
+    fn spot(keys: &BTreeSet<u64>, key: u64) -> Spot {
+        let position = |key: u64| keys.range(..key).count() as u64;
+        match (keys.range(..=key).next_back(), keys.range(key..).next()) {
+            (Some(&below), Some(&above)) if below == above => Spot::Member { position: position(key) },
+            (Some(&below), Some(&above)) => {
+                let nearer = if key - below <= above - key { below } else { above };
+                Spot::Gap { nearest: position(nearer), width: above - below }
+            }
+            _ => Spot::Outside,
+        }
+    }
+
     proptest! {
         #[test]
         fn stretches_are_the_keys_that_they_were_made_of(keys in prop::collection::btree_set(0..60u64, 0..40), key in 0..64u64) {
             let stretches: Keys = keys.iter().copied().collect();
             prop_assert_eq!(stretches.iter().collect::<BTreeSet<_>>(), keys.clone());
             prop_assert_eq!(stretches.len(), keys.len() as u64);
-            prop_assert_eq!(stretches.position(key), keys.range(..key).count() as u64);
             prop_assert!(keys.iter().enumerate().all(|(nth, &key)| stretches.nth(nth as u64) == key));
+            prop_assert_eq!(stretches.spot(key), spot(&keys, key));
+            let span = keys.last().zip(keys.first()).map_or(0, |(last, first)| last - first);
+            prop_assert_eq!(stretches.span(), span);
             prop_assert!(stretches.disordered().is_none());
         }
     }
@@ -113,7 +154,8 @@ mod tests {
     #[test]
     fn a_stretch_takes_one_entry_and_may_end_with_the_last_key_that_there_is() {
         let keys: Keys = (u64::MAX - 999..=u64::MAX).collect();
-        assert_eq!((keys.stretches.len(), keys.len(), keys.position(u64::MAX)), (1, 1_000, 999));
+        assert_eq!((keys.stretches.len(), keys.len()), (1, 1_000));
+        assert_eq!(keys.spot(u64::MAX), Spot::Member { position: 999 });
         assert!(keys.iter().eq(u64::MAX - 999..=u64::MAX));
     }
 

@@ -10,13 +10,25 @@ use rustc_hash::FxHasher;
 use super::chunk::Chunk;
 use super::ctx::Array;
 use super::index::{Extent, Index};
-use super::keys::Keys;
+use super::keys::{Keys, Spot};
 use super::slot::ArrayOf;
 use crate::arrays::core::erased::{Described, ErasedArray};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 
-/// The ranks that chunks start on. Every rank computes the same answer for every index.
+/// The ranks that chunks start on: those that an array begins with, and those that are [inserted](crate::Ctx::insert)
+/// later. Every rank computes the same answer for every index.
+///
+/// | | initial chunks | inserted ones |
+/// |---|---|---|
+/// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else scattered |
+/// | `RoundRobin` | one after the other in turn | scattered |
+/// | `Hash`, `Function` | as the hash or the function says | the same |
+///
+/// *Scattered* is by hash, as [`Hash`](Self::Hash) does it. `Block` scatters indices below the first initial one, above the
+/// last, and in a gap between two that is wider than a rank's equal share of the range from the first to the last: the
+/// newcomers of such a gap could be more than a rank's part. So of indices `[kind, i, j]` where an array begins with
+/// kind 0, those of kind 1 are scattered.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -26,9 +38,9 @@ use crate::ids::{ArrayId, Rank};
 /// ```
 #[derive(Clone)]
 pub enum Placement {
-    /// Equal runs of consecutive indices. Inserted indices go where they would fall between the initial ones.
+    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is scattered.
     Block,
-    /// One after the other in turn.
+    /// One after the other in turn. Inserted indices are scattered.
     RoundRobin,
     /// Scattered, but always the same.
     Hash,
@@ -54,21 +66,29 @@ impl Placement {
     }
 
     pub(crate) fn home(&self, key: u64, keys: &Keys, ranks: u32) -> Rank {
+        let block = |position: u64| position * u64::from(ranks) / keys.len();
         let rank = match self {
-            Placement::Block => {
-                let chunks = keys.len().max(1);
-                keys.position(key).min(chunks - 1) * u64::from(ranks) / chunks
-            }
-            Placement::RoundRobin => keys.position(key) % u64::from(ranks),
-            Placement::Hash => {
-                let mut hasher = FxHasher::default();
-                hasher.write_u64(key);
-                hasher.finish() % u64::from(ranks)
-            }
+            Placement::Block => match keys.spot(key) {
+                Spot::Member { position } => block(position),
+                Spot::Gap { nearest, width } if width <= keys.span() / u64::from(ranks) => block(nearest),
+                Spot::Gap { .. } | Spot::Outside => scattered(key, ranks),
+            },
+            Placement::RoundRobin => match keys.spot(key) {
+                Spot::Member { position } => position % u64::from(ranks),
+                Spot::Gap { .. } | Spot::Outside => scattered(key, ranks),
+            },
+            Placement::Hash => scattered(key, ranks),
             Placement::Function(place) => u64::from(place(key, ranks) % ranks),
         };
         Rank(rank as u32)
     }
+}
+
+/// A rank by hash.
+fn scattered(key: u64, ranks: u32) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u64(key);
+    hasher.finish() % u64::from(ranks)
 }
 
 /// Describes a run. The setup function is called once on every rank and must do the same on all of them; chunks are made
@@ -252,6 +272,8 @@ impl Setup {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -304,9 +326,43 @@ mod tests {
         }
     }
 
+    /// For each rank, how many of the indices `[kind, row, column]` with a kind from 1 to 3 it is home to.
+    fn chunks_by_rank(placement: &Placement, initial: &Keys, ranks: u32) -> Vec<u32> {
+        let mut chunks = vec![0; ranks as usize];
+        let kinds =
+            <[u16; 3] as Extent<[u16; 3]>>::keys([4, 8, 8]).filter(|&key| <[u16; 3]>::unpack(key)[0] > 0);
+        kinds.for_each(|key| chunks[placement.home(key, initial, ranks).index()] += 1);
+        chunks
+    }
+
     #[test]
-    fn an_index_beyond_the_initial_ones_has_a_home_too() {
-        assert_eq!(Placement::Block.home(99, &(0..3).collect(), 3), Rank(2));
-        assert_eq!(Placement::Block.home(99, &Keys::default(), 3), Rank(0));
+    fn indices_beyond_the_initial_ones_are_spread_over_all_ranks() {
+        let first_kind: Keys = Extent::<[u16; 3]>::keys([1, 8, 8]).collect();
+        let last_kind: Keys = (0..4).map(|row| [9u16, row, 0].pack()).collect();
+        for initial in [first_kind, last_kind, Keys::default()] {
+            for placement in [Placement::Block, Placement::RoundRobin, Placement::Hash] {
+                for ranks in 2..=8 {
+                    let chunks = chunks_by_rank(&placement, &initial, ranks);
+                    let fair = 3 * 64 / ranks;
+                    let even = chunks.iter().all(|count| (fair / 2..=2 * fair).contains(count));
+                    assert!(even, "{placement:?}, {ranks} ranks: {chunks:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_between_two_initial_ones_goes_to_the_rank_of_the_nearer() {
+        let tens: Keys = (0..8).map(|nth| 10 * nth).collect();
+        let home = |key| Placement::Block.home(key, &tens, 2);
+        assert_eq!([28, 30, 34].map(home), [Rank(0); 3]);
+        assert_eq!([36, 40, 69].map(home), [Rank(1); 3]);
+    }
+
+    #[test]
+    fn indices_in_a_gap_wider_than_the_share_of_a_rank_are_spread() {
+        let ends: Keys = (0..8).chain(1000..1008).collect();
+        let homes: BTreeSet<Rank> = (8..1000).map(|key| Placement::Block.home(key, &ends, 4)).collect();
+        assert_eq!(homes.len(), 4);
     }
 }
