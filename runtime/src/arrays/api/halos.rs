@@ -1,6 +1,9 @@
 //! The halo counter: tells a chunk when all messages of a step have come.
+//!
+//! It knows slots, not directions: those are in [`grid`](super::grid).
 
 use std::fmt;
+use std::vec::Drain;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +25,8 @@ pub struct Halo<T> {
 
 /// The messages of the current step that have come to a chunk, and its number. Every chunk of the program hears of as many
 /// neighbours in each step as it was told to expect; each of them has a *slot*,
-/// a number that tells it from the others of the same receiver.
+/// a number that tells it from the others of the same receiver. [`Grid`](crate::Grid) gives the neighbours of a chunk with
+/// their slots.
 ///
 /// The messages of a step are given out together and in the order of their slots, so that what is computed of them does not
 /// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
@@ -89,6 +93,12 @@ impl<T> Halos<T> {
         Halos { step, expected, come: Vec::with_capacity(expected as usize) }
     }
 
+    /// Step 0, and a message from each of these neighbours in each step, such as the [faces](crate::Grid::faces) of an index
+    /// in a grid.
+    pub fn of(neighbours: impl IntoIterator) -> Halos<T> {
+        Halos::new(neighbours.into_iter().count() as u32)
+    }
+
     /// Changes how many messages the current step and those after it have. To be called before the first of the step
     /// comes, in [`Chunk::start`](crate::Chunk::start) or right after a step is complete.
     pub fn expect(&mut self, expected: u32) {
@@ -121,6 +131,31 @@ impl<T> Halos<T> {
     #[inline]
     #[track_caller]
     pub fn add(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = T> + '_> {
+        Some(self.complete(halo)?.map(|halo| halo.value))
+    }
+
+    /// The same, each value with its slot: for a chunk at a border, where some slots stay empty.
+    ///
+    /// ```
+    /// use caribou::Halos;
+    /// let mut halos = Halos::new(2);
+    /// assert!(halos.add(halos.halo(3, 'b')).is_none());
+    /// let values = halos.add_with_slots(halos.halo(0, 'a')).expect("both have come");
+    /// assert!(values.eq([(0, 'a'), (3, 'b')]));
+    /// ```
+    ///
+    /// # Panics
+    /// Where [`add`](Self::add) does.
+    #[inline]
+    #[track_caller]
+    pub fn add_with_slots(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = (u32, T)> + '_> {
+        Some(self.complete(halo)?.map(|halo| (halo.slot, halo.value)))
+    }
+
+    /// Adds a message, and takes out those of the step if it was the last.
+    #[inline]
+    #[track_caller]
+    fn complete(&mut self, halo: Halo<T>) -> Option<Drain<'_, Halo<T>>> {
         // Kept whole: taking it apart would cost as much as all the rest.
         let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
@@ -140,7 +175,7 @@ impl<T> Halos<T> {
             return None;
         }
         self.step += 1;
-        Some(self.come.drain(..).map(|halo| halo.value))
+        Some(self.come.drain(..))
     }
 }
 
@@ -179,6 +214,19 @@ mod tests {
         halos.add(halos.halo(0, 'a'));
         let next = Halo { step: 2, slot: 0, value: 'd' };
         assert!(!halos.expects(&next));
+    }
+
+    #[test]
+    fn values_come_with_their_slots_or_without() {
+        let mut halos = Halos::of(['n', 's', 'w']);
+        for (slot, value) in [(7, 'c'), (1, 'b')] {
+            assert!(halos.add_with_slots(halos.halo(slot, value)).is_none());
+        }
+        let last = halos.halo(0, 'a');
+        assert_eq!(added(&mut halos.clone(), last.clone()).as_deref(), Some("abc"));
+        let with = halos.add_with_slots(last).expect("three have come");
+        assert_eq!(with.collect::<Vec<_>>(), [(0, 'a'), (1, 'b'), (7, 'c')]);
+        assert_eq!(halos.step(), 1);
     }
 
     #[test]
