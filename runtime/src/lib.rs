@@ -48,6 +48,8 @@
 //! }
 //! ```
 //!
+//! The neighbours of a chunk in a grid of one, two or three dimensions, periodic or not: see [`Grid`].
+//!
 //! Iterations that need nothing of each other are a pool, and no chunks: see [`pool()`]. Steps on data that can be
 //! divided anywhere are a program in supersteps: see [`supersteps()`].
 //!
@@ -100,6 +102,7 @@ mod wire;
 pub use arrays::api::chunk::{Chunk, Load};
 pub use arrays::api::combine::Combine;
 pub use arrays::api::ctx::{Array, Ctx, Elsewhere, Target};
+pub use arrays::api::grid::{Grid, GridIndex, Neighbour};
 pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
 pub use arrays::api::reply::ReplyTo;

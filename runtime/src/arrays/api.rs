@@ -3,6 +3,7 @@
 pub(crate) mod chunk;
 pub(crate) mod combine;
 pub(crate) mod ctx;
+pub(crate) mod grid;
 pub(crate) mod halos;
 pub(crate) mod index;
 pub(crate) mod keys;
