@@ -9,7 +9,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
-use crate::pools::api::pool::{Accumulator, Pool, PoolOutcome, Work, typed};
+use crate::pools::api::accumulator::Accumulator;
+use crate::pools::api::pool::{Pool, PoolOutcome, Work, typed};
 use crate::pools::core::packet::{PoolPacket, Whole};
 use crate::pools::core::work::Accumulated;
 use crate::pools::exec::rank::PoolRun;
@@ -22,12 +23,17 @@ use crate::run::shape::{ReadyRank, Shape};
 #[cfg(feature = "mpi")]
 use crate::wire::codec::Plain;
 
-/// Executes `body` for all of `0..iterations`, each once, on all workers of all ranks; what they accumulate is merged.
+/// Executes `body` for all of `0..iterations` on all workers of all ranks; what they accumulate is merged. Each index counts
+/// exactly once in the result.
 ///
 /// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
-/// policy that hands them out. `init` makes what is neutral to merging: it is called for each worker, and where a range may
-/// be executed twice for that range. Under `mpirun` every process calls this with the same arguments, and gets the same
+/// policy that hands them out. `init` makes what is neutral to merging: it is called for each worker, and for each range that
+/// may be executed twice. Under `mpirun` every process calls this with the same arguments, and gets the same
 /// result. More can be said with [`Pool`].
+///
+/// Every policy but two executes each index once. `leases` and `auto` do so too, unless they are given `replicate=on`: at the
+/// end, workers without work then execute copies of late ranges. The first to end counts, and the accumulator of the other is
+/// dropped. With `replicate=on` `body` must therefore have no effect but on its accumulator.
 ///
 /// Starting a pool takes some 1.0<!-- start.pool --> ms: what is over sooner is better a loop, and many short pools are
 /// better one long one.

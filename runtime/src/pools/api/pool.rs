@@ -6,132 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
 use crate::config::Config;
+use crate::pools::api::accumulator::Accumulator;
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::pools::report::PoolReport;
 use crate::wire::{self, WireError};
-
-/// A result that the iterations of a pool add up to.
-///
-/// Each worker has one, and at the end they are merged: first those of a rank, in the order of its workers, then those of
-/// all ranks. Which iterations went into which depends on the run, so a result that is the same every time needs a merge
-/// that does not care (integers; floating-point sums differ in their last bits).
-///
-/// ```
-/// use caribou::Accumulator;
-/// #[derive(serde::Serialize, serde::Deserialize)]
-/// struct Hits { inside: u64, all: u64 }
-/// impl Accumulator for Hits {
-///     fn merge(&mut self, other: Hits) {
-///         self.inside += other.inside;
-///         self.all += other.all;
-///     }
-/// }
-/// let mut hits = Hits { inside: 1, all: 2 };
-/// hits.merge(Hits { inside: 3, all: 3 });
-/// assert_eq!((hits.inside, hits.all), (4, 5));
-/// ```
-///
-/// Parts of other ranks come encoded: a field that serde skips is lost on the way. One rank alone encodes nothing; two do.
-///
-/// Results can be added (`u64`, `i64`, `f64`, pairs of them, `Box<[u64]>`) or collected ([`Collected`]).
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say how two of it are merged",
-    note = "to collect results use `Collected<T>`, to add them element by element `Box<[T]>`; your own type implements \
-            `Accumulator`"
-)]
-pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
-    /// Adds what another has accumulated.
-    fn merge(&mut self, other: Self);
-}
-
-/// Their sum.
-impl Accumulator for u64 {
-    fn merge(&mut self, other: u64) {
-        *self += other;
-    }
-}
-
-/// Their sum.
-impl Accumulator for f64 {
-    fn merge(&mut self, other: f64) {
-        *self += other;
-    }
-}
-
-/// Their sum.
-impl Accumulator for i64 {
-    fn merge(&mut self, other: i64) {
-        *self += other;
-    }
-}
-
-/// Nothing: what the iterations do is done elsewhere.
-impl Accumulator for () {
-    fn merge(&mut self, (): ()) {}
-}
-
-/// Each for itself.
-impl<A: Accumulator, B: Accumulator> Accumulator for (A, B) {
-    fn merge(&mut self, other: (A, B)) {
-        self.0.merge(other.0);
-        self.1.merge(other.1);
-    }
-}
-
-/// Element by element.
-///
-/// ```
-/// use caribou::{Config, pool};
-/// let last_digits = pool(&Config::default(), 1000, || vec![0_u64; 10].into_boxed_slice(), |counts, range| {
-///     range.for_each(|number| counts[number as usize % 10] += 1);
-/// })?;
-/// assert_eq!(*last_digits.result, [100; 10]);
-/// # Ok::<(), caribou::Error>(())
-/// ```
-///
-/// # Panics
-/// If they are not of the same length.
-impl<A: Accumulator> Accumulator for Box<[A]> {
-    fn merge(&mut self, other: Box<[A]>) {
-        let (ours, theirs) = (self.len(), other.len());
-        assert_eq!(ours, theirs, "slices are added element by element, so all workers need the same length");
-        self.iter_mut().zip(other).for_each(|(mine, its)| mine.merge(its));
-    }
-}
-
-/// The values that the iterations have found, in no particular order.
-///
-/// ```
-/// use caribou::{Collected, Config, pool};
-/// let found = pool(&Config::default(), 1000, Collected::default, |found: &mut Collected<u64>, range| {
-///     found.0.extend(range.filter(|number| number % 250 == 7));
-/// })?;
-/// let mut found = found.result.0;
-/// found.sort();
-/// assert_eq!(found, [7, 257, 507, 757]);
-/// # Ok::<(), caribou::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collected<T>(
-    /// All of it.
-    pub Vec<T>,
-);
-
-impl<T> Default for Collected<T> {
-    fn default() -> Collected<T> {
-        Collected(Vec::new())
-    }
-}
-
-impl<T: Serialize + DeserializeOwned + Send + 'static> Accumulator for Collected<T> {
-    fn merge(&mut self, other: Collected<T>) {
-        self.0.extend(other.0);
-    }
-}
 
 /// Stops a pool from outside.
 ///
@@ -174,7 +53,8 @@ pub struct PoolOutcome<A> {
     pub report: PoolReport,
 }
 
-/// A pool about to run.
+/// A pool about to run. Each index counts exactly once in its result; see [`pool`](crate::pool) for the policies that may
+/// execute an iteration twice.
 ///
 /// ```
 /// use caribou::{Config, Pool};

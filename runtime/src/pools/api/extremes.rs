@@ -1,0 +1,288 @@
+//! The smallest and largest values that the iterations of a pool have found: one of them, or k.
+//!
+//! [`Min`] and [`Smallest`] are [`Max`] and [`Largest`] of reversed values. All four ask only for `PartialOrd`, so that floats
+//! do without a wrapper. A value that is not comparable with itself (a NaN, and a tuple that holds one) is left out, as
+//! `f64::max` does. Among the others the order must be total, as it is of numbers, strings and tuples of them; then the
+//! result is the same (by `==`) however the values are spread over workers and ranks.
+
+use std::cmp::{Ordering, Reverse};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::accumulator::Accumulator;
+
+/// The largest value, in the unit of the values. Adding one and merging take O(1).
+///
+/// To know which iteration had it, put the index beside it: of two tuples with the same first part, the one with the larger
+/// second part is larger. With `Reverse(index)` the first of equal iterations wins.
+///
+/// ```
+/// use std::cmp::Reverse;
+///
+/// use caribou::{Config, Max, pool};
+/// // The number below 10 000 with the longest Collatz sequence, and its steps.
+/// let steps = |number: u64| {
+///     let next = |n: &u64| (*n > 1).then(|| if n % 2 == 0 { n / 2 } else { 3 * n + 1 });
+///     std::iter::successors(Some(number), next).count() as u64 - 1
+/// };
+/// let longest = pool(&Config::default(), 10_000, Max::default, |longest, range| {
+///     range.skip_while(|number| *number == 0).for_each(|number| longest.add((steps(number), Reverse(number))));
+/// })?;
+/// assert_eq!(longest.result.value(), Some(&(261, Reverse(6171))));
+/// # Ok::<(), caribou::Error>(())
+/// ```
+///
+/// A NaN is left out, and 0.0 and -0.0 are equal, as for `f64::max`; a tuple that holds a NaN is left out as well.
+///
+/// ```
+/// let mut max = caribou::Max::default();
+/// max.add(f64::NAN);
+/// assert_eq!(max.value(), None);
+/// max.add(-1.0);
+/// assert_eq!(max.value(), Some(&-1.0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Max<T>(Option<T>);
+
+impl<T: PartialOrd> Max<T> {
+    /// Takes note of a value.
+    pub fn add(&mut self, value: T) {
+        if is_ordered(&value) && self.0.as_ref().is_none_or(|max| value > *max) {
+            self.0 = Some(value);
+        }
+    }
+
+    /// The largest; `None` if none was added.
+    #[must_use]
+    pub fn value(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+}
+
+impl<T> Default for Max<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Max<T> {
+    fn merge(&mut self, other: Self) {
+        other.0.into_iter().for_each(|value| self.add(value));
+    }
+}
+
+/// The smallest value, in the unit of the values. Adding one and merging take O(1). What [`Max`] says of indices and NaN
+/// holds here too; of two tuples with the same first part, the one with the smaller second part is smaller.
+///
+/// ```
+/// use caribou::{Config, Min, pool};
+/// // Where the polynomial is lowest.
+/// let lowest = pool(&Config::default(), 101, Min::default, |lowest, range| {
+///     for index in range {
+///         let x = index as f64 / 100.0;
+///         lowest.add((x * x - x, index));
+///     }
+/// })?;
+/// assert_eq!(lowest.result.value(), Some(&(-0.25, 50)));
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Min<T>(Max<Reverse<T>>);
+
+impl<T: PartialOrd> Min<T> {
+    /// Takes note of a value.
+    pub fn add(&mut self, value: T) {
+        self.0.add(Reverse(value));
+    }
+
+    /// The smallest; `None` if none was added.
+    #[must_use]
+    pub fn value(&self) -> Option<&T> {
+        self.0.value().map(|Reverse(value)| value)
+    }
+}
+
+impl<T> Default for Min<T> {
+    fn default() -> Self {
+        Self(Max::default())
+    }
+}
+
+impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Min<T> {
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+}
+
+/// The k largest values, in the unit of the values, or all where there are fewer. Equal values are all kept.
+///
+/// A value that is not among them costs one comparison, one that is O(k); of n values in random order about k ln(n / k) are.
+/// Merging takes O(k). What [`Max`] says of indices and NaN holds here too.
+///
+/// ```
+/// use caribou::{Config, Largest, pool};
+/// let remainders = pool(&Config::default(), 1000, || Largest::new(3), |largest, range| {
+///     range.for_each(|number| largest.add((number * number % 1009, number)));
+/// })?;
+/// assert_eq!(remainders.result.into_vec(), [(1008, 540), (1008, 469), (1007, 954)]);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+///
+/// All workers need the same k. Of two that differ the smaller counts, since no more are known to be the largest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Largest<T> {
+    k: usize,
+    /// The largest first.
+    values: Vec<T>,
+}
+
+impl<T: PartialOrd> Largest<T> {
+    /// Keeps the `k` largest.
+    #[must_use]
+    pub fn new(k: usize) -> Self {
+        Self { k, values: Vec::new() }
+    }
+
+    /// Takes note of a value.
+    pub fn add(&mut self, value: T) {
+        let is_full = self.values.len() >= self.k;
+        if !is_ordered(&value) || is_full && self.values.last().is_none_or(|last| value <= *last) {
+            return;
+        }
+        let place = self.values.partition_point(|other| *other >= value);
+        self.values.insert(place, value);
+        self.values.truncate(self.k);
+    }
+
+    /// The values kept, largest first.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.values.iter()
+    }
+
+    /// The values kept, largest first.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.values
+    }
+}
+
+impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Largest<T> {
+    fn merge(&mut self, other: Self) {
+        self.k = self.k.min(other.k);
+        self.values.extend(other.values);
+        // Both parts are in order, which a stable sort makes use of.
+        self.values.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+        self.values.truncate(self.k);
+    }
+}
+
+/// The k smallest values, in the unit of the values, or all where there are fewer. Costs, equal values, NaN and different k
+/// are as for [`Largest`].
+///
+/// ```
+/// use caribou::{Config, Smallest, pool};
+/// let remainders = pool(&Config::default(), 1000, || Smallest::new(3), |smallest, range| {
+///     range.for_each(|number| smallest.add((number * number % 1009, number)));
+/// })?;
+/// assert_eq!(remainders.result.into_vec(), [(0, 0), (1, 1), (2, 439)]);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smallest<T>(Largest<Reverse<T>>);
+
+impl<T: PartialOrd> Smallest<T> {
+    /// Keeps the `k` smallest.
+    #[must_use]
+    pub fn new(k: usize) -> Self {
+        Self(Largest::new(k))
+    }
+
+    /// Takes note of a value.
+    pub fn add(&mut self, value: T) {
+        self.0.add(Reverse(value));
+    }
+
+    /// The values kept, smallest first.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &T> {
+        self.0.values().map(|Reverse(value)| value)
+    }
+
+    /// The values kept, smallest first.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.0.into_vec().into_iter().map(|Reverse(value)| value).collect()
+    }
+}
+
+impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Smallest<T> {
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+}
+
+/// A NaN is not, and neither is a tuple that holds one.
+fn is_ordered<T: PartialOrd>(value: &T) -> bool {
+    value.partial_cmp(value).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Merges parts in the order given.
+    fn merged<A: Accumulator>(parts: Vec<A>) -> A {
+        let merge = |mut all: A, part| {
+            all.merge(part);
+            all
+        };
+        parts.into_iter().reduce(merge).expect("there are parts")
+    }
+
+    /// Few different values, so that many are equal, and NaN.
+    fn values() -> impl Strategy<Value = Vec<(f64, usize)>> {
+        let value = prop_oneof![9 => (0..6).prop_map(f64::from), 1 => Just(f64::NAN)];
+        prop::collection::vec((value, 0..4_usize), 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_that_of_sorting_whatever_part_a_value_went_to(values in values(), k in 0..8_usize) {
+            let mut parts: Vec<_> = (0..4).map(|_| (Max::default(), Min::default(), Largest::new(k), Smallest::new(k))).collect();
+            for (index, (value, part)) in values.iter().enumerate() {
+                let (max, min, largest, smallest) = &mut parts[*part];
+                let value = (*value, index % 3);
+                max.add(value);
+                min.add(value);
+                largest.add(value);
+                smallest.add(value);
+            }
+            let mut sorted: Vec<_> =
+                values.iter().enumerate().map(|(index, (value, _))| (*value, index % 3)).collect();
+            sorted.retain(|(value, _)| !value.is_nan());
+            sorted.sort_by(|a, b| a.partial_cmp(b).expect("there is no NaN left"));
+            let (max, min, largest, smallest) = merged(parts);
+            prop_assert_eq!((min.value(), max.value()), (sorted.first(), sorted.last()));
+            prop_assert!(smallest.values().eq(sorted.iter().take(k)));
+            prop_assert!(largest.values().eq(sorted.iter().rev().take(k)));
+            prop_assert_eq!(smallest.into_vec(), sorted.iter().copied().take(k).collect::<Vec<_>>());
+            prop_assert_eq!(largest.into_vec(), sorted.into_iter().rev().take(k).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn of_two_numbers_of_values_the_smaller_counts() {
+        let largest = |k, values: &[u64]| {
+            let mut largest = Largest::new(k);
+            values.iter().for_each(|value| largest.add(*value));
+            largest
+        };
+        let parts = || [largest(2, &[7, 5, 6]), largest(3, &[1, 2, 8])];
+        let (mut ahead, mut back) = (parts().to_vec(), parts().to_vec());
+        back.reverse();
+        assert_eq!(merged(std::mem::take(&mut ahead)).into_vec(), [8, 7]);
+        assert_eq!(merged(back).into_vec(), [8, 7]);
+    }
+}
