@@ -4,6 +4,7 @@
 //! every run ends.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use caribou::{Cancel, Config, Error, Pool, PoolOutcome, PoolReport, stream};
@@ -111,5 +112,34 @@ fn a_seed_is_a_run() {
         let [one, other] =
             [simulate(seed).2, simulate(seed).2].map(|outcome| outcome.map(|pool| pool.report));
         assert_eq!(one, other, "seed {seed}");
+    }
+}
+
+/// The times that the body executes an iteration beyond the first, over all iterations and some seeds.
+fn executed_again(lb: &str) -> u64 {
+    let again = |seed| {
+        let config = Config::default().lb(lb).expect("it is in the table").ranks(3).workers(2).simulate(seed);
+        let executed = AtomicU64::new(0);
+        let body = |count: &mut u64, range: Range<u64>| {
+            executed.fetch_add(range.end - range.start, Ordering::Relaxed);
+            *count += range.end - range.start;
+        };
+        let outcome = Pool::new(&config, 500).run(|| 0, body).unwrap_or_else(|error| panic!("{lb}: {error}"));
+        assert_eq!(outcome.result, 500, "{lb}, seed {seed}");
+        executed.into_inner() - 500
+    };
+    (0..50).map(again).sum()
+}
+
+#[test]
+fn only_replication_that_was_asked_for_executes_an_iteration_again() {
+    for entry in POOLS.iter() {
+        assert_eq!(executed_again(entry.name), 0, "{}", entry.name);
+        let replicates = entry.parameters.iter().any(|parameter| parameter.name == "replicate");
+        assert_eq!(replicates, ["leases", "auto"].contains(&entry.name), "the page names those that can");
+        if replicates {
+            let lb = format!("{},replicate=on,chunk=0.001", entry.name);
+            assert!(executed_again(&lb) > 0, "{lb}");
+        }
     }
 }
