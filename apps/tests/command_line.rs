@@ -537,3 +537,14 @@ fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
         );
     }
 }
+
+#[test]
+fn the_old_name_of_a_parameter_is_read_and_told_in_one_line() {
+    let output = start(MONTECARLO, "--histories 1000 --ranks 1 --workers 1 --lb ruper,checkpoint=1");
+    let said = lines(&output.stderr);
+    assert!(output.status.success(), "{said:?}");
+    let warnings: Vec<_> = said.iter().filter(|line| line.contains("WARN")).collect();
+    let told =
+        "strategy ruper: the parameter \"checkpoint\" is now called \"interval\"; the old name is still read";
+    assert!(warnings.len() == 1 && warnings[0].ends_with(told), "{said:?}");
+}

@@ -44,6 +44,7 @@
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
 //! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
 //! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
+//! | [`renamed`] | what parameters were called before |
 //! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
 //! | [`virtual_time`] | what every simulation needs: events, links, vCPUs |
 //!
@@ -59,6 +60,7 @@ pub mod parameters;
 pub mod parse_error;
 pub mod pools;
 mod rank;
+pub mod renamed;
 pub mod shape;
 pub mod spec;
 pub mod supersteps;
@@ -77,6 +79,7 @@ pub use parameters::{Parameter, Parameters};
 pub use parse_error::ParseError;
 pub use pools as pool;
 pub use rank::{Rank, WorkerId};
+pub use renamed::Renamed;
 pub use shape::Shape;
 pub use supersteps::SuperstepStrategy;
 pub use table::{Listing, Table};

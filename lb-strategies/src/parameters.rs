@@ -6,6 +6,7 @@ use litemap::LiteMap;
 
 use crate::choice::Choice;
 use crate::parse_error::ParseError;
+use crate::renamed::renamed;
 
 /// A parameter of a strategy.
 ///
@@ -43,7 +44,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// Reads `key=value` pairs, separated by commas, over the defaults of the parameters that `strategy`
-    /// takes.
+    /// takes. The old name of a [renamed](mod@crate::renamed) parameter counts as the new one.
     pub fn read(
         strategy: &'static str,
         parameters: &'static [Parameter],
@@ -57,18 +58,19 @@ impl Parameters {
         for setting in settings.split(',').map(str::trim).filter(|setting| !setting.is_empty()) {
             let (key, value) =
                 setting.split_once('=').map_or((setting, None), |(key, value)| (key, Some(value)));
-            let Some(known) = values.get_mut(key.trim()) else {
+            let key = present_name(strategy, parameters, key.trim());
+            let Some(known) = values.get_mut(key) else {
                 let known = parameters.iter().map(|parameter| parameter.name);
-                let choice = Choice::new(key.trim(), known);
+                let choice = Choice::new(key, known);
                 return Err(ParseError::UnknownParameter { strategy, choice });
             };
             let Some(value) = value else {
                 return Err(ParseError::MissingValue { strategy, key: key.to_owned() });
             };
-            if given.contains(&key.trim()) {
-                return Err(ParseError::Twice { strategy, key: key.trim().to_owned() });
+            if given.contains(&key) {
+                return Err(ParseError::Twice { strategy, key: key.to_owned() });
             }
-            given.push(key.trim());
+            given.push(key);
             value.trim().clone_into(known);
         }
         Ok(Self { strategy, values })
@@ -141,4 +143,11 @@ impl Parameters {
     pub(crate) fn bad(&self, key: &'static str, expected: String) -> ParseError {
         ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
     }
+}
+
+/// The name that the parameter `key` has now, unless a parameter is called so.
+fn present_name<'k>(strategy: &str, parameters: &[Parameter], key: &'k str) -> &'k str {
+    let is_known = parameters.iter().any(|parameter| parameter.name == key);
+    let present = renamed(strategy).find(|renamed| !is_known && renamed.old == key);
+    present.map_or(key, |renamed| renamed.new)
 }

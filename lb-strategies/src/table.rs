@@ -6,8 +6,9 @@
 use crate::choice::Choice;
 use crate::entry::Entry;
 use crate::parse_error::ParseError;
+use crate::renamed::{Renamed, renamed};
 use crate::shape::Shape;
-use crate::spec::name_of;
+use crate::spec::{name_of, settings_of};
 
 /// The policies for one shape of program, simplest first; [`ARRAYS`](crate::ARRAYS), [`POOLS`](crate::POOLS) and
 /// [`SUPERSTEPS`](crate::SUPERSTEPS) are ours.
@@ -72,6 +73,13 @@ impl<P: ?Sized> Table<P> {
                 Err(ParseError::UnknownStrategy { choice: Choice::new(name, self.names()), known })
             }
         }
+    }
+
+    /// The old names of parameters in `spec`, of a policy of ours: they are read, but a person should be told.
+    pub fn old_names(&self, spec: &str) -> impl Iterator<Item = Renamed> {
+        let is_own = self.own.iter().any(|entry| entry.name == name_of(spec));
+        let is_ours = !is_own && self.find(spec).is_some();
+        renamed(name_of(spec)).filter(move |renamed| is_ours && renamed.is_used_in(settings_of(spec)))
     }
 
     /// The policy where nobody chooses one.

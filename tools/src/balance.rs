@@ -15,7 +15,7 @@ use lb_strategies::{Snapshot, Strategy};
 use presentation::counts;
 
 use crate::report::{Report, Row};
-use crate::{Error, snapshot_file};
+use crate::{Error, snapshot_file, warn_of_old_names};
 
 /// The snapshot or record to balance, and the strategies.
 #[derive(clap::Args)]
@@ -97,7 +97,10 @@ fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
     let all: Vec<String> = ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
     let specs = if specs.is_empty() { &all } else { specs };
     let build = |spec: &String| match ARRAYS.parse(spec) {
-        Ok(strategy) => Ok((spec.clone(), strategy.into())),
+        Ok(strategy) => {
+            warn_of_old_names(&ARRAYS, spec);
+            Ok((spec.clone(), strategy.into()))
+        }
         Err(source) => Err(Error::Strategy { spec: spec.clone(), source }),
     };
     specs.iter().map(build).collect()

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS};
+use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS, Table};
 use presentation::words::visible;
 use trace_reader::Trace;
 
@@ -155,6 +155,14 @@ fn ended(ran: Result<(), Error>) -> u8 {
             let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {error}")));
             error.exit_code()
         }
+    }
+}
+
+/// A line on standard error for each old name of a parameter in `spec`: the command goes on.
+fn warn_of_old_names<P: ?Sized>(table: &Table<P>, spec: &str) {
+    for renamed in table.old_names(spec) {
+        // If standard error is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "caribou: {renamed}");
     }
 }
 

@@ -64,7 +64,7 @@ fn strategies_lists_every_strategy_and_parameter() {
         assert!(words.contains(entry.summary), "{}", entry.name);
     }
     assert!(text.lines().all(|line| line.len() <= 100), "{text}");
-    let longest = text.lines().find(|line| line.contains("first-interval=checkpoint/1.5"));
+    let longest = text.lines().find(|line| line.contains("first-interval=interval/1.5"));
     assert!(longest.is_some_and(|line| line.contains("/1.5  seconds to a worker's first report")), "{text}");
 }
 

@@ -23,7 +23,7 @@
 //! ```
 //! use virtual_cluster::{RunPool, Traces};
 //! use lb_strategies::{POOLS, pool::{Pool, SECOND}};
-//! let policy = POOLS.parse("ruper,checkpoint=30,chunk=0.01")?;
+//! let policy = POOLS.parse("ruper,interval=30,chunk=0.01")?;
 //! let mut vcpus = Traces::constant(|worker| if worker.number == 0 { 300.0 } else { 100.0 });
 //! let run = RunPool::new(&Pool::new(40_000, vec![2]), &*policy, &mut vcpus).run();
 //! assert!(run.is_complete(40_000));

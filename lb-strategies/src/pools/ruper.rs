@@ -4,7 +4,8 @@
 //! unpredictable cloud environments"; "the paper" here.
 //!
 //! A worker has a *quota*: how many iterations it may execute in all. It reports now and then how many it has done. A
-//! *checkpoint* of its rank shares what is left among the rank's workers by their speeds, without anybody stopping. In the
+//! *rebalance* of its rank (the paper's checkpoint) shares what is left among the rank's workers by their speeds, without anybody
+//! stopping. In the
 //! same way rank 0 shares the iterations among the ranks, by predictions that these report. When the end is near, first
 //! the quotas of the ranks stay, then those of the workers, and who has reached its quota leaves.
 //!
@@ -29,7 +30,7 @@
 //! - The balance between ranks ends early and for all: whoever's report shows that the end is near, everybody hears it in
 //!   the same step. In the paper a rank hears it when it reports itself, and may be given something else before.
 //! - A process has one task. The paper's figure 1 has several, each with workers of its own.
-//! - Durations other than that between checkpoints are fractions of it, of which the paper gives none.
+//! - Durations other than that between rebalances are fractions of it, of which the paper gives none.
 //!
 //! # What it does not do
 //! It does not balance the last `t-min`: a worker or rank that becomes slow there makes all wait. It knows no variance and

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use lb_strategies::pool::PoolStrategy;
 use lb_strategies::supersteps::SuperstepStrategy;
 use lb_strategies::{
-    ARRAYS, Assignment, Entry, Listing, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, Table, Terms,
+    ARRAYS, Assignment, Entry, Listing, POOLS, Renamed, SUPERSTEPS, Shape, Snapshot, Strategy, Table, Terms,
     check_own, unknown,
 };
 
 use super::{Config, wrong};
 use crate::error::Error;
 use crate::panics::of_panic;
+use crate::warn::warn;
 
 /// The chosen strategy; each is for one shape of program.
 #[derive(Clone)]
@@ -190,9 +191,17 @@ impl Config {
         }
     }
 
+    /// Warns of old names of parameters, in one process.
+    fn warn_of(&self, renamed: impl Iterator<Item = Renamed>) {
+        if self.launch().speaks() {
+            renamed.for_each(|renamed| warn(&renamed.to_string()));
+        }
+    }
+
     /// The strategy for arrays of chunks.
     pub(crate) fn balance_arrays(&self) -> Result<Arc<dyn Strategy>, Error> {
         self.check_shape(Shape::Arrays)?;
+        self.warn_of(self.lb.arrays.old_names(self.lb_spec(Shape::Arrays)));
         match &self.lb.chosen {
             Chosen::Arrays(strategy) => Ok(Arc::new(Asked::once(strategy)?)),
             _ => Ok(ARRAYS.default_policy().into()),
@@ -202,6 +211,7 @@ impl Config {
     /// The policy for pools of iterations.
     pub(crate) fn balance_pools(&self) -> Result<Arc<dyn PoolStrategy>, Error> {
         self.check_shape(Shape::Pools)?;
+        self.warn_of(self.lb.pools.old_names(self.lb_spec(Shape::Pools)));
         match &self.lb.chosen {
             Chosen::Pools(policy) => Ok(policy.clone()),
             _ => Ok(POOLS.default_policy().into()),
@@ -213,6 +223,7 @@ impl Config {
     /// The policy for programs in supersteps.
     pub(crate) fn balance_supersteps(&self) -> Result<Arc<dyn SuperstepStrategy>, Error> {
         self.check_shape(Shape::Supersteps)?;
+        self.warn_of(self.lb.supersteps.old_names(self.lb_spec(Shape::Supersteps)));
         match &self.lb.chosen {
             Chosen::Supersteps(policy) => Ok(policy.clone()),
             _ => Ok(SUPERSTEPS.default_policy().into()),

@@ -13,7 +13,7 @@ use presentation::chart::Chart;
 use serde::Serialize;
 
 use super::table;
-use crate::Error;
+use crate::{Error, warn_of_old_names};
 
 /// A policy with the specification that a person wrote for it.
 pub(super) struct Policy<P: ?Sized> {
@@ -26,6 +26,7 @@ impl<P: ?Sized + 'static> Policy<P> {
     pub(super) fn parse(table: &Table<P>, spec: &str) -> Result<Self, Error> {
         let strategy = table.parse(spec);
         let strategy = strategy.map_err(|source| Error::Policy { spec: spec.to_owned(), source })?;
+        warn_of_old_names(table, spec);
         Ok(Self { spec: spec.to_owned(), strategy: strategy.into() })
     }
 
@@ -202,8 +203,8 @@ mod tests {
         let list = |text| specs(&POOLS, text).unwrap();
         assert_eq!(list("static,leases"), ["static", "leases"]);
         assert_eq!(
-            list("static,ruper,checkpoint=60,t-min=5,leases"),
-            ["static", "ruper,checkpoint=60,t-min=5", "leases"]
+            list("static,ruper,interval=60,t-min=5,leases"),
+            ["static", "ruper,interval=60,t-min=5", "leases"]
         );
         assert_eq!(list("static,chunk=1; static"), ["static,chunk=1", "static"]);
         for bad in ["", "static,", "chunk=1", "static;chunk=1"] {

@@ -13,7 +13,7 @@ use super::table::NO_EXCESS;
 use crate::Error;
 
 /// The parameter that a sweep may set on policies that have it.
-const CHECKPOINT: &str = "checkpoint";
+const INTERVAL: &str = "interval";
 
 /// Runs the sweep, writes its table, and gives back every comparison.
 pub(super) fn run(
@@ -24,7 +24,7 @@ pub(super) fn run(
 ) -> Result<Vec<Comparison<Outcome>>, Error> {
     let mut scenarios = sweep.scenarios();
     scenarios.iter_mut().for_each(prepare);
-    let policies = with_checkpoints(sweep, Policy::list(&POOLS, compare_list)?)?;
+    let policies = with_intervals(sweep, Policy::list(&POOLS, compare_list)?)?;
     let comparisons = compare(&scenarios, &policies);
     writeln!(out, "{}: {}; {} runs", sweep.name, sweep.about, scenarios.len())?;
     write_table(&policies, &comparisons, out)?;
@@ -33,20 +33,20 @@ pub(super) fn run(
 
 type PoolPolicy = Policy<dyn PoolStrategy>;
 
-fn takes_checkpoint(policy: &PoolPolicy) -> bool {
+fn takes_interval(policy: &PoolPolicy) -> bool {
     let entry = POOLS.find(&policy.spec);
-    entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == CHECKPOINT))
+    entry.is_some_and(|entry| entry.parameters.iter().any(|known| known.name == INTERVAL))
 }
 
-fn with_checkpoints(sweep: &Sweep, policies: Vec<PoolPolicy>) -> Result<Vec<PoolPolicy>, Error> {
+fn with_intervals(sweep: &Sweep, policies: Vec<PoolPolicy>) -> Result<Vec<PoolPolicy>, Error> {
     let mut all = Vec::new();
     for policy in policies {
-        if sweep.checkpoints_s.is_empty() || !takes_checkpoint(&policy) {
+        if sweep.intervals_s.is_empty() || !takes_interval(&policy) {
             all.push(policy);
             continue;
         }
-        for seconds in sweep.checkpoints_s {
-            all.push(Policy::parse(&POOLS, &format!("{},{CHECKPOINT}={seconds}", policy.spec))?);
+        for seconds in sweep.intervals_s {
+            all.push(Policy::parse(&POOLS, &format!("{},{INTERVAL}={seconds}", policy.spec))?);
         }
     }
     Ok(all)

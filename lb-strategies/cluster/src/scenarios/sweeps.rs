@@ -18,8 +18,8 @@ pub struct Sweep {
     pub name: &'static str,
     /// The sweep in one line.
     pub about: &'static str,
-    /// Values of the parameter `checkpoint` (seconds) to try on each policy that has one; none: policies as they are.
-    pub checkpoints_s: &'static [u32],
+    /// Values of the parameter `interval` (seconds) to try on each policy that has one; none: policies as they are.
+    pub intervals_s: &'static [u32],
     scenarios: fn() -> Vec<Scenario>,
 }
 
@@ -31,7 +31,7 @@ impl Sweep {
 }
 
 const fn sweep(name: &'static str, about: &'static str, scenarios: fn() -> Vec<Scenario>) -> Sweep {
-    Sweep { name, about, checkpoints_s: &[], scenarios }
+    Sweep { name, about, intervals_s: &[], scenarios }
 }
 
 /// Every sweep.
@@ -42,8 +42,8 @@ pub const SWEEPS: &[Sweep] = &[
     sweep("S4", "M5, phases 0 ... 468 s", || phases("M5", H_TOGETHER)),
     sweep("S5", "F6, F7, F8 and M3 with RTT 0.1, 10, 50 and 200 ms", far),
     Sweep {
-        checkpoints_s: &[60, 300, 600],
-        ..sweep("S6", "F6, F7 and F8a with checkpoints every 60, 300 and 600 s", paper)
+        intervals_s: &[60, 300, 600],
+        ..sweep("S6", "F6, F7 and F8a with rebalances every 60, 300 and 600 s", paper)
     },
     sweep("S8", "L8 on one rank, 20 seeds of each mean cost", seeds),
 ];

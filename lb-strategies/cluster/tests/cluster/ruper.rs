@@ -72,11 +72,11 @@ fn plan(seed: u64) -> Plan {
         .flat_map(|rank| (0..pool.workers_of(rank)).map(move |number| Worker { rank, number }));
     let names: Vec<Worker> = names.collect();
     let late = (0..draws.below(3)).map(|_| (draws.pick(&names), draws.below(500 * MILLI))).collect();
-    let checkpoint = draws.pick(&["0.3", "0.05", "0.01"]);
+    let interval = draws.pick(&["0.3", "0.05", "0.01"]);
     let chunk = draws.pick(&["0.0001", "0.005"]);
     Plan {
         pool: Pool { iterations, ..pool },
-        spec: format!("ruper,checkpoint={checkpoint},chunk={chunk}"),
+        spec: format!("ruper,interval={interval},chunk={chunk}"),
         links: draws.pick(&[0, MILLI / 10, 5 * MILLI]),
         late,
     }
@@ -207,7 +207,7 @@ fn a_rank_that_becomes_slow_is_made_up_for() {
 #[test]
 fn time_and_work_have_no_scale() {
     let pool = |scale: f64, work: f64| {
-        let spec = format!("ruper,checkpoint={},chunk={}", 300.0 * scale, scale);
+        let spec = format!("ruper,interval={},chunk={}", 300.0 * scale, scale);
         let policy = POOLS.parse(&spec).expect("a good specification");
         let step = (SECOND as f64 * 100.0 * scale) as Nanos;
         let speed = |worker: Worker, at: f64| {

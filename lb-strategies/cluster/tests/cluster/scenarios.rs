@@ -7,7 +7,7 @@ use lb_strategies::POOLS;
 use lb_strategies::pool::Nanos;
 use virtual_cluster::{Costs, PoolRun, SCENARIOS, SWEEPS, Scenario, scenario};
 
-/// The checkpoint interval of the paper, in seconds.
+/// The interval between rebalances of the paper, in seconds.
 const CHECKPOINT_S: f64 = 300.0;
 /// Figures 6 to 8 of the paper.
 const FIGURES: [&str; 7] = ["F6-1", "F6-2", "F6-3", "F6-4", "F7", "F8a", "F8b"];
@@ -130,7 +130,7 @@ fn ruper_ends_before_equal_shares() {
 
 /// Paper, figures 6 and 7.
 #[test]
-fn ranks_and_workers_of_ruper_end_within_a_checkpoint_interval_of_each_other() {
+fn ranks_and_workers_of_ruper_end_within_an_interval_of_each_other() {
     for spec in RUPER {
         let relative = |name: &str| {
             let scenario = named(name);

@@ -20,8 +20,8 @@ pub(crate) enum Command {
     SetTotal(u64),
     /// These indices are the rank's to execute.
     Grant(Vec<Range<u64>>),
-    /// The task makes a checkpoint.
-    Checkpoint(Urgency),
+    /// The task makes a rebalance.
+    Rebalance(Urgency),
     /// The balance between ranks is over.
     BalanceOver,
 }

@@ -13,11 +13,11 @@ const MPI_STRETCH: u64 = 4;
 /// The time to the next report of a worker whose last interval was `elapsed`, and whose speed is now `ratio` times what it was.
 ///
 /// Sooner where the speed has changed by more than `ds_max`, later where it has hardly changed; never below
-/// `report_floor`, and what would exceed the checkpoint interval falls back to 0.8 of it.
+/// `report_floor`, and what would exceed the interval between rebalances falls back to 0.8 of it.
 pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> Nanos {
     let mut next = scaled(elapsed, factor(settings, ratio));
-    if next >= settings.checkpoint {
-        next = scaled(settings.checkpoint, SHRINK);
+    if next >= settings.interval {
+        next = scaled(settings.interval, SHRINK);
     }
     next.max(settings.report_floor)
 }
@@ -67,11 +67,11 @@ mod tests {
 
     /// Golden vector 1b.
     #[test]
-    fn an_interval_stays_between_the_floor_and_the_checkpoints() {
+    fn an_interval_stays_between_the_floor_and_the_next_rebalance() {
         let settings = Settings::of("");
         assert_eq!(next_interval(&settings, 292 * SECOND, 1.0), 240 * SECOND);
         assert_eq!(next_interval(&settings, 3 * SECOND, 1.0), 10 * SECOND);
-        let settings = Settings::of("checkpoint=11,report-floor=10");
+        let settings = Settings::of("interval=11,report-floor=10");
         assert_eq!(next_interval(&settings, 20 * SECOND, 1.0), 10 * SECOND);
     }
 
@@ -103,10 +103,10 @@ mod tests {
     proptest! {
         /// Invariant 9.
         #[test]
-        fn an_interval_is_within_its_bounds(elapsed in 0..1000 * SECOND, ratio in 0.0..10.0f64, checkpoint in 13..1000u64) {
-            let settings = Settings::of(&format!("checkpoint={checkpoint},report-floor=10"));
+        fn an_interval_is_within_its_bounds(elapsed in 0..1000 * SECOND, ratio in 0.0..10.0f64, interval in 13..1000u64) {
+            let settings = Settings::of(&format!("interval={interval},report-floor=10"));
             let next = next_interval(&settings, elapsed, ratio);
-            prop_assert!((10 * SECOND..settings.checkpoint).contains(&next), "{next}");
+            prop_assert!((10 * SECOND..settings.interval).contains(&next), "{next}");
         }
     }
 }

@@ -44,7 +44,7 @@ impl OwnWorker {
     }
 
     /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then, for
-    /// a report that is late at the end of every range comes after the checkpoint that it was meant for.
+    /// a report that is late at the end of every range comes after the rebalance that it was meant for.
     pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
         let until = seconds(report_at.saturating_sub(now));
         let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);

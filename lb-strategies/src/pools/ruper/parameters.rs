@@ -1,29 +1,37 @@
-//! The parameters of `ruper`, and their defaults as parts of the checkpoint interval.
+//! The parameters of `ruper`, and their defaults as parts of the interval between rebalances.
 //!
-//! The paper states one duration, 300 s between checkpoints, of runs of an hour. All other durations are fractions of it
+//! The paper states one duration, 300 s between rebalances, of runs of an hour. All other durations are fractions of it
 //! by default, so that one number fits the policy to runs of seconds as well.
 
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 use crate::pools::equal;
 use crate::pools::machine::{Nanos, SECOND};
+use crate::renamed::renamed;
+
+/// The name of the time between rebalances, of which other durations are fractions.
+const INTERVAL: &str = "interval";
 
 /// The largest duration that can be set, in seconds.
 const LONGEST: f64 = 1e6;
 
 pub(crate) const PARAMETERS: &[Parameter] = &[
-    Parameter { name: "checkpoint", default: "300", meaning: "seconds between checkpoints of a rank" },
+    Parameter {
+        name: INTERVAL,
+        default: "300",
+        meaning: "seconds from one rebalance of a rank's workers to the next (the paper's checkpoints)",
+    },
     Parameter {
         name: "t-min",
-        default: "checkpoint/2",
+        default: "interval/2",
         meaning: "seconds to the end from which on a rank's workers are left alone",
     },
     Parameter {
         name: "t-min-mpi",
-        default: "checkpoint/2",
+        default: "interval/2",
         meaning: "seconds to the end from which on the ranks are left alone",
     },
-    Parameter { name: "mpi-interval", default: "checkpoint", meaning: "seconds between reports of a rank" },
+    Parameter { name: "mpi-interval", default: "interval", meaning: "seconds between reports of a rank" },
     Parameter {
         name: "mpi-adapt",
         default: "off",
@@ -31,23 +39,23 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "first-interval",
-        default: "checkpoint/1.5",
+        default: "interval/1.5",
         meaning: "seconds to a worker's first report",
     },
     Parameter {
         name: "report-floor",
-        default: "checkpoint/30",
+        default: "interval/30",
         meaning: "shortest time between a worker's reports, in seconds",
     },
     Parameter {
         name: "min-measure",
-        default: "checkpoint/300",
+        default: "interval/300",
         meaning: "shortest time that tells a speed, in seconds",
     },
     Parameter {
         name: "spacing",
-        default: "checkpoint/300",
-        meaning: "shortest time between checkpoints, and between a rank's requests to finish, in seconds",
+        default: "interval/300",
+        meaning: "shortest time between rebalances, and between a rank's requests to finish, in seconds",
     },
     Parameter {
         name: "start-deadline",
@@ -75,8 +83,8 @@ pub(crate) enum Counts {
 /// The parameters of one policy, durations in nanoseconds. Nothing changes them.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Time between checkpoints of a task (paper, Table 1: Δt_pc).
-    pub(crate) checkpoint: Nanos,
+    /// Time between rebalances of a task (paper, Table 1: Δt_pc).
+    pub(crate) interval: Nanos,
     /// Remaining time at or below which workers may leave and quotas stay (paper, Fig. 3: t_min).
     pub(crate) t_min: Nanos,
     /// The same between ranks (paper, Fig. 4).
@@ -91,7 +99,7 @@ pub(crate) struct Settings {
     pub(crate) report_floor: Nanos,
     /// Shortest time that yields a speed.
     pub(crate) min_measure: Nanos,
-    /// Shortest time between two checkpoints of a task, and between two requests of a rank to finish.
+    /// Shortest time between two rebalances of a task, and between two requests of a rank to finish.
     pub(crate) spacing: Nanos,
     /// Time after which a rank that has not started counts as absent.
     pub(crate) start_deadline: Nanos,
@@ -105,23 +113,23 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
-        let seconds = parameters.number("checkpoint", 1e-3..=LONGEST)?;
-        let duration = |key, base| duration(parameters, key, base, seconds);
-        let mpi_interval = duration("mpi-interval", "checkpoint")?;
+        let seconds = parameters.number(INTERVAL, 1e-3..=LONGEST)?;
+        let duration = |key| duration(parameters, key, seconds);
+        let mpi_interval = duration("mpi-interval")?;
         let start_deadline = match parameters.value("start-deadline") {
             "mpi-interval" => mpi_interval,
-            _ => duration("start-deadline", "checkpoint")?,
+            _ => duration("start-deadline")?,
         };
         Ok(Self {
-            checkpoint: nanos(seconds),
-            t_min: duration("t-min", "checkpoint")?,
-            t_min_mpi: duration("t-min-mpi", "checkpoint")?,
+            interval: nanos(seconds),
+            t_min: duration("t-min")?,
+            t_min_mpi: duration("t-min-mpi")?,
             mpi_interval,
             mpi_adapt: parameters.switch("mpi-adapt")?,
-            first_interval: duration("first-interval", "checkpoint")?,
-            report_floor: duration("report-floor", "checkpoint")?,
-            min_measure: duration("min-measure", "checkpoint")?,
-            spacing: duration("spacing", "checkpoint")?,
+            first_interval: duration("first-interval")?,
+            report_floor: duration("report-floor")?,
+            min_measure: duration("min-measure")?,
+            spacing: duration("spacing")?,
             start_deadline,
             ds_max: parameters.number("ds-max", 0.0..=1.0)?,
             counts: counts(parameters)?,
@@ -137,24 +145,27 @@ impl Settings {
     }
 }
 
-/// Seconds, as a number or as a fraction of the checkpoint interval: `checkpoint/30`.
-fn duration(
-    parameters: &Parameters,
-    key: &'static str,
-    base: &str,
-    checkpoint: f64,
-) -> Result<Nanos, ParseError> {
+/// Seconds, as a number or as a fraction of the interval: `interval/30`.
+fn duration(parameters: &Parameters, key: &'static str, interval: f64) -> Result<Nanos, ParseError> {
     let value = parameters.value(key);
-    let seconds = match value.strip_prefix(base) {
-        Some("") => Some(checkpoint),
-        Some(fraction) => fraction.strip_prefix('/').and_then(number).map(|divisor| checkpoint / divisor),
+    let of_interval = |fraction: &str| match fraction {
+        "" => Some(interval),
+        _ => fraction.strip_prefix('/').and_then(number).map(|divisor| interval / divisor),
+    };
+    let names = [INTERVAL].into_iter().chain(old_names_of_interval());
+    let seconds = match names.filter_map(|name| value.strip_prefix(name)).next() {
+        Some(fraction) => of_interval(fraction),
         None => number(value),
     };
     // No duration is 0: what may happen again after a time must not happen again at once.
     seconds
         .filter(|seconds| (0.0..=LONGEST).contains(seconds))
         .map(|seconds| nanos(seconds).max(1))
-        .ok_or_else(|| parameters.bad(key, format!("a number from 0 to {LONGEST}, or checkpoint/NUMBER")))
+        .ok_or_else(|| parameters.bad(key, format!("a number from 0 to {LONGEST}, or {INTERVAL}/NUMBER")))
+}
+
+fn old_names_of_interval() -> impl Iterator<Item = &'static str> {
+    renamed(super::ENTRY.name).filter(|renamed| renamed.new == INTERVAL).map(|renamed| renamed.old)
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -184,9 +195,9 @@ mod tests {
     use crate::POOLS;
 
     #[test]
-    fn durations_follow_the_checkpoint_interval_unless_they_are_set() {
-        let settings = Settings::of("checkpoint=3,mpi-interval=1,t-min=checkpoint/4,spacing=0");
-        assert_eq!((settings.checkpoint, settings.first_interval), (3 * SECOND, 2 * SECOND));
+    fn durations_follow_the_interval_unless_they_are_set() {
+        let settings = Settings::of("interval=3,mpi-interval=1,t-min=interval/4,spacing=0");
+        assert_eq!((settings.interval, settings.first_interval), (3 * SECOND, 2 * SECOND));
         assert_eq!((settings.mpi_interval, settings.start_deadline), (SECOND, SECOND));
         assert_eq!((settings.t_min, settings.t_min_mpi), (SECOND * 3 / 4, SECOND * 3 / 2));
         assert_eq!(
@@ -196,8 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn the_old_name_of_the_interval_means_the_same() {
+        let [old, new] = ["checkpoint=3,t-min=checkpoint/4", "interval=3,t-min=interval/4"].map(Settings::of);
+        assert_eq!((old.interval, old.t_min, old.spacing), (new.interval, new.t_min, new.spacing));
+        assert_eq!(old.interval, 3 * SECOND);
+    }
+
+    #[test]
     fn what_is_no_duration_is_refused_with_its_name() {
-        for wrong in ["t-min=checkpoint/0", "t-min=-1", "t-min=checkpoint2", "counts=some", "ds-max=2"] {
+        for wrong in ["t-min=interval/0", "t-min=-1", "t-min=interval2", "counts=some", "ds-max=2"] {
             let Err(error) = POOLS.parse(&format!("ruper,{wrong}")) else { panic!("{wrong} is accepted") };
             assert!(error.to_string().contains(wrong.split('=').next().unwrap()), "{error}");
         }

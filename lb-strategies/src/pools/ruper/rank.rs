@@ -2,7 +2,7 @@
 //!
 //! Every input runs through the same steps: the monitor hears it; whatever is due is done; workers that wait are served;
 //! claims are sent. A command of the monitor may make a step necessary that was done already, so the steps repeat until
-//! there is no command left. They come to an end because monitors and checkpoints keep a distance between two requests.
+//! there is no command left. They come to an end because monitors and rebalances keep a distance between two requests.
 
 mod serve;
 
@@ -106,20 +106,20 @@ impl RuperRank {
                 *none = Some(Task::new(&self.settings, total, self.own_workers.len()));
             }
             (Command::Grant(ranges), _) => self.supply.receive(now, ranges),
-            (Command::Checkpoint(urgency), Some(task)) => task.checkpoint(now, urgency),
+            (Command::Rebalance(urgency), Some(task)) => task.rebalance(now, urgency),
             (Command::BalanceOver, Some(task)) => {
                 task.balance_over();
                 self.supply.close();
             }
-            (Command::Checkpoint(_) | Command::BalanceOver, None) => {}
+            (Command::Rebalance(_) | Command::BalanceOver, None) => {}
         }
     }
 
-    /// Does what the task has due by now: the checkpoint, and reports of workers that cannot report themselves.
+    /// Does what the task has due by now: the rebalance, and reports of workers that cannot report themselves.
     fn make_due(&mut self, now: Nanos) {
         let Some(task) = &mut self.task else { return };
-        if task.checkpoint_at() <= now {
-            task.checkpoint(now, Urgency::Usual);
+        if task.rebalance_at() <= now {
+            task.rebalance(now, Urgency::Usual);
         }
         for (worker, own) in (0..).map(WorkerId).zip(&self.own_workers) {
             let overdue = own.overdue_at(task.report_at(worker), &self.settings);
@@ -171,7 +171,7 @@ impl RuperRank {
             |(worker, own): (WorkerId, &OwnWorker)| own.overdue_at(task.report_at(worker), &self.settings);
         let reports =
             (0..).map(WorkerId).zip(&self.own_workers).filter_map(overdue).min().unwrap_or(Nanos::MAX);
-        monitor.min(task.checkpoint_at()).min(reports)
+        monitor.min(task.rebalance_at()).min(reports)
     }
 
     /// Says when to wake it, if that has changed, and that it is closed, once.

@@ -6,8 +6,8 @@
 //! | Starting | `StartOk` | sets the total | Balancing |
 //! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
 //! | Balancing | the task asks to finish | sends a `Report`: at once if no worker runs, else `spacing` later; `spacing` after the last, once that is answered | Balancing |
-//! | Balancing | `Assign` | sets the total; a checkpoint if a worker is parked | Balancing |
-//! | Starting, Balancing | `End` | sets the total, checkpoint, balance over; sends `Bye` | Closed |
+//! | Balancing | `Assign` | sets the total; a rebalance if a worker is parked | Balancing |
+//! | Starting, Balancing | `End` | sets the total, rebalance, balance over; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
 //!
 //! It does not know which indices there are; it passes on what the rank claims and what it is granted.
@@ -108,7 +108,7 @@ impl RankMonitor {
                 }
                 out.push(Command::SetTotal(quota));
                 if view.any_parked {
-                    out.push(Command::Checkpoint(Urgency::Usual));
+                    out.push(Command::Rebalance(Urgency::Usual));
                 }
             }
             (Stage::Balancing, RuperMessage::Granted { ranges, quota }) => {
@@ -119,7 +119,7 @@ impl RankMonitor {
                 self.stage = Stage::Closed;
                 out.push(Command::SetTotal(quota));
                 out.push(Command::Grant(ranges));
-                out.push(Command::Checkpoint(Urgency::Forced));
+                out.push(Command::Rebalance(Urgency::Forced));
                 out.push(Command::BalanceOver);
                 out.push(send(RuperMessage::Bye { registered: view.registered }));
             }
@@ -172,21 +172,21 @@ mod tests {
         let parked = TaskView { any_parked: true, ..TaskView::default() };
         let mut out = Vec::new();
         monitor.receive(9 * SECOND, RuperMessage::Assign { sequence: 0, quota: 70 }, parked, &mut out);
-        assert_eq!(out, [Command::SetTotal(70), Command::Checkpoint(Urgency::Usual)]);
+        assert_eq!(out, [Command::SetTotal(70), Command::Rebalance(Urgency::Usual)]);
         assert_eq!(tick(&mut monitor, 9 * SECOND), [], "that was no answer");
         monitor.receive(9 * SECOND, RuperMessage::Assign { sequence: 1, quota: 70 }, parked, &mut out);
         assert_eq!(tick(&mut monitor, 9 * SECOND).len(), 1);
     }
 
     #[test]
-    fn the_end_forces_a_checkpoint_before_the_balance_is_over_and_says_goodbye() {
+    fn the_end_forces_a_rebalance_before_the_balance_is_over_and_says_goodbye() {
         let (mut monitor, mut out) = (balancing(), Vec::new());
         let end = RuperMessage::End { quota: 60, ranges: vec![3..9] };
         monitor.receive(5 * SECOND, end.clone(), TaskView::default(), &mut out);
         let expected = [
             Command::SetTotal(60),
             Command::Grant(vec![3..9]),
-            Command::Checkpoint(Urgency::Forced),
+            Command::Rebalance(Urgency::Forced),
             Command::BalanceOver,
             send(RuperMessage::Bye { registered: 0 }),
         ];

@@ -218,7 +218,7 @@ impl RootMonitor {
             return self.end(out);
         }
         if view.any_parked {
-            out.push(Command::Checkpoint(Urgency::Usual));
+            out.push(Command::Rebalance(Urgency::Usual));
         }
     }
 
@@ -232,7 +232,7 @@ impl RootMonitor {
         }
         let (ranges, _) = self.claim(Rank(0), u64::MAX);
         out.push(Command::Grant(ranges));
-        out.push(Command::Checkpoint(Urgency::Forced));
+        out.push(Command::Rebalance(Urgency::Forced));
         out.push(Command::BalanceOver);
     }
 

@@ -1,12 +1,12 @@
 //! One task in one process: its workers, and the balance between them (paper, Table 1 right, Figs. 2 and 3 left).
 //!
-//! Workers report at times of their own; a checkpoint now and then gives each a new quota by what was reported, without
+//! Workers report at times of their own; a rebalance now and then gives each a new quota by what was reported, without
 //! anybody waiting. What a task wants done is its state, which its owner reads after each call: the [`quota`](Task::quota)
-//! of a worker, when it [reports](Task::report_at), when to [look again](Task::checkpoint_at), and whether the task asks
+//! of a worker, when it [reports](Task::report_at), when to [look again](Task::rebalance_at), and whether the task asks
 //! rank 0 whether it may finish. The task knows no indices, only how many a worker has [taken](Task::took).
 
-mod checkpoint;
 mod finish;
+mod rebalance;
 
 use super::interval::next_interval;
 use super::parameters::{Counts, Settings};
@@ -15,10 +15,10 @@ use crate::pools::apportion;
 use crate::pools::machine::Nanos;
 use crate::rank::WorkerId;
 
-pub(crate) use checkpoint::Urgency;
 pub(crate) use finish::{Denial, Finish};
+pub(crate) use rebalance::Urgency;
 
-use checkpoint::{Checkpoints, Forecast};
+use rebalance::{Forecast, Rebalances};
 
 /// A mistake of the owner of a task. The task is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +58,7 @@ pub(crate) struct Task {
     workers: Vec<Worker>,
     reports: Vec<Schedule>,
     forecast: Forecast,
-    checkpoints: Checkpoints,
+    rebalances: Rebalances,
     across: Across,
 }
 
@@ -87,7 +87,7 @@ impl Task {
             workers: quotas.into_iter().map(Worker::new).collect(),
             reports: vec![report; workers],
             forecast: Forecast { remaining: total, eta: f64::INFINITY },
-            checkpoints: Checkpoints { last: None, next: Nanos::MAX, made: 0 },
+            rebalances: Rebalances { last: None, next: Nanos::MAX, made: 0 },
             across: Across { over: false, finish_raised: false },
         }
     }
@@ -112,14 +112,14 @@ impl Task {
         self.reports[worker.index()].at
     }
 
-    /// The time of the next checkpoint.
-    pub(crate) fn checkpoint_at(&self) -> Nanos {
-        self.checkpoints.next
+    /// The time of the next rebalance.
+    pub(crate) fn rebalance_at(&self) -> Nanos {
+        self.rebalances.next
     }
 
-    /// Number of checkpoints so far: if it has grown, quotas may have changed.
-    pub(crate) fn checkpoints(&self) -> u64 {
-        self.checkpoints.made
+    /// Number of rebalances so far: if it has grown, quotas may have changed.
+    pub(crate) fn rebalances(&self) -> u64 {
+        self.rebalances.made
     }
 
     /// Iterations registered.
@@ -142,21 +142,21 @@ impl Task {
         std::mem::take(&mut self.across.finish_raised)
     }
 
-    /// A worker starts. Who starts after the first checkpoint gets an equal part of what is left.
+    /// A worker starts. Who starts after the first rebalance gets an equal part of what is left.
     pub(crate) fn start(&mut self, now: Nanos, worker: WorkerId) -> Result<(), TaskError> {
         let index = self.index(worker)?;
         self.workers[index].start(now)?;
         self.reports[index].at = now.saturating_add(self.settings.first_interval);
-        if self.checkpoints.last.is_some() {
+        if self.rebalances.last.is_some() {
             let left = self.total.saturating_sub(self.registered());
             self.workers[index].assigned = left / self.workers.len() as u64;
             self.assign();
         }
-        self.checkpoints.next = self.checkpoints.next.min(now.saturating_add(self.settings.checkpoint));
+        self.rebalances.next = self.rebalances.next.min(now.saturating_add(self.settings.interval));
         Ok(())
     }
 
-    /// A worker has taken iterations upon itself: no checkpoint relieves it of them.
+    /// A worker has taken iterations upon itself: no rebalance relieves it of them.
     pub(crate) fn took(&mut self, worker: WorkerId, iterations: u64) {
         if self.settings.counts == Counts::Indexed {
             self.workers[worker.index()].taken += iterations;

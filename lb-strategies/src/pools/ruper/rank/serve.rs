@@ -11,16 +11,16 @@ use crate::pools::ruper::worker::Stage;
 use crate::rank::{Rank, WorkerId};
 
 impl RuperRank {
-    /// Serves all who wait, again after each checkpoint: quotas may have changed.
+    /// Serves all who wait, again after each rebalance: quotas may have changed.
     pub(super) fn serve(&mut self, now: Nanos, out: &mut Vec<Output>) {
         loop {
-            let before = self.task.as_ref().map(Task::checkpoints);
+            let before = self.task.as_ref().map(Task::rebalances);
             for worker in (0..self.own_workers.len() as u32).map(WorkerId) {
                 if self.own_workers[worker.index()].doing == Doing::Waiting {
                     self.serve_one(now, worker, out);
                 }
             }
-            if self.task.as_ref().map(Task::checkpoints) == before {
+            if self.task.as_ref().map(Task::rebalances) == before {
                 return;
             }
         }
@@ -48,8 +48,8 @@ impl RuperRank {
             own.doing = Doing::Running { iterations, since: now };
             out.push(Output::Run { worker, range, copy: false });
         } else if self.supply.is_exhausted(task.total()) {
-            // Its quota is older than the total: a checkpoint makes them agree.
-            task.checkpoint(now, Urgency::Usual);
+            // Its quota is older than the total: a rebalance makes them agree.
+            task.rebalance(now, Urgency::Usual);
         }
     }
 
@@ -66,9 +66,9 @@ impl RuperRank {
                 out.push(Output::Release { worker });
             }
             Finish::Denied(Denial::MoreWork) => {}
-            Finish::Denied(Denial::Checkpoint) => {
+            Finish::Denied(Denial::Rebalance) => {
                 task.park(now, worker);
-                task.checkpoint(now, Urgency::Usual);
+                task.rebalance(now, Urgency::Usual);
             }
             Finish::Denied(Denial::BalancePending) => task.park(now, worker),
         }

@@ -96,7 +96,7 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
         send(1, RuperMessage::End { quota: 300, ranges: vec![] }),
         send(2, RuperMessage::End { quota: 300, ranges: vec![300..600] }),
         Command::Grant(vec![600..900]),
-        Command::Checkpoint(Urgency::Forced),
+        Command::Rebalance(Urgency::Forced),
         Command::BalanceOver,
     ];
     assert_eq!(told, expected);

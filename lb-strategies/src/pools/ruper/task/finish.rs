@@ -19,8 +19,8 @@ pub(crate) enum Finish {
 pub(crate) enum Denial {
     /// It has reported less than its quota.
     MoreWork,
-    /// The end is far, as of the last checkpoint: another one may give it more.
-    Checkpoint,
+    /// The end is far, as of the last rebalance: another one may give it more.
+    Rebalance,
     /// The balance between ranks goes on: the total may grow.
     BalancePending,
 }
@@ -34,7 +34,7 @@ impl Task {
             return Ok(Finish::Denied(Denial::MoreWork));
         }
         if self.forecast.eta > seconds(self.settings.t_min) {
-            return Ok(Finish::Denied(Denial::Checkpoint));
+            return Ok(Finish::Denied(Denial::Rebalance));
         }
         if !self.across.over {
             self.across.finish_raised = true;

@@ -30,12 +30,12 @@ fn quotas(task: &Task) -> Vec<u64> {
 
 /// Golden vector 2.
 #[test]
-fn a_checkpoint_shares_what_is_left_by_speed_and_adds_up() {
+fn a_rebalance_shares_what_is_left_by_speed_and_adds_up() {
     let mut task = three_workers(&settings(""));
     assert_eq!((task.workers[0].speed(), task.workers[1].speed()), (10.0, 5.0));
     assert_eq!((task.registered(), task.predicted(100 * SECOND)), (200, 325));
     task.workers[2].assigned = 40;
-    task.checkpoint(100 * SECOND, Urgency::Usual);
+    task.rebalance(100 * SECOND, Urgency::Usual);
     assert_eq!((task.forecast.eta, task.forecast.remaining), (45.0, 800));
     assert_eq!(quotas(&task), [633, 327, 40]);
 }
@@ -44,7 +44,7 @@ fn a_checkpoint_shares_what_is_left_by_speed_and_adds_up() {
 #[test]
 fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
     let mut task = three_workers(&settings(""));
-    task.checkpoint(100 * SECOND, Urgency::Usual);
+    task.rebalance(100 * SECOND, Urgency::Usual);
     let ends = [(A, 90.0, 100.0, 10.0), (B, 95.0, 60.0, 5.0)]
         .map(|(worker, reported, done, speed)| reported + (task.quota(worker) as f64 - done) / speed);
     assert!((ends[0] - 143.3).abs() < 0.05 && (ends[1] - 148.4).abs() < 0.05, "{ends:?}");
@@ -55,7 +55,7 @@ fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
 fn another_total_moves_the_end_and_back() {
     for (total, remaining, eta) in [(1300, 1100, 61.875), (700, 500, 28.125), (100, 0, 0.0)] {
         let mut task = three_workers(&settings(""));
-        task.checkpoint(100 * SECOND, Urgency::Usual);
+        task.rebalance(100 * SECOND, Urgency::Usual);
         task.set_total(total);
         assert_eq!((task.forecast.remaining, task.forecast.eta), (remaining, eta));
         task.set_total(1000);
@@ -75,9 +75,9 @@ fn the_first_reason_to_stay_is_the_one_given() {
     task.report(SECOND, A, 15, Report::Final).unwrap();
     assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::MoreWork)));
     task.report(2 * SECOND, A, 20, Report::Final).unwrap();
-    assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::Checkpoint)), "no checkpoint yet");
+    assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::Rebalance)), "no rebalance yet");
     task.report(2 * SECOND, B, 20, Report::Final).unwrap();
-    task.checkpoint(2 * SECOND, Urgency::Usual);
+    task.rebalance(2 * SECOND, Urgency::Usual);
     assert_eq!(task.finish(A), Ok(Finish::Denied(Denial::BalancePending)));
     assert!(task.take_finish_raised() && !task.take_finish_raised());
     task.balance_over();
@@ -106,29 +106,29 @@ fn a_final_report_leaves_the_interval_and_one_too_soon_keeps_it() {
 }
 
 #[test]
-fn checkpoints_keep_their_distance_unless_forced() {
+fn rebalances_keep_their_distance_unless_forced() {
     let mut task = three_workers(&settings(""));
-    task.checkpoint(100 * SECOND, Urgency::Usual);
-    assert_eq!(task.checkpoint_at(), 400 * SECOND);
-    task.checkpoint(100 * SECOND + 1, Urgency::Usual);
-    assert_eq!((task.checkpoints(), task.checkpoint_at()), (1, 101 * SECOND));
-    task.checkpoint(100 * SECOND + 1, Urgency::Forced);
-    assert_eq!((task.checkpoints(), task.checkpoint_at()), (2, 400 * SECOND + 1));
+    task.rebalance(100 * SECOND, Urgency::Usual);
+    assert_eq!(task.rebalance_at(), 400 * SECOND);
+    task.rebalance(100 * SECOND + 1, Urgency::Usual);
+    assert_eq!((task.rebalances(), task.rebalance_at()), (1, 101 * SECOND));
+    task.rebalance(100 * SECOND + 1, Urgency::Forced);
+    assert_eq!((task.rebalances(), task.rebalance_at()), (2, 400 * SECOND + 1));
 }
 
 /// Near the end quotas stay (paper, §2.1); with ranks pending they do not, and the task asks to finish (paper, §2.2).
 #[test]
 fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
     let mut task = three_workers(&Settings::of("t-min=60"));
-    task.checkpoint(100 * SECOND, Urgency::Usual);
+    task.rebalance(100 * SECOND, Urgency::Usual);
     assert!(task.take_finish_raised());
     let before = quotas(&task);
     task.balance_over();
     task.report(110 * SECOND, A, 400, Report::Periodic).unwrap();
-    task.checkpoint(110 * SECOND, Urgency::Usual);
+    task.rebalance(110 * SECOND, Urgency::Usual);
     assert_eq!(quotas(&task), before);
     assert!(!task.take_finish_raised());
-    task.checkpoint(110 * SECOND, Urgency::Forced);
+    task.rebalance(110 * SECOND, Urgency::Forced);
     assert_ne!(quotas(&task), before);
 }
 
@@ -139,7 +139,7 @@ fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
         let mut task = three_workers(&settings(&format!("counts={counts}")));
         task.took(A, 600);
         task.workers[2].assigned = 40;
-        task.checkpoint(100 * SECOND, Urgency::Usual);
+        task.rebalance(100 * SECOND, Urgency::Usual);
         assert_eq!(quotas(&task), expected, "{counts}");
     }
 }
@@ -149,7 +149,7 @@ enum Step {
     Start(WorkerId),
     /// Takes iterations within the quota, and reports those it had before.
     Report(WorkerId, u64),
-    Checkpoint,
+    Rebalance,
     Total(u64),
     Finish(WorkerId),
 }
@@ -163,7 +163,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
         worker().prop_map(Step::Start),
         (worker(), 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
         (worker(), 0..300u64).prop_map(|(worker, iterations)| Step::Report(worker, iterations)),
-        Just(Step::Checkpoint),
+        Just(Step::Rebalance),
         (0..3000u64).prop_map(Step::Total),
         worker().prop_map(Step::Finish),
     ];
@@ -184,7 +184,7 @@ fn holds(task: &Task) -> Result<(), TestCaseError> {
 proptest! {
     /// Invariants 2, 3, 7, 10, 14 and 16.
     #[test]
-    fn after_a_checkpoint_or_a_late_start_quotas_add_up_to_the_total(steps in steps(), fungible: bool) {
+    fn after_a_rebalance_or_a_late_start_quotas_add_up_to_the_total(steps in steps(), fungible: bool) {
         let settings = settings(if fungible { "counts=fungible" } else { "" });
         let mut task = Task::new(&settings, 1000, 5);
         let (mut now, mut over) = (0, false);
@@ -194,7 +194,7 @@ proptest! {
                 Step::Start(worker) => {
                     let absent = task.stage(worker) == Stage::Absent;
                     prop_assert_eq!(task.start(now, worker).is_ok(), absent);
-                    if absent && task.checkpoints() > 0 {
+                    if absent && task.rebalances() > 0 {
                         holds(&task)?;
                     }
                 }
@@ -207,10 +207,10 @@ proptest! {
                         prop_assert_eq!(quotas(&task), quotas(&before));
                     }
                 }
-                Step::Checkpoint => {
-                    let before = task.checkpoints();
-                    task.checkpoint(now, if over { Urgency::Forced } else { Urgency::Usual });
-                    if task.checkpoints() > before {
+                Step::Rebalance => {
+                    let before = task.rebalances();
+                    task.rebalance(now, if over { Urgency::Forced } else { Urgency::Usual });
+                    if task.rebalances() > before {
                         prop_assert!(!task.forecast.eta.is_nan());
                         holds(&task)?;
                     }

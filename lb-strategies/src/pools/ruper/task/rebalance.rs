@@ -1,4 +1,4 @@
-//! The checkpoint of a task (paper, Fig. 3 left), and what it expects of the time to the end.
+//! The rebalance of a task (paper, Fig. 3 left), and what it expects of the time to the end.
 
 use super::Task;
 use crate::pools::machine::Nanos;
@@ -6,7 +6,7 @@ use crate::pools::ruper::parameters::seconds;
 use crate::pools::ruper::share::{Party, share};
 use crate::pools::ruper::worker::{Stage, Worker};
 
-/// The urgency of a checkpoint: it may wait, or it must be made now.
+/// The urgency of a rebalance: it may wait, or it must be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// It keeps its distance to the last, and near the end it leaves quotas alone.
@@ -15,7 +15,7 @@ pub(crate) enum Urgency {
     Forced,
 }
 
-/// The forecast of the last checkpoint.
+/// The forecast of the last rebalance.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     /// Iterations not registered then.
@@ -24,9 +24,9 @@ pub(super) struct Forecast {
     pub(super) eta: f64,
 }
 
-/// The times of checkpoints.
+/// The times of rebalances.
 #[derive(Clone, Debug)]
-pub(super) struct Checkpoints {
+pub(super) struct Rebalances {
     pub(super) last: Option<Nanos>,
     pub(super) next: Nanos,
     pub(super) made: u64,
@@ -34,20 +34,20 @@ pub(super) struct Checkpoints {
 
 impl Task {
     /// Looks how far everybody is, and shares what is left by speed (paper, Fig. 3 left).
-    pub(crate) fn checkpoint(&mut self, now: Nanos, urgency: Urgency) {
+    pub(crate) fn rebalance(&mut self, now: Nanos, urgency: Urgency) {
         if self.workers.iter().all(|worker| !worker.is_working()) {
             // Who starts late sets the next one.
-            self.checkpoints.next = Nanos::MAX;
+            self.rebalances.next = Nanos::MAX;
             return;
         }
         let spaced = self.spaced();
         // When all is done there is nothing to wait for.
         if now < spaced && urgency == Urgency::Usual && self.registered() < self.total {
-            self.checkpoints.next = self.checkpoints.next.min(spaced);
+            self.rebalances.next = self.rebalances.next.min(spaced);
             return;
         }
-        let next = now.saturating_add(self.settings.checkpoint);
-        self.checkpoints = Checkpoints { last: Some(now), next, made: self.checkpoints.made + 1 };
+        let next = now.saturating_add(self.settings.interval);
+        self.rebalances = Rebalances { last: Some(now), next, made: self.rebalances.made + 1 };
         let registered = self.registered();
         self.forecast.remaining = self.total.saturating_sub(registered);
         if self.forecast.remaining == 0 {
@@ -63,7 +63,7 @@ impl Task {
         self.across.finish_raised |= ends && !self.across.over;
     }
 
-    /// Rank 0 has assigned this process another number. No quota changes before the next checkpoint.
+    /// Rank 0 has assigned this process another number. No quota changes before the next rebalance.
     pub(crate) fn set_total(&mut self, total: u64) {
         let Forecast { remaining, eta } = self.forecast;
         let speed = remaining as f64 / eta;
@@ -76,9 +76,9 @@ impl Task {
         self.total = total;
     }
 
-    /// The earliest time of the next checkpoint.
+    /// The earliest time of the next rebalance.
     fn spaced(&self) -> Nanos {
-        self.checkpoints.last.map_or(0, |last| last.saturating_add(self.settings.spacing))
+        self.rebalances.last.map_or(0, |last| last.saturating_add(self.settings.spacing))
     }
 
     fn eta(&self, now: Nanos) -> f64 {
