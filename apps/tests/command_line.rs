@@ -237,10 +237,71 @@ fn particles_out_of_a_file_leave_the_energies_of_each_iteration() {
     assert_eq!(lines(&std::fs::read(&energies).unwrap()).len(), 1 + 13);
     std::fs::write(&input, places.replace("2.1 1 1", "2.1 1")).unwrap();
     let output = start(MOL3D, &options);
-    let expected = "line 4: expected an element and three coordinates up to 1e6";
+    let expected = "line 4: expected an element and three coordinates up to 1e6, found `Ar 2.1 1`";
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(lines(&output.stderr), [format!("error: --input {}: {expected}", input.display())]);
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_left_out_of_a_file_is_told_beside_the_run() {
+    let file = std::env::temp_dir().join(format!("caribou-frames-{}.xyz", std::process::id()));
+    std::fs::write(&file, "1\nLattice='9 9 9'\nAr 1 1 1\n2\nlattice = {8 8 8}\nAr 1 1 1 0.5\nAr 4 4 4\n")
+        .unwrap();
+    let run = |more: &str| {
+        let output = start(MOL3D, &format!("--input {} --iterations 1 --ranks 1{more}", file.display()));
+        assert!(output.status.success(), "{:?}", lines(&output.stderr));
+        let notes = lines(&output.stderr).into_iter().filter(|line| line.starts_with("note: "));
+        (lines(&output.stdout)[0].clone(), notes.collect::<Vec<_>>())
+    };
+    let (title, notes) = run("");
+    assert!(title.starts_with("1 particles in a box of 9.0 x 9.0 x 9.0"), "{title}");
+    let about = format!("note: --input {}: ", file.display());
+    assert_eq!(notes, [format!("{about}the first of 2 frames is read; --frame N reads another")]);
+    let (title, notes) = run(" --frame 2");
+    assert!(title.starts_with("2 particles in a box of 8.0 x 8.0 x 8.0"), "{title}");
+    assert!(notes.len() == 1 && notes[0].contains("which are not read: 1, the first in line 6"), "{notes:?}");
+    let refused = start(MOL3D, "--frame 2");
+    assert_eq!(refused.status.code(), Some(2));
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn files_as_other_programs_write_them_are_read_whole() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/inputs");
+    if !folder.exists() {
+        println!("skip: ../shared/data/inputs not found");
+        return;
+    }
+    let run = |program, option: &str, name: &str| {
+        let output = start(program, &format!("{option} {} --ranks 1", folder.join(name).display()));
+        (output.status.code(), lines(&output.stdout).join("\n"), lines(&output.stderr).join("\n"))
+    };
+    for (name, expected) in [
+        ("xyz_lattice_single.xyz", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("xyz_lattice_lower.xyz", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("xyz_lattice_space.xyz", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("xyz_props_quoted.xyz", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("xyz_noise.xyz", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("xyz_traj.xyz", "2 particles in a box of 9.0 x 7.0 x 7.0"),
+        ("pdb_serial6_left.pdb", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("pdb_wrap_resseq.pdb", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("pdb_microhet.pdb", "2 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("pdb_altloc_blank_then_b.pdb", "1 particles in a box of 20.0 x 20.0 x 20.0"),
+        ("pdb_cryst_zero.pdb", "2 particles in a box of 9.0 x 7.0 x 7.0"),
+    ] {
+        let (code, said, complaint) = run(MOL3D, "--iterations 1 --input", name);
+        assert!(code == Some(0) && said.starts_with(expected), "{name}: {code:?}: {said}: {complaint}");
+        let is_partial = ["xyz_traj.xyz", "pdb_microhet.pdb", "pdb_altloc_blank_then_b.pdb"].contains(&name);
+        assert_eq!(complaint.contains("note: --input"), is_partial, "{name}: {complaint}");
+    }
+    for name in ["mm_latin1_comment.mtx", "mm_bom.mtx", "mm_fortran_d.mtx"] {
+        let (code, said, complaint) = run(JACOBI, "--matrix", name);
+        assert!(code == Some(0) && said.starts_with("3 equations"), "{name}: {code:?}: {said}: {complaint}");
+    }
+    let (code, _, complaint) = run(JACOBI, "--matrix", "mm_one_percent.mtx");
+    let expected = "found `%MatrixMarket matrix coordinate real general`";
+    assert!(code == Some(2) && complaint.ends_with(expected), "{code:?}: {complaint}");
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use caribou::Launch;
 use caribou::trace::block::is_trace;
+use presentation::words::visible;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -27,6 +29,14 @@ pub fn print(text: &str) -> Result<(), Error> {
             Err(Error::Output { path: "standard output".into(), source })
         }
         _ => Ok(()),
+    }
+}
+
+/// Says on standard error what a person should know before the run. Of several processes one says it.
+pub fn note(launch: Launch, line: &str) {
+    if launch.speaks() {
+        // In one piece, as other processes may be speaking too. A closed stream leaves nobody to tell.
+        let _ = stderr().write_all(visible(&format!("note: {line}\n")).as_bytes());
     }
 }
 

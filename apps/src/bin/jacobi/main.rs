@@ -1,6 +1,6 @@
 //! A dense system of linear equations by Jacobi's method: a program in supersteps whose units are rows.
 //!
-//! `matrix_market` reads a matrix or a vector, `system` is what is to be solved, read or generated, `kernel` the work on a row,
+//! `system` is what is to be solved, read with `caribou_apps::matrix_market` or generated, `kernel` the work on a row,
 //! `serial` the reference, `solver` the steps, `options` the command line, `run`
 //! the program as the harness sees it.
 //!
@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod kernel;
-mod matrix_market;
 mod options;
 mod run;
 mod serial;

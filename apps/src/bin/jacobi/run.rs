@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use caribou::Launch;
+use caribou_apps::matrix_market::{self, Matrix};
 use harness::supersteps::{self, Superstep};
 use harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
 use presentation::words::counted;
 
-use super::matrix_market::{self, Matrix};
 use super::options::Options;
 use super::serial;
 use super::solver::{Answer, Limits, Solver};

@@ -2,11 +2,11 @@
 //!
 //! Generated rows are made where they are computed first, so that no process has all of them.
 
+use caribou_apps::matrix_market::Matrix;
 use lb_strategies::virtual_time::SplitMix64;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::greater;
-use super::matrix_market::Matrix;
 
 /// One equation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

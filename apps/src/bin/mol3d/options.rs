@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use caribou::Launch;
-use harness::{Conditions, Error, memory};
+use harness::{Conditions, Error, memory, output};
 use presentation::counts;
 
 use super::grid::{Grid, Vector};
-use super::input;
+use super::input::{self, Input};
 use super::law::Law;
 use super::problem::{Problem, Rules, lattice};
 
@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// Instead of both: places of particles, as XYZ or PDB; an angstrom is one unit of length
     #[arg(long, value_name = "FILE", conflicts_with_all = ["particles", "density"])]
     pub(crate) input: Option<PathBuf>,
+    /// Frame of the file to begin with, or model of a PDB file, counted from 1 [default: the first]
+    #[arg(long, value_name = "NUMBER", requires = "input", value_parser = counts(1..=u32::MAX))]
+    pub(crate) frame: Option<u32>,
     /// Temperature of the velocities at first
     #[arg(long, value_name = "TEMPERATURE", default_value_t = 1.0, value_parser = number(0.0..=100.0))]
     pub(crate) temperature: f64,
@@ -57,8 +60,10 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", PDB in its CRYST1
-record; otherwise it leaves a cut-off of room around all particles. Of a molecule only the places of its atoms count.
+The box is periodic. XYZ may name it in its second line, as in Lattice=\"20 0 0 0 20 0 0 0 20\", beside the columns of its
+lines, as in Properties=species:S:1:pos:R:3; PDB in its CRYST1 record. Otherwise it leaves a cut-off of room around all
+particles. Of a molecule only the places of its atoms count. A file that cannot be read whole is refused with its line,
+or a line on standard error says what is left out: other frames or models, further positions of one atom.
 
 As many particles within the cut-off as in the benchmark ApoA1 of NAMD (92 224 atoms, 12 angstrom):
   mol3d --cutoff 6 --iterations 20";
@@ -94,7 +99,12 @@ impl Options {
     pub(crate) fn problem(&self, conditions: Conditions) -> Result<Problem, Error> {
         let Self { particles, density, cutoff, timestep, iterations, exchange, .. } = *self;
         let (places, sides) = match &self.input {
-            Some(path) => input::read(path, cutoff)?,
+            Some(path) => {
+                let Input { places, sides, notes } =
+                    input::read(path, self.frame.map(|frame| frame as usize), cutoff)?;
+                notes.iter().for_each(|note| output::note(conditions.launch, note));
+                (places, sides)
+            }
             None => {
                 let what = format!("--particles {particles}");
                 memory::check(&what, particles.saturating_mul(PARTICLE_BYTES), conditions.launch)?;

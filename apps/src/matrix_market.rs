@@ -3,27 +3,43 @@
 //! Array and coordinate, general and symmetric, real and integer. Every fault is told in one line with its place. A file is
 //! never trusted: nothing is made larger than its first lines say before their size is found to fit, and no line is read
 //! to its end if that is far.
+//!
+//! The crates nalgebra-sparse 0.11 and matrix-market-rs 0.1 were tried: both refuse a comment in Latin-1 and `D` exponents,
+//! take an entry that comes twice for two, and the second accepts a header of one percent sign. This reader stays because it
+//! reads the former, refuses the others with their line, and asks whether there is memory before it takes any.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use harness::output::open_input;
 
+use crate::decimal::decimal;
+use crate::found::found;
+
 /// No line of such a file is longer; the format allows 1024.
 const LINE_BYTES: u64 = 4096;
 
+/// Some editors put it before text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// A dense matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Matrix {
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
+pub struct Matrix {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
     /// Row by row.
-    pub(crate) values: Vec<f64>,
+    pub values: Vec<f64>,
 }
 
 impl Matrix {
     /// A row, from 0.
-    pub(crate) fn row(&self, row: usize) -> &[f64] {
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.columns..(row + 1) * self.columns]
     }
 }
@@ -32,13 +48,29 @@ impl Matrix {
 ///
 /// # Errors
 /// One line: the path, the number of the line, what was expected there and what was found.
-pub(crate) fn read(
-    path: &Path,
-    admit: impl FnOnce(u64, u64) -> Result<(), String>,
-) -> Result<Matrix, String> {
+pub fn read(path: &Path, admit: impl FnOnce(u64, u64) -> Result<(), String>) -> Result<Matrix, String> {
     let opened = open_input(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let mut lines = Lines { input: BufReader::new(opened), line: 0, text: Vec::new() };
-    parse(&mut lines, admit).map_err(|why| format!("{}:{}: {why}", path.display(), lines.line.max(1)))
+    parse(BufReader::new(opened), admit).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
+}
+
+/// Reads a matrix; `admit` as of [`read`]. O(bytes + rows x columns).
+///
+/// # Errors
+/// The number of a line, and what is wrong with it.
+///
+/// ```
+/// use caribou_apps::matrix_market::parse;
+///
+/// let text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4\n2 2 0.3D+01\n";
+/// let matrix = parse(text.as_bytes(), |_, _| Ok(())).unwrap();
+/// assert_eq!(matrix.values, [4.0, 0.0, 0.0, 3.0]);
+/// ```
+pub fn parse(
+    input: impl BufRead,
+    admit: impl FnOnce(u64, u64) -> Result<(), String>,
+) -> Result<Matrix, (u64, String)> {
+    let mut lines = Lines { input, line: 0, text: Vec::new() };
+    matrix(&mut lines, admit).map_err(|why| (lines.line.max(1), why))
 }
 
 /// The lines of a file, counted.
@@ -49,23 +81,30 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line; none at the end.
-    fn next(&mut self) -> Result<Option<&str>, String> {
+    /// The next line; none at the end. A byte order mark before the first is no part of it.
+    fn next(&mut self) -> Result<Option<&[u8]>, String> {
         self.text.clear();
         self.line += 1;
         let read = self.input.by_ref().take(LINE_BYTES).read_until(b'\n', &mut self.text);
         let bytes = read.map_err(|error| format!("cannot read on: {error}"))?;
         if bytes as u64 == LINE_BYTES && !self.text.ends_with(b"\n") {
-            return Err(format!("expected a line of less than {LINE_BYTES} bytes"));
+            return Err(format!(
+                "expected a line of less than {LINE_BYTES} bytes, found {}",
+                found(&self.text)
+            ));
         }
-        let text = str::from_utf8(&self.text).map_err(|_| "expected text".to_owned())?;
-        Ok((bytes > 0).then(|| text.trim()))
+        let text = self.text.as_slice();
+        let text = if self.line == 1 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text };
+        Ok((bytes > 0).then(|| text.trim_ascii()))
     }
 
     /// The words of the next line that is neither empty nor a comment; none at the end.
     fn words(&mut self) -> Result<Option<Vec<String>>, String> {
-        while let Some(text) = self.next()? {
-            if !text.is_empty() && !text.starts_with('%') {
+        while let Some(line) = self.next()? {
+            // A comment may have any bytes.
+            if !line.is_empty() && !line.starts_with(b"%") {
+                let text = str::from_utf8(line).ok().filter(|text| text.is_ascii());
+                let text = text.ok_or_else(|| format!("expected ASCII, found {}", found(line)))?;
                 return Ok(Some(text.split_ascii_whitespace().map(str::to_owned).collect()));
             }
         }
@@ -81,7 +120,7 @@ struct Header {
     integer: bool,
 }
 
-fn parse<R: BufRead>(
+fn matrix<R: BufRead>(
     lines: &mut Lines<R>,
     admit: impl FnOnce(u64, u64) -> Result<(), String>,
 ) -> Result<Matrix, String> {
@@ -92,7 +131,7 @@ fn parse<R: BufRead>(
     let sizes: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
     let sizes = sizes
         .filter(|sizes| sizes.len() == expected && sizes[0] > 0 && sizes[1] > 0)
-        .ok_or_else(|| format!("expected {names}, found `{}`", words.join(" ")))?;
+        .ok_or_else(|| format!("expected {names}, found {}", shown(&words)))?;
     let (rows, columns) = (sizes[0], sizes[1]);
     if header.symmetric && rows != columns {
         return Err(format!(
@@ -110,20 +149,21 @@ fn parse<R: BufRead>(
     }
     match lines.words()? {
         None => Ok(matrix),
-        Some(words) => Err(format!("expected the end, found `{}`", words.join(" "))),
+        Some(words) => Err(format!("expected the end, found {}", shown(&words))),
     }
 }
 
-fn header(line: &str) -> Result<Header, String> {
-    let line = line.to_ascii_lowercase();
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+fn header(line: &[u8]) -> Result<Header, String> {
+    let text = String::from_utf8_lossy(line).to_ascii_lowercase();
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
-        return Err("expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`".to_owned());
+        let found = if line.is_empty() { "nothing".to_owned() } else { found(line) };
+        return Err(format!("expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`, found {found}"));
     };
-    let one_of = |what: &str, found: &str, first: &str, second: &str| match found {
-        found if found == first => Ok(false),
-        found if found == second => Ok(true),
-        found => Err(format!("expected {what} `{first}` or `{second}`, found `{found}`")),
+    let one_of = |what: &str, word: &str, first: &str, second: &str| match word {
+        word if word == first => Ok(false),
+        word if word == second => Ok(true),
+        other => Err(format!("expected {what} `{first}` or `{second}`, found {}", found(other.as_bytes()))),
     };
     Ok(Header {
         coordinate: one_of("the format", format, "array", "coordinate")?,
@@ -140,7 +180,7 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, matrix: &mut Matrix) 
             let words =
                 lines.words()?.ok_or_else(|| format!("expected the number of {}, found the end", here()))?;
             let [word] = &words[..] else {
-                return Err(format!("expected the number of {}, found `{}`", here(), words.join(" ")));
+                return Err(format!("expected the number of {}, found {}", here(), shown(&words)));
             };
             put(matrix, row, column, number(word, header)?, header);
         }
@@ -161,15 +201,21 @@ fn coordinates<R: BufRead>(
         let words = lines.words()?;
         let words = words.ok_or_else(|| format!("expected entry {entry} of {entries}, found the end"))?;
         let [row, column, word] = &words[..] else {
-            return Err(format!("expected a row, a column and a number, found `{}`", words.join(" ")));
+            return Err(format!("expected a row, a column and a number, found {}", shown(&words)));
         };
         let (row, column) = (place(row, "row", matrix.rows)?, place(column, "column", matrix.columns)?);
         if header.symmetric && column > row {
-            return Err("expected no entry above the diagonal of a symmetric matrix".to_owned());
+            let found = shown(&words);
+            return Err(format!("expected no entry above the diagonal of a symmetric matrix, found {found}"));
         }
         let cell = row * matrix.columns + column;
         if seen[cell / 64] >> (cell % 64) & 1 == 1 {
-            return Err(format!("expected row {}, column {} once, found it again", row + 1, column + 1));
+            return Err(format!(
+                "expected row {}, column {} once, found {} again",
+                row + 1,
+                column + 1,
+                shown(&words)
+            ));
         }
         seen[cell / 64] |= 1 << (cell % 64);
         put(matrix, row, column, number(word, header)?, header);
@@ -184,19 +230,26 @@ fn put(matrix: &mut Matrix, row: usize, column: usize, value: f64, header: Heade
     }
 }
 
+/// The words of a line as an error shows them.
+fn shown(words: &[String]) -> String {
+    found(words.join(" ").as_bytes())
+}
+
 /// A place from 1 on, as one from 0 on.
 fn place(word: &str, what: &str, last: usize) -> Result<usize, String> {
     let place = word.parse::<usize>().ok().filter(|place| (1..=last).contains(place));
-    place.map(|place| place - 1).ok_or_else(|| format!("expected a {what} from 1 to {last}, found `{word}`"))
+    place
+        .map(|place| place - 1)
+        .ok_or_else(|| format!("expected a {what} from 1 to {last}, found {}", found(word.as_bytes())))
 }
 
 fn number(word: &str, header: Header) -> Result<f64, String> {
     let value = match header.integer {
         true => word.parse::<i64>().ok().map(|whole| whole as f64),
-        false => word.parse::<f64>().ok().filter(|value| value.is_finite()),
+        false => decimal(word),
     };
     let kind = if header.integer { "a whole number" } else { "a finite number" };
-    value.ok_or_else(|| format!("expected {kind}, found `{word}`"))
+    value.ok_or_else(|| format!("expected {kind}, found {}", found(word.as_bytes())))
 }
 
 #[cfg(test)]
@@ -204,9 +257,8 @@ mod tests {
     use super::*;
 
     fn parsed(text: impl AsRef<[u8]>) -> Result<Matrix, String> {
-        let mut lines = Lines { input: text.as_ref(), line: 0, text: Vec::new() };
         let admit = |rows, _| if rows > 1000 { Err("too large".to_owned()) } else { Ok(()) };
-        parse(&mut lines, admit).map_err(|why| format!("{}: {why}", lines.line))
+        parse(text.as_ref(), admit).map_err(|(line, why)| format!("{line}: {why}"))
     }
 
     #[test]
@@ -217,9 +269,13 @@ mod tests {
             "%%MatrixMarket matrix array integer symmetric\n2 2\n4\n1\n3",
             "%%matrixmarket MATRIX Coordinate Real General\r\n2 2 4\r\n2 2 3\r\n1 1 4\r\n1 2 1\r\n2 1 1\r\n",
             "%%MatrixMarket matrix coordinate integer symmetric\n2 2 3\n1 1 4\n2 1 1\n2 2 3\n\n% end\n",
+            "\u{feff}%%MatrixMarket matrix array real symmetric\n2 2\n0.40D+01\n1.d0\n3.\n",
         ] {
             assert_eq!(parsed(text).as_ref(), Ok(&expected), "{text}");
         }
+        // A comment in Latin-1.
+        let text = b"%%MatrixMarket matrix array real general\n%J\xfcrg\n1 1\n%\xff\n7\n";
+        assert_eq!(parsed(text).unwrap().values, [7.0]);
         let column_by_column =
             parsed("%%MatrixMarket matrix array real general\n2 3\n1\n2\n3\n4\n5\n6\n").unwrap();
         assert_eq!(column_by_column.row(0).to_vec(), vec![1.0, 3.0, 5.0]);
@@ -232,8 +288,12 @@ mod tests {
             "%%MatrixMarket matrix coordinate real symmetric\n",
         );
         for (text, said) in [
-            (String::new(), "1: expected `%%MatrixMarket matrix"),
-            ("2 2\n".to_owned(), "1: expected `%%MatrixMarket matrix"),
+            (String::new(), "1: expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`, found nothing"),
+            ("2 2\n".to_owned(), "1: expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`, found `2 2`"),
+            (
+                "%MatrixMarket matrix".to_owned(),
+                "1: expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`, found `%M",
+            ),
             ("%%MatrixMarket matrix array complex general\n".to_owned(), "1: expected the field `real`"),
             ("%%MatrixMarket matrix array real hermitian\n".to_owned(), "1: expected the symmetry `general`"),
             (array.to_owned(), "2: expected rows and columns, found the end"),
@@ -245,19 +305,31 @@ mod tests {
             (format!("{array}2 1\n1\n"), "4: expected the number of row 2, column 1, found the end"),
             (format!("{array}1 1\n1 2\n"), "3: expected the number of row 1, column 1, found `1 2`"),
             (format!("{array}1 1\nnan\n"), "3: expected a finite number, found `nan`"),
+            (format!("{array}1 1\n1d2d3\n"), "3: expected a finite number, found `1d2d3`"),
             (format!("{array}1 1\n1e999\n"), "3: expected a finite number, found `1e999`"),
             (format!("{array}1 1\n1\n2\n"), "4: expected the end, found `2`"),
             (format!("{entries}2 3 1\n"), "2: expected as many rows as columns"),
             (format!("{entries}2 2 2\n1 1 1\n"), "4: expected entry 2 of 2, found the end"),
             (format!("{entries}2 2 1\n3 1 1\n"), "3: expected a row from 1 to 2, found `3`"),
             (format!("{entries}2 2 1\n1 0 1\n"), "3: expected a column from 1 to 2, found `0`"),
-            (format!("{entries}2 2 1\n1 2 1\n"), "3: expected no entry above the diagonal"),
-            (format!("{entries}2 2 2\n1 1 0\n1 1 0\n"), "4: expected row 1, column 1 once"),
-            (format!("{array}1 1\n{}\n", "1".repeat(5000)), "3: expected a line of less than 4096 bytes"),
+            (
+                format!("{entries}2 2 1\n1 2 1\n"),
+                "3: expected no entry above the diagonal of a symmetric matrix, found `1 2 1`",
+            ),
+            (
+                format!("{entries}2 2 2\n1 1 0\n1 1 0\n"),
+                "4: expected row 1, column 1 once, found `1 1 0` again",
+            ),
+            (
+                format!("{array}1 1\n{}\n", "1".repeat(5000)),
+                "3: expected a line of less than 4096 bytes, found `111",
+            ),
         ] {
             let complaint = parsed(&text).unwrap_err();
             assert!(complaint.starts_with(said) && !complaint.contains('\n'), "{complaint} for {said}");
         }
-        assert!(parsed([0x25, 0xff, 0xfe, 0x0a]).unwrap_err().contains("expected text"));
+        assert!(parsed([0x25, 0xff, 0x0a]).unwrap_err().ends_with("SYMMETRY`, found `%\u{fffd}`"));
+        let data = b"%%MatrixMarket matrix array real general\n1 1\n\xff\n";
+        assert_eq!(parsed(data).unwrap_err(), "3: expected ASCII, found `\u{fffd}`");
     }
 }

@@ -1,0 +1,200 @@
+//! The comment of extended XYZ: `key = value` pairs, of which the box and the columns count here.
+//!
+//! A value stands in double quotes, single quotes, brackets or nothing; blanks round `=` and the case of a key do not
+//! matter. A comment that has neither box nor columns is text. What looks like one of both and cannot be read is refused:
+//! a box that goes unnoticed gives a wrong result.
+//!
+//! The crates extxyz 0.2 and extxyz-ng 0.0.2 were tried: the first refuses single quotes and plain comments, both take
+//! `lattice` for no box in silence, and the second panics on whole numbers in a column of reals. This reader stays because
+//! it refuses what looks like a box and is none, and because it adds no crate (extxyz adds 40).
+
+use super::Position;
+use crate::decimal::decimal;
+
+/// Off the diagonal, over the longest side: rounding of the program that wrote the file.
+const ROUNDING: f64 = 1e-9;
+
+/// Names by which programs call a box.
+const BOXES: [&str; 8] =
+    ["lattice", "box", "cell", "unitcell", "unit_cell", "box_size", "boxsize", "cell_vectors"];
+
+const BOX_EXPECTED: &str = "a box with right angles, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
+const COLUMNS_EXPECTED: &str = "columns with one position, as in Properties=species:S:1:pos:R:3";
+
+/// What a comment says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Comment {
+    pub(super) sides: Option<Position>,
+    pub(super) columns: Option<Columns>,
+    pub(super) notes: Vec<&'static str>,
+}
+
+/// The columns of an atom's line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Columns {
+    /// The first of three that are the position, from 0.
+    pub(super) position: usize,
+    pub(super) count: usize,
+}
+
+/// Reads a comment; or says what was expected in it.
+pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
+    let text = String::from_utf8_lossy(line);
+    let pairs = pairs(&text);
+    let sides = single(&text, &pairs, "lattice").map_err(|()| BOX_EXPECTED)?;
+    let sides = sides.map(|value| sides_of(value).ok_or(BOX_EXPECTED)).transpose()?;
+    let columns = single(&text, &pairs, "properties").map_err(|()| COLUMNS_EXPECTED)?;
+    let columns = columns.map(|value| columns_of(value).ok_or(COLUMNS_EXPECTED)).transpose()?;
+    if sides.is_none() && names_a_box(&text) {
+        return Err(BOX_EXPECTED);
+    }
+    if columns.is_none() && text.to_ascii_lowercase().contains("pos:r:3") {
+        return Err(COLUMNS_EXPECTED);
+    }
+    let mut notes = Vec::new();
+    if sides.is_some() && pairs.iter().any(|(key, value)| key.eq_ignore_ascii_case("pbc") && is_open(value)) {
+        notes.push("pbc names an axis that is not periodic; the box is periodic along all three");
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if matches!(words.len(), 3 | 6 | 9) && words.iter().all(|word| decimal(word).is_some()) {
+        notes.push("the comment is numbers, which are not read as a box; Lattice=\"...\" names one");
+    }
+    Ok(Comment { sides, columns, notes })
+}
+
+/// The value of a key that is there once; an error if it is there and no pair, or more than once.
+fn single<'t>(text: &str, pairs: &[(&str, &'t str)], name: &str) -> Result<Option<&'t str>, ()> {
+    let mut values = pairs.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|&(_, value)| value);
+    let value = values.next();
+    // Inside of another value, or after a quote that is not closed.
+    let is_hidden = assignments(text, name) != usize::from(value.is_some());
+    if values.next().is_some() || is_hidden { Err(()) } else { Ok(value) }
+}
+
+/// How often `name` and `=` follow each other, as a word, wherever that is.
+fn assignments(text: &str, name: &str) -> usize {
+    let lower = text.to_ascii_lowercase();
+    let is_assigned = |(at, _): &(usize, &str)| {
+        let before = lower[..*at].chars().next_back();
+        let is_word = !before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+        let after = lower[at + name.len()..].trim_start_matches(['"', '\'']);
+        is_word && after.trim_start().starts_with('=')
+    };
+    lower.match_indices(name).filter(is_assigned).count()
+}
+
+/// The keys and values of a comment. A word without a value is none, nor is a quote that is not closed.
+fn pairs(text: &str) -> Vec<(&str, &str)> {
+    let (mut pairs, mut rest) = (Vec::new(), text.trim_start());
+    while !rest.is_empty() {
+        let (key, after) = key(rest);
+        let Some(assigned) = after.trim_start().strip_prefix('=') else {
+            rest = after.trim_start();
+            continue;
+        };
+        let (value, after) = value(assigned.trim_start());
+        pairs.push((key, value));
+        rest = after.trim_start();
+    }
+    pairs
+}
+
+/// A key, and what follows it. It has a character at least, be that a `=` before which nothing stands.
+fn key(text: &str) -> (&str, &str) {
+    if let Some(quoted) = quoted(text) {
+        return quoted;
+    }
+    let end = text.find(|letter: char| letter.is_whitespace() || letter == '=').unwrap_or(text.len());
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    text.split_at(end.max(first))
+}
+
+/// A value, without what is round it, and what follows it.
+fn value(text: &str) -> (&str, &str) {
+    let end = || text.find(char::is_whitespace).unwrap_or(text.len());
+    quoted(text).or_else(|| bracketed(text)).unwrap_or_else(|| text.split_at(end()))
+}
+
+/// What stands in quotes, and what follows them; a backslash takes the next character as it is.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
+    let mut is_escaped = false;
+    let end = text[1..].find(|letter| {
+        let ends = letter == quote && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+        ends
+    })?;
+    Some((&text[1..=end], &text[end + 2..]))
+}
+
+/// What stands in brackets, others in it among them, and what follows them.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let mut open = 0_usize;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '[' | '{' | '(' => open += 1,
+            ']' | '}' | ')' => open = open.checked_sub(1)?,
+            _ => {}
+        }
+        if open == 0 {
+            return (at > 0).then(|| (&text[1..at], &text[at + 1..]));
+        }
+    }
+    None
+}
+
+/// The sides of a box of nine numbers, or of the three on their diagonal.
+fn sides_of(value: &str) -> Option<Position> {
+    let words = value.split(|letter: char| letter.is_whitespace() || "[](){},\"'".contains(letter));
+    let numbers = words.filter(|word| !word.is_empty()).map(super::coordinate);
+    let numbers = numbers.collect::<Option<Vec<f64>>>()?;
+    let (sides, others) = match numbers[..] {
+        [a, b, c] => ([a, b, c], [0.0; 6]),
+        [a, xy, xz, yx, b, yz, zx, zy, c] => ([a, b, c], [xy, xz, yx, yz, zx, zy]),
+        _ => return None,
+    };
+    let longest = sides.into_iter().fold(0.0, f64::max);
+    let is_right = others.into_iter().all(|other| other.abs() <= ROUNDING * longest);
+    (is_right && sides.into_iter().all(|side| side > 0.0)).then_some(sides)
+}
+
+/// The columns that `name:type:count` and so on name.
+fn columns_of(value: &str) -> Option<Columns> {
+    let words: Vec<&str> = value.trim().split(':').map(str::trim).collect();
+    let (mut position, mut count) = (None, 0_usize);
+    for column in words.chunks(3) {
+        let [name, kind, width] = column else { return None };
+        let width = width.parse().ok().filter(|width: &usize| (1..=1000).contains(width))?;
+        let is_kind = ["S", "R", "I", "L"].iter().any(|known| kind.eq_ignore_ascii_case(known));
+        if name.is_empty() || !is_kind {
+            return None;
+        }
+        if name.eq_ignore_ascii_case("pos") {
+            let is_position = kind.eq_ignore_ascii_case("R") && width == 3 && position.is_none();
+            position = Some(is_position.then_some(count)?);
+        }
+        count += width;
+    }
+    Some(Columns { position: position?, count })
+}
+
+/// Whether a name of a box is followed by three numbers, with one word between at most.
+fn names_a_box(text: &str) -> bool {
+    let words = text.split(|letter: char| letter.is_whitespace() || "=:;,[](){}\"'".contains(letter));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let are_numbers = |from: usize| {
+        words.get(from..from + 3).is_some_and(|three| three.iter().all(|word| decimal(word).is_some()))
+    };
+    words.iter().enumerate().any(|(at, word)| {
+        let word = word.trim_start_matches('#');
+        BOXES.iter().any(|name| word.eq_ignore_ascii_case(name))
+            && (are_numbers(at + 1) || are_numbers(at + 2))
+    })
+}
+
+/// Whether a value of `pbc` has an axis that is not periodic.
+fn is_open(value: &str) -> bool {
+    value
+        .split(|letter: char| !letter.is_alphanumeric())
+        .any(|word| ["f", "false", "0"].iter().any(|no| word.eq_ignore_ascii_case(no)))
+}
