@@ -1,9 +1,11 @@
 //! Files that a person names, which may be anything: a device never ends.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use presentation::words::visible;
 
 /// Nothing longer is a snapshot, a list of speeds or a trace of hosts, bytes.
 const BYTES_MAX: u64 = 1 << 30;
@@ -26,6 +28,12 @@ pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
 pub(crate) fn read_text(file: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(file)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Says on standard error what a person should know of a file that was read.
+pub(crate) fn note(line: &str) {
+    // Nothing is left to be said if standard error is closed.
+    let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {line}")));
 }
 
 fn read_at_most(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS, Table};
+use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS, Snapshot, Table};
 use presentation::words::visible;
 use trace_reader::Trace;
 
@@ -169,6 +169,22 @@ fn warn_of_old_names<P: ?Sized>(table: &Table<P>, spec: &str) {
 /// The findings of `caribou trace check` in a trace, a line each; of messages under way it keeps at most so many.
 pub fn check(trace: &Trace, messages_max: usize) -> Vec<String> {
     trace::check::lines(trace, messages_max)
+}
+
+/// Reads a snapshot in JSON as `caribou balance --snapshot` does; or says in a line why it is none.
+///
+/// # Errors
+/// The place in the text, and what was expected there.
+pub fn snapshot(json: &[u8]) -> Result<Snapshot, String> {
+    snapshot_file::parse(json)
+}
+
+/// The number of hosts in a trace as `--hosts-trace` reads it, and the lines that it has to say of them.
+///
+/// # Errors
+/// The number of a line, and what is wrong with it.
+pub fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
+    simulate::hosts(csv)
 }
 
 /// The whole command, with its arguments and output as values.

@@ -68,5 +68,10 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
 }
 
+/// The number of hosts in the text of a trace, and the lines to say of them.
+pub(crate) fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
+    host_trace::parse(csv, None).map(|hosts| (hosts.parts.len(), hosts.notes))
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,19 @@
 //!
 //! Strategies put up with any snapshot; a person who passes a damaged file wants to hear about it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lb_strategies::Snapshot;
+use lb_strategies::{ChunkId, Snapshot};
 
 use crate::input;
+
+/// Ticks of all chunks together: sums of them stay whole numbers of 64 bits, and fractions of them exact enough.
+const TICKS_MAX: u64 = 1 << 62;
+
+/// Characters of a message of the JSON reader that are shown.
+const MESSAGE_MAX: usize = 200;
 
 /// Reasons that a file is no snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +28,12 @@ pub(crate) enum Error {
         source: io::Error,
     },
     /// Name a file that holds a snapshot in JSON.
-    #[error("{}: not a snapshot: {source}", file.display())]
+    #[error("{}: not a snapshot: {what}", file.display())]
     Malformed {
         /// The file named.
         file: PathBuf,
         /// Expected text, with line and column.
-        source: serde_json::Error,
+        what: String,
     },
     /// The file is JSON of the right shape, but contradicts itself.
     #[error("{}: {what}", file.display())]
@@ -42,15 +49,44 @@ pub(crate) enum Error {
 pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
     let bytes = input::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
     let snapshot = serde_json::from_slice(&bytes)
-        .map_err(|source| Error::Malformed { file: file.to_owned(), source })?;
+        .map_err(|error| Error::Malformed { file: file.to_owned(), what: one_line(&error) })?;
     match contradiction(&snapshot) {
         None => Ok(snapshot),
         Some(what) => Err(Error::Inconsistent { file: file.to_owned(), what }),
     }
 }
 
+/// The same of bytes that are in memory: a line says what is wrong with them.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
+    let snapshot = serde_json::from_slice(bytes).map_err(|error| one_line(&error))?;
+    contradiction(&snapshot).map_or(Ok(snapshot), Err)
+}
+
+/// What is wrong, in one line: it may repeat the name of a field, of any length and with any characters.
+fn one_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let mut line = String::new();
+    for letter in text.chars().take(MESSAGE_MAX) {
+        match letter.is_control() {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    if text.chars().nth(MESSAGE_MAX).is_some() {
+        line += &format!("... at line {} column {}", error.line(), error.column());
+    }
+    line
+}
+
 /// The first thing in the snapshot that cannot have been measured.
 fn contradiction(snapshot: &Snapshot) -> Option<String> {
+    if snapshot.ranks.is_empty() {
+        return Some("ranks: none, expected one at least".to_owned());
+    }
+    rank_contradiction(snapshot).or_else(|| chunk_contradiction(snapshot)).or_else(|| loose_edge(snapshot))
+}
+
+fn rank_contradiction(snapshot: &Snapshot) -> Option<String> {
     for (position, rank) in snapshot.ranks.iter().enumerate() {
         if !(rank.speed.is_finite() && rank.speed > 0.0) {
             return Some(format!("ranks[{position}]: speed is {}, expected a number above 0", rank.speed));
@@ -62,14 +98,39 @@ fn contradiction(snapshot: &Snapshot) -> Option<String> {
             ));
         }
     }
+    None
+}
+
+fn chunk_contradiction(snapshot: &Snapshot) -> Option<String> {
     let ranks = snapshot.ranks.len();
-    let lost = snapshot.chunks.iter().position(|chunk| chunk.rank.index() >= ranks);
-    if let Some(position) = lost {
-        let rank = snapshot.chunks[position].rank;
-        return Some(format!(
-            "chunks[{position}]: rank is {rank}, expected one of the {ranks} ranks, counted from 0"
-        ));
+    let mut ids = BTreeMap::new();
+    let mut ticks = 0_u64;
+    for (position, chunk) in snapshot.chunks.iter().enumerate() {
+        let rank = chunk.rank;
+        if rank.index() >= ranks {
+            return Some(format!(
+                "chunks[{position}]: rank is {rank}, expected one of the {ranks} ranks, counted from 0"
+            ));
+        }
+        if let Some(first) = ids.insert(chunk.id, position) {
+            let ChunkId { array, key } = chunk.id;
+            return Some(format!(
+                "chunks[{position}]: array {array}, key {key} as chunks[{first}], expected each chunk once"
+            ));
+        }
+        ticks = match ticks.checked_add(chunk.ticks).filter(|&ticks| ticks <= TICKS_MAX) {
+            Some(ticks) => ticks,
+            None => {
+                return Some(format!(
+                    "chunks[{position}]: with it the ticks of all are more than {TICKS_MAX}"
+                ));
+            }
+        };
     }
+    None
+}
+
+fn loose_edge(snapshot: &Snapshot) -> Option<String> {
     let chunks = snapshot.chunks.len();
     let loose = snapshot.edges.iter().position(|edge| edge.from.max(edge.to) >= chunks)?;
     Some(format!("edges[{loose}]: names a chunk that is not there, expected a position below {chunks}"))

@@ -158,6 +158,42 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
             "FILE: chunks[2]: rank is 9, expected one of the 2",
         ),
         (
+            "unknown",
+            whole.replacen("\"ticks\":", "\"tick\":7,\"ticks\":", 1).into_bytes(),
+            "FILE: not a snapshot: unknown field `tick`, expected one of `id`, `rank`, `ticks`",
+        ),
+        (
+            "lines",
+            whole.replacen("\"ticks\":", "\"a\\nb\":7,\"ticks\":", 1).into_bytes(),
+            "FILE: not a snapshot: unknown field `a\\nb`, expected one of `id`",
+        ),
+        (
+            "long",
+            whole.replacen("\"ticks\":", &format!("\"{}\":7,\"ticks\":", "x".repeat(999)), 1).into_bytes(),
+            "xxxx... at line 1 column 1",
+        ),
+        (
+            "twice",
+            whole.replacen("\"key\":1", "\"key\":0", 1).into_bytes(),
+            "FILE: chunks[1]: array 0, key 0 as chunks[0], expected each chunk once",
+        ),
+        (
+            "too-much",
+            whole.replacen("\"ticks\":", "\"ticks\":1844674407370", 1).into_bytes(),
+            "FILE: chunks[0]: with it the ticks of all are more than 4611686018427387904",
+        ),
+        ("nan", whole.replacen("\"speed\":1.0", "\"speed\":NaN", 1).into_bytes(), "expected value at line 1"),
+        (
+            "no-rank",
+            b"{\"phase\": 1, \"ranks\": [], \"chunks\": []}".to_vec(),
+            "FILE: ranks: none, expected one at least",
+        ),
+        (
+            "more",
+            format!("{whole}\n{whole}").into_bytes(),
+            "FILE: not a snapshot: trailing characters at line 2",
+        ),
+        (
             "speed",
             whole.replacen("\"speed\":1.0", "\"speed\":0.0", 1).into_bytes(),
             "FILE: ranks[0]: speed is 0, expected",

@@ -39,6 +39,7 @@ impl fmt::Display for ArrayId {
 /// assert!(ChunkId { array: ArrayId(0), key: 9 } < ChunkId { array: ArrayId(1), key: 0 });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChunkId {
     /// The array the chunk belongs to.
     pub array: ArrayId,
@@ -54,6 +55,7 @@ pub struct ChunkId {
 /// assert!(slow.available && slow.background_ns == 0);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RankLoad {
     /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time. Where the rank has several
     /// vCPUs, of all together.
@@ -85,6 +87,7 @@ impl Default for RankLoad {
 /// assert_eq!(chunk.rank, Rank(1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChunkLoad {
     /// The chunk's name.
     pub id: ChunkId,
@@ -106,6 +109,7 @@ pub struct ChunkLoad {
 /// assert_ne!(halo.from, halo.to);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Edge {
     /// Position of the sender in [`Snapshot::chunks`].
     pub from: usize,
@@ -126,6 +130,7 @@ pub struct Edge {
 /// assert_eq!(empty.ranks.len(), 4);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// The phase measured, counted from the start of the run.
     pub phase: u64,

@@ -7,7 +7,7 @@ use virtual_cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcp
 
 use super::host_trace::{self, Hosts};
 use super::{neighbour, values};
-use crate::Error;
+use crate::{Error, input};
 
 /// Three years: a hundred times as long, which a policy may take, is still a number of nanoseconds.
 const IDEAL_MOST_S: f64 = 1e8;
@@ -81,10 +81,11 @@ pub(super) struct Options {
     /// The place of neighbours: on the same vCPU, or on the other hardware thread of the core.
     #[arg(long, default_value = "vcpu", value_parser = ["vcpu", CORE])]
     beside: String,
-    /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `starttime,value`, `vm,value` or
-    /// `name,percent,percent,...` every 300 s. --seed N begins with the N-th group of so many hosts.
-    #[arg(long, value_name = "FILE")]
-    hosts_trace: Option<PathBuf>,
+    /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `timestamp,value` (percent
+    /// of CPU in use), `starttime,value` (speed), `vm,value` (speed) or `name,percent,percent,...` every 300 s. Several files
+    /// follow each other. --seed N begins with the N-th group of so many hosts.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    hosts_trace: Vec<PathBuf>,
     /// Seconds between two samples of a host, instead of what its trace says.
     #[arg(long, value_name = "SECONDS", requires = "hosts_trace", value_parser = values::seconds)]
     trace_step: Option<f64>,
@@ -120,9 +121,14 @@ impl Options {
         })
     }
 
-    /// The hosts of the trace, if one was named.
+    /// The hosts of the trace, if one was named. What a person should know of it is said on standard error.
     pub(super) fn hosts(&self) -> Result<Option<Hosts>, Error> {
-        self.hosts_trace.as_deref().map(|file| Ok(host_trace::read(file, self.trace_step)?)).transpose()
+        if self.hosts_trace.is_empty() {
+            return Ok(None);
+        }
+        let hosts = host_trace::read(&self.hosts_trace, self.trace_step)?;
+        hosts.notes.iter().for_each(|note| input::note(note));
+        Ok(Some(hosts))
     }
 
     /// Refuses workers that never compute, for programs whose steps wait for all.
@@ -178,10 +184,11 @@ impl Options {
 
     /// The parts that hosts leave, and whether others take turns with the workers there.
     fn host_parts(&self, seed: u64) -> Result<(PerWorker, bool), Error> {
-        let Some(file) = &self.hosts_trace else {
+        let Some(hosts) = self.hosts()? else {
             return Ok((PerWorker::new(&self.workers(), |_| Series::constant(1.0)), false));
         };
-        let Hosts { mut parts, turns } = host_trace::read(file, self.trace_step)?;
+        hosts.shared(self.ranks).iter().for_each(|note| input::note(note));
+        let Hosts { mut parts, turns, .. } = hosts;
         let group = (u128::from(seed) * u128::from(self.ranks) % parts.len() as u128) as usize;
         parts.rotate_left(group);
         Ok((on_hosts(&self.workers(), &parts), turns))

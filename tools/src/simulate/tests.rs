@@ -114,6 +114,10 @@ fn hosts_follow_their_traces() {
     let alone = ["--ranks", "1", "--workers", "1", "--iterations", "1e5", "--hosts-trace", file.name()];
     let seed = |seed| static_line(&[&alone[..], &["--seed", seed]].concat())[1].clone();
     assert_eq!([seed("0"), seed("1"), seed("2")], ["100.0", "150.0", "100.0"]);
+    let other = File::new("other-host", "time_s,host,share\n0,a,0.25\n");
+    let both =
+        ["--ranks", "3", "--workers", "1", "--iterations", "3e5", "--hosts-trace", file.name(), other.name()];
+    assert_eq!(static_line(&both)[1], "400.0", "the third rank is on the host of the second file");
 }
 
 #[test]
@@ -197,7 +201,9 @@ fn the_list_names_scenarios_sweeps_and_policies() {
 #[test]
 fn bad_options_are_one_line_that_says_what_was_expected() {
     let hosts = File::new("bad-hosts", "time_s,host,share\n0,a,x\n");
+    let wrong = File::new("bad-speeds", "1000 500\n400, x\n");
     let empty = File::new("no-hosts", "vm,value\n");
+    let speeds = File::new("speeds-of-hosts", "vm,value\n0,7\n");
     let stopped = File::new("stopped", "time_s,host,share\n0,a,1\n9,a,0\n");
     for (arguments, expected) in [
         (
@@ -241,6 +247,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             &["--speeds", "1,2,3"],
             "--speeds 1,2,3: 3 speeds, expected one for each of the 4 ranks or 32 workers",
         ),
+        (&["--speeds", wrong.name()], ":2: \"x\" is no speed, expected a number from 0 to 1e12"),
         (&["--speeds", "/nowhere"], "--speeds /nowhere: neither a list as in 1000,2000 nor a file: No such"),
         (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
         (&["--neighbour", "x"], "\"x\" is not a number from 0; expected RANK[.WORKER]"),
@@ -254,6 +261,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--hosts-trace", "/nowhere.csv"], "/nowhere.csv: cannot be read: "),
         (&["--hosts-trace", hosts.name()], ":2: \"x\", expected a number from 0 to 10"),
         (&["--hosts-trace", empty.name()], "no host in it, expected lines as"),
+        (&["--hosts-trace", stopped.name(), speeds.name()], "it measured how fast a host is, /"),
         (&["--hosts-trace", stopped.name()], "from some time on all speeds are 0"),
         (&["--trace-step", "5"], "--hosts-trace <FILE>"),
         (&["--scenario", "L7-0", "--json", "/nowhere/file"], "/nowhere/file: cannot be written: No such"),

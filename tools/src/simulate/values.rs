@@ -104,22 +104,26 @@ pub(super) fn chunk_cost(text: &str) -> Result<ChunkCost, String> {
 /// The speeds in a list, `1000,2000`, or in the file of that name, where white space separates as well.
 pub(super) fn speeds(list_or_file: &str) -> Result<Vec<f64>, String> {
     let is_list = list_or_file.split(',').all(|part| part.trim().parse::<f64>().is_ok());
-    let read;
-    let list = if is_list {
-        list_or_file
-    } else {
-        read = input::read_text(Path::new(list_or_file)).map_err(|error| {
-            format!("--speeds {list_or_file}: neither a list as in 1000,2000 nor a file: {error}")
-        })?;
-        &read
-    };
-    let parts = list.split(|letter: char| letter == ',' || letter.is_whitespace());
-    let parts = parts.filter(|part| !part.is_empty());
-    let speeds = parts.map(|part| {
+    if is_list {
+        return speeds_of(list_or_file).map_err(|what| format!("--speeds {list_or_file}: {what}"));
+    }
+    let text = input::read_text(Path::new(list_or_file)).map_err(|error| {
+        format!("--speeds {list_or_file}: neither a list as in 1000,2000 nor a file: {error}")
+    })?;
+    let mut speeds = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = speeds_of(line).map_err(|what| format!("--speeds {list_or_file}:{number}: {what}"))?;
+        speeds.extend(line);
+    }
+    Ok(speeds)
+}
+
+/// The speeds in a line.
+fn speeds_of(line: &str) -> Result<Vec<f64>, String> {
+    let parts = line.split(|letter: char| letter == ',' || letter.is_whitespace());
+    let speeds = parts.filter(|part| !part.is_empty()).map(|part| {
         let number = part.parse::<f64>().ok().filter(|number| (0.0..=1e12).contains(number));
-        number.ok_or_else(|| {
-            format!("--speeds {list_or_file}: {part:?} is no speed, expected a number from 0 to 1e12")
-        })
+        number.ok_or_else(|| format!("{part:?} is no speed, expected a number from 0 to 1e12"))
     });
     speeds.collect()
 }
