@@ -5,7 +5,7 @@
 //! really happened afterwards; the caller measures its own cost of moving and of deciding, and passes it in.
 
 use crate::arrays::loads::Loads;
-use crate::arrays::metrics::{Moved, max_ns};
+use crate::arrays::metrics::{Moved, bound_ns, max_ns};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
 use crate::rank::Rank;
@@ -98,7 +98,7 @@ fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
 }
 
 /// Judges whether to ask a strategy at all, which takes it `decide_ns`: not if the most that any assignment can save over
-/// the next `phases` phases, by dividing all work by the capacities, is no more than that and the cost of the cheapest move.
+/// the next `phases` phases, down to [`bound_ns`], is no more than that and the cost of the cheapest move.
 ///
 /// [`accept()`] does not count that time: once there is a plan it is spent, whether the plan is carried out or not. A
 /// migratable chunk on an unavailable rank is always worth it: staying is not possible.
@@ -125,7 +125,7 @@ pub fn worth_asking(
 ) -> Verdict {
     let movable = || snapshot.chunks.iter().filter(|chunk| chunk.migratable);
     let now = Loads::placed(snapshot, &Assignment::current(snapshot), model);
-    let gain_ns = now.max_ns().saturating_sub(now.bound_ns(snapshot) as u64).saturating_mul(phases);
+    let gain_ns = now.max_ns().saturating_sub(bound_ns(snapshot, model)).saturating_mul(phases);
     let lightest = movable().map(|chunk| chunk.bytes).min().unwrap_or(0);
     let cost_ns = decide_ns.saturating_add(cost.cost_ns(1, lightest));
     let must_leave = movable().any(|chunk| !is_available(snapshot, chunk.rank));

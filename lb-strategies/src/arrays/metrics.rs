@@ -20,22 +20,29 @@ pub fn max_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -
     Loads::placed(snapshot, assignment, model).max_ns()
 }
 
-/// The best phase possible if work could be cut at will: sum of ticks / sum of capacities of the available
-/// ranks.
+/// A lower bound for the phase, ns: no assignment has its maximum below it. It is the largest of
 ///
-/// Under [`Background::Additive`] the neighbours' ticks count as work. Every assignment has its maximum at or
-/// above this.
+/// 1. all ticks over the capacity of all available ranks, as if work could be cut at will (but for what is pinned to ranks
+///    that are not available),
+/// 2. the heaviest chunk that may move, on the rank where it finishes first, with what is pinned there,
+/// 3. what is pinned to a rank, on any rank.
+///
+/// Under [`Background::Additive`] the neighbours' ticks count as work that is pinned. O(chunks + ranks).
 pub fn bound_ns(snapshot: &Snapshot, model: Background) -> u64 {
-    Loads::placed(snapshot, &Assignment::current(snapshot), model).bound_ns(snapshot) as u64
+    let placed = Loads::placed(snapshot, &Assignment::current(snapshot), model);
+    let pinned = Loads::pinned(snapshot, model);
+    let is_lost = |rank: &usize| !placed.available.is_empty() && !snapshot.ranks[*rank].available;
+    let lost: u64 = (0..pinned.ticks.len()).filter(is_lost).map(|rank| pinned.ticks[rank]).sum();
+    let mean_ns = placed.mean_ns(snapshot, lost) as u64;
+    mean_ns.max(pinned.heaviest_ns(snapshot)).max(pinned.max_ns())
 }
 
 /// Maximum over average completion time; 1 is perfect.
 ///
-/// The average is weighted by capacity, which makes it the bound: on unequal ranks a plain mean could be
-/// beaten.
+/// The average is weighted by capacity: all ticks over all capacity. On unequal ranks a plain mean could be beaten.
 pub fn max_over_avg(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> f64 {
     let loads = Loads::placed(snapshot, assignment, model);
-    let average = loads.bound_ns(snapshot);
+    let average = loads.mean_ns(snapshot, 0);
     if average > 0.0 { loads.max_ns() as f64 / average } else { 1.0 }
 }
 
@@ -44,7 +51,7 @@ pub fn imbalance(snapshot: &Snapshot, assignment: &Assignment, model: Background
     max_over_avg(snapshot, assignment, model) - 1.0
 }
 
-/// The largest part of the current phase that any placement could save, in [0, 1).
+/// The largest part of the current phase that any placement could save, in [0, 1): down to [`bound_ns`].
 ///
 /// One neighbour that always runs on one of P equal vCPUs allows 1 - P / (2 (P - 0.5)): a third on 2, a half
 /// on many.
@@ -83,9 +90,9 @@ impl Moved {
 }
 
 impl Loads {
-    /// All ticks over the available capacity; all capacity where no rank is available.
-    pub(crate) fn bound_ns(&self, snapshot: &Snapshot) -> f64 {
-        let ticks: u64 = self.ticks.iter().sum();
+    /// All ticks but `without` over the available capacity; all capacity where no rank is available.
+    fn mean_ns(&self, snapshot: &Snapshot, without: u64) -> f64 {
+        let ticks = self.ticks.iter().sum::<u64>() - without;
         let available = |rank: &usize| self.available.is_empty() || snapshot.ranks[*rank].available;
         let capacity: f64 = (0..self.capacity.len()).filter(available).map(|rank| self.capacity[rank]).sum();
         if capacity > 0.0 { ticks as f64 / capacity } else { 0.0 }
@@ -94,7 +101,10 @@ impl Loads {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::arrays::snapshot::ChunkLoad;
     use crate::arrays::synthetic::Workload;
 
     #[test]
@@ -104,6 +114,58 @@ mod tests {
             let expected = 1.0 - ranks as f64 / (2.0 * (ranks as f64 - 0.5));
             // The workload's loads vary by 2 %, so the ranks' sums are not quite equal.
             assert!((gain_bound(&snapshot, Background::Share) - expected).abs() < 2e-3);
+        }
+    }
+
+    #[test]
+    fn one_heavy_chunk_bounds_the_gain() {
+        let snapshot = Workload::Giant.snapshot(1000, 10, 1);
+        // 999 ms in one chunk, beside 99 others of 1 ms on its rank.
+        assert_eq!(bound_ns(&snapshot, Background::Share), 999_000_000);
+        let gain = gain_bound(&snapshot, Background::Share);
+        assert!((gain - (1.0 - 999.0 / 1098.0)).abs() < 1e-9, "{gain}");
+        let plan = crate::ARRAYS.parse("greedy").expect("listed").assign(&snapshot);
+        assert_eq!(max_ns(&snapshot, &plan, Background::Share), 999_000_000, "the bound is reached");
+    }
+
+    /// Few chunks on three unequal ranks, some pinned, one rank perhaps not available.
+    fn snapshots() -> impl Strategy<Value = Snapshot> {
+        let chunk = (1..40_u64, 0..3_u32, 0..4_u32);
+        let rank = (0.2..2.0_f64, 0..50_u64, 0..5_u32);
+        (prop::collection::vec(chunk, 1..6), prop::collection::vec(rank, 3)).prop_map(|(chunks, ranks)| {
+            let mut snapshot = Workload::Equal.snapshot(chunks.len().max(3), 3, 1);
+            snapshot.chunks.truncate(chunks.len());
+            for (chunk, (ticks, rank, pinned)) in snapshot.chunks.iter_mut().zip(chunks) {
+                (chunk.ticks, chunk.rank, chunk.migratable) = (ticks * 1000, Rank(rank), pinned > 0);
+            }
+            for (rank, (speed, background_ns, down)) in snapshot.ranks.iter_mut().zip(ranks) {
+                (rank.speed, rank.background_ns, rank.available) = (speed, background_ns * 1000, down > 0);
+            }
+            snapshot
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_placement_ends_before_the_bound(snapshot in snapshots(), additive: bool) {
+            let model = if additive { Background::Additive } else { Background::Share };
+            let bound = bound_ns(&snapshot, model);
+            let usable = |rank: Rank| snapshot.ranks[rank.index()].available;
+            let any_usable = snapshot.ranks.iter().any(|rank| rank.available);
+            for code in 0..3_usize.pow(snapshot.chunks.len() as u32) {
+                let place = |(position, chunk): (usize, &ChunkLoad)| {
+                    let rank = Rank((code / 3_usize.pow(position as u32) % 3) as u32);
+                    if chunk.migratable && (usable(rank) || !any_usable) { rank } else { chunk.rank }
+                };
+                let ranks: Vec<Rank> = snapshot.chunks.iter().enumerate().map(place).collect();
+                // A strategy takes what may move off a rank that is not available.
+                let stays = |(chunk, rank): (&ChunkLoad, &Rank)| chunk.migratable && any_usable && !usable(*rank);
+                if snapshot.chunks.iter().zip(&ranks).any(stays) {
+                    continue;
+                }
+                let max = max_ns(&snapshot, &Assignment { ranks }, model);
+                prop_assert!(bound <= max + 1, "{bound} {max}");
+            }
         }
     }
 

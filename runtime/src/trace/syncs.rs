@@ -68,7 +68,8 @@ pub struct SyncReport {
     pub makespan_before_ns: u64,
     /// Largest completion time expected after the moves, ns.
     pub makespan_predicted_ns: u64,
-    /// The best possible: sum of work over sum of capacities, ns.
+    /// A lower bound of the next phase under any placement, ns: all work over all capacities, or what the heaviest chunk or
+    /// what is pinned to a rank takes alone, whichever is more.
     pub bound_ns: u64,
     /// Chunks moved.
     pub moved: u64,

@@ -77,9 +77,11 @@ fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
 fn asked(spec: &str, phases: &[(u64, u64)]) -> Vec<bool> {
     let mut balancer = balancer(spec);
     let ask = |&(gain_us, took_us): &(u64, u64)| {
-        let chunks = vec![chunk(0, 0, 1_000_000 + 2_000 * gain_us, true), chunk(1, 1, 1_000_000, true)];
+        let half_ns = 500_000 + 1_000 * gain_us;
+        let chunks =
+            vec![chunk(0, 0, half_ns, true), chunk(1, 0, half_ns, true), chunk(2, 1, 1_000_000, true)];
         let decision = balancer.decide_in(&phase(vec![rank(1.0), rank(1.0)], chunks), took_us * 1_000);
-        // Neither of the two has anywhere to go.
+        // By the bound there is something to gain, and yet neither of the two on rank 0 fits rank 1.
         let was_asked = decision.cost_ns == 0;
         assert!(was_asked || decision.gain_ns == gain_us * 1_000, "{decision:?}");
         was_asked
