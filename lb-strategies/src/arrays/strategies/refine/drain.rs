@@ -80,3 +80,83 @@ fn lower_top(queue: &mut Queue, figure: u64) {
         *top = Entry::new(figure, top.rank());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::arrays::snapshot::Snapshot;
+    use crate::arrays::strategy::Background;
+    use crate::arrays::synthetic::Workload;
+
+    /// The same loop without heaps: it looks through all ranks for each move.
+    fn rescanned(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
+        let (mut over, mut under) = (Vec::new(), Vec::new());
+        for rank in plan.loads.available.clone() {
+            if plan.room(rank, limits.donor_ns).is_none() {
+                donors.offer_all(rank);
+                over.push(rank);
+            } else if plan.room(rank, limits.receiver_ns).is_some_and(|room| room > 0) {
+                under.push(rank);
+            }
+        }
+        let mut all_settled = true;
+        loop {
+            let latest =
+                over.iter().copied().max_by_key(|&rank| (plan.loads.completion_ns(rank), Reverse(rank)));
+            let room = |rank| plan.room(rank, limits.receiver_ns).unwrap_or(0);
+            let emptiest = under.iter().copied().max_by_key(|&rank| (room(rank), Reverse(rank)));
+            let (Some(donor), Some(receiver)) = (latest, emptiest) else { break };
+            let end = if receiver > donor { End::Highest } else { End::Lowest };
+            let chunk = donors.take(plan, donor, room(receiver), end, band);
+            if let Some(chunk) = chunk {
+                plan.transfer(chunk.position, chunk.ticks, receiver);
+                if plan.room(donor, limits.donor_ns).is_none() {
+                    continue;
+                }
+            }
+            over.retain(|rank| *rank != donor);
+            all_settled &= chunk.is_some();
+            if chunk.is_some() && plan.room(donor, limits.receiver_ns).is_some() {
+                under.push(donor);
+            }
+        }
+        all_settled && over.is_empty()
+    }
+
+    /// Many loads are equal, and many ranks alike, so that ties decide.
+    fn snapshots() -> impl Strategy<Value = Snapshot> {
+        let chunk = (1..5_u64, any::<prop::sample::Index>(), any::<bool>());
+        let ranks = prop::collection::vec(prop::sample::select(vec![0.5, 1.0, 1.0, 2.0]), 2..12);
+        (prop::collection::vec(chunk, 2..60), ranks).prop_map(|(chunks, speeds)| {
+            let mut snapshot = Workload::Equal.snapshot(chunks.len().max(speeds.len()), speeds.len(), 1);
+            snapshot.chunks.truncate(chunks.len());
+            for (chunk, (ticks, rank, crowded)) in snapshot.chunks.iter_mut().zip(chunks) {
+                let among = if crowded { 2 } else { speeds.len() };
+                (chunk.ticks, chunk.rank) = (ticks * 1_000_000, Rank(rank.index(among) as u32));
+            }
+            snapshot.ranks.iter_mut().zip(speeds).for_each(|(rank, speed)| rank.speed = speed);
+            snapshot
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_queues_find_what_a_look_through_all_ranks_does(
+            snapshot in snapshots(), level in 0.0..0.5_f64, only_light_receive: bool, band in prop::sample::select(vec![0.0, 0.5]),
+        ) {
+            let start = Plan::evacuated(&snapshot, Background::Share);
+            let receiver_level = if only_light_receive { -level } else { level };
+            let limits = Limits { donor_ns: start.limit_ns(level), receiver_ns: start.limit_ns(receiver_level) };
+            let run = |drain: fn(&mut Plan, &mut Donors<'_>, &Limits, f64) -> bool| {
+                let (mut plan, mut donors) = (start.clone(), Donors::gather(&snapshot, &start, limits.donor_ns));
+                let settled = drain(&mut plan, &mut donors, &limits, band);
+                (settled, plan.assignment, plan.loads.ticks)
+            };
+            prop_assert_eq!(run(drain), run(rescanned));
+        }
+    }
+}
