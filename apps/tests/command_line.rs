@@ -60,7 +60,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         ),
         (STENCIL, "--grid 60000 --chunk 1", "a process needs 2908.8 GB"),
         (STENCIL, "--lb refien", "refine"),
-        (STENCIL, "--compare none,", "names of strategies"),
+        (STENCIL, "--compare none,", "\"none,\": the strategy after none has no name"),
         (STENCIL, "--compare none,leases", "--compare: `leases` balances pools"),
         (STENCIL, "--ranks 100000", "--ranks, --workers: 100000 ranks x"),
         (STENCIL, "--ranks 2 --workers 2049", "at most 4096 threads"),
@@ -386,7 +386,7 @@ fn a_checked_pool_writes_its_results_and_the_numbers_of_its_workers() {
         (CROSSBAR, "--tasks 40 --requests 500 --ports 4 --load 0.5,1 --buffer 1,8", "longest-queue", 13),
     ] {
         let (csv, json) = (folder.join("out.csv"), folder.join("out.json"));
-        let pool = "--compare static;static,chunk=0.001 --ranks 2 --workers 2 --check";
+        let pool = "--compare static,static,chunk=0.001 --ranks 2 --workers 2 --check";
         let files = format!("--output {} --json {}", csv.display(), json.display());
         let output = start(program, &format!("{options} {pool} {files}"));
         assert!(output.status.success(), "{:?}", lines(&output.stderr));

@@ -28,7 +28,7 @@ const PLATES: [(&str, &str); 4] = [
     ("quota", "--iterations 800 --quota 1:50"),
     ("neighbour", "--iterations 500 --neighbour 1"),
 ];
-const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare static;ruper,interval=1;leases \
+const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare static,ruper,interval=1,leases \
      --neighbour 0:10-30 --neighbour 0:50-80";
 const POLICIES: [&str; 3] = ["static", "ruper", "leases"];
 

@@ -1,4 +1,6 @@
-//! Specifications as people write them: a name, then `key=value` pairs, separated by commas.
+//! Specifications as people write them: a name, then `key=value` pairs, separated by commas; and lists of them.
+
+use crate::parse_error::ParseError;
 
 /// The name in a specification such as `refine,tolerance=0.05`.
 ///
@@ -14,25 +16,71 @@ pub(crate) fn settings_of(spec: &str) -> &str {
     spec.split_once(',').map_or("", |(_, settings)| settings)
 }
 
-/// Splits a list of strategies, each of which may carry parameters: a part with a `=` belongs to the strategy before it,
-/// and `;` always separates. `None` when a strategy has no name.
+/// Splits a list of strategies with commas between them: a part `key=value` is a parameter of the strategy before it, any
+/// other part begins the next strategy. A `;` may stand between two strategies as well, and always begins the next.
 ///
 /// ```
 /// use lb_strategies::spec::split_list;
-/// assert_eq!(split_list("none,refine,tolerance=0.1,greedy").expect("names"), ["none", "refine,tolerance=0.1", "greedy"]);
-/// assert_eq!(split_list("tolerance=0.1"), None);
+/// let specs = ["none", "refine,tolerance=0.1,band=0", "greedy"];
+/// assert_eq!(split_list("none,refine,tolerance=0.1,band=0,greedy")?, specs);
+/// assert_eq!(split_list("none; refine, tolerance=0.1, band=0; greedy")?, specs);
+/// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
-pub fn split_list(list: &str) -> Option<Vec<String>> {
+///
+/// # Errors
+/// [`ParseError::BadList`], where a strategy has no name.
+pub fn split_list(list: &str) -> Result<Vec<String>, ParseError> {
     let mut specs: Vec<String> = Vec::new();
     for group in list.split(';') {
         let before = specs.len();
         for part in group.split(',').map(str::trim) {
             match specs.get_mut(before..).and_then(<[String]>::last_mut) {
                 Some(spec) if part.contains('=') => *spec = format!("{spec},{part}"),
-                _ if part.is_empty() || part.contains('=') => return None,
+                _ if part.is_empty() || part.contains('=') => {
+                    return Err(ParseError::BadList { list: list.to_owned(), part: part.to_owned(), specs });
+                }
                 _ => specs.push(part.to_owned()),
             }
         }
     }
-    Some(specs)
+    Ok(specs)
+}
+
+/// The strategies of a list as a person is shown how it was read.
+///
+/// ```
+/// use lb_strategies::spec::{read_as, split_list};
+/// assert_eq!(read_as(&split_list("none,refine,band=0")?), "none | refine,band=0");
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+pub fn read_as(specs: &[String]) -> String {
+    specs.join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_a_name_is_told_with_what_was_read_before() {
+        let error = |list| split_list(list).expect_err("it has no name").to_string();
+        let expected = "expected NAME[,KEY=VALUE..],NAME[,KEY=VALUE..]..";
+        assert_eq!(error(""), format!("\"\": the strategy at its beginning has no name; {expected}"));
+        assert_eq!(
+            error("none,refine,band=0,"),
+            format!(
+                "\"none,refine,band=0,\": the strategy after none | refine,band=0 has no name; {expected}"
+            )
+        );
+        assert_eq!(
+            error("band=0,refine"),
+            format!("\"band=0,refine\": no strategy comes before the parameter band=0; {expected}")
+        );
+        assert_eq!(
+            error("refine;band=0"),
+            format!(
+                "\"refine;band=0\": the strategy after refine has no name, but the parameter band=0; {expected}"
+            )
+        );
+    }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lb_strategies::ARRAYS;
+use lb_strategies::spec::split_list;
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{Snapshot, Strategy};
 use presentation::counts;
@@ -44,8 +45,8 @@ pub(crate) struct Options {
         conflicts_with_all = ["chunks", "ranks", "workload", "seed", "snapshot"]
     )]
     trace: Option<PathBuf>,
-    /// Strategies to run, as in CARIBOU_LB, separated by semicolons; all of them if not given, of a trace its own.
-    #[arg(long, value_name = "SPEC[;SPEC..]", value_delimiter = ';')]
+    /// Strategies to run, as in none,refine,tolerance=0.1; all of them if not given, of a trace its own.
+    #[arg(long, value_name = "SPEC[,SPEC..]")]
     lb: Vec<String>,
     /// Print JSON instead of a table.
     #[arg(long)]
@@ -74,10 +75,11 @@ impl Options {
 
 /// Runs every strategy asked for and writes what came of it.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let specs = specs(&options.lb)?;
     if let Some(trace) = &options.trace {
-        return replay::run(trace, &options.lb, options.json, out);
+        return replay::run(trace, &specs, options.json, out);
     }
-    let strategies = strategies(&options.lb)?;
+    let strategies = strategies(&specs)?;
     let snapshot = snapshot(options)?;
     let rows = strategies.iter().map(|(spec, strategy)| row(spec, &**strategy, &snapshot));
     let report = Report::new(&snapshot, rows.collect());
@@ -87,6 +89,12 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         report.write_table(out)?;
     }
     Ok(())
+}
+
+/// The strategies in the lists given to `--lb`.
+fn specs(lists: &[String]) -> Result<Vec<String>, Error> {
+    let specs = |list: &String| split_list(list).map_err(|error| Error::Usage(format!("--lb {error}")));
+    Ok(lists.iter().map(specs).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// A strategy with the specification that a person wrote for it.

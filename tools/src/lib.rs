@@ -4,8 +4,8 @@
 //! ```text
 //! caribou strategies                                                 what there is, and what can be set
 //! caribou balance --chunks 100000 --ranks 1000 --workload ramp       every strategy, one synthetic snapshot
-//! caribou balance --trace traces --lb "refine;greedy"                what they would have decided in a recorded run
-//! caribou balance --snapshot phase-7.json --lb "refine;greedy"       some strategies on a recorded one
+//! caribou balance --trace traces --lb refine,greedy                  what they would have decided in a recorded run
+//! caribou balance --snapshot phase-7.json --lb refine,greedy         some strategies on a recorded one
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
 //! caribou top localhost:9977                                         a run, while it runs
 //! ```

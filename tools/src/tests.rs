@@ -73,9 +73,11 @@ fn balance_prints_a_row_a_strategy() {
     let text =
         caribou(&["balance", "--chunks", "2.56e2", "--ranks", "2", "--workload", "noisy-rank"]).unwrap();
     assert_eq!(text.lines().count(), 2 + ARRAYS.iter().count());
-    let text = caribou(&["balance", "--lb", "refine,tolerance=0.1;none"]).unwrap();
-    assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "));
-    assert!(text.lines().nth(3).unwrap().starts_with("none "));
+    for lists in [&["--lb", "refine,tolerance=0.1;none"][..], &["--lb", "refine,tolerance=0.1,none"]] {
+        let text = caribou(&[&["balance"], lists].concat()).unwrap();
+        assert!(text.lines().nth(2).unwrap().starts_with("refine,tolerance=0.1 "), "{text}");
+        assert!(text.lines().nth(3).unwrap().starts_with("none "), "{text}");
+    }
 }
 
 #[test]
@@ -107,9 +109,10 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             "--lb \"refin\": unknown strategy \"refin\", did you mean \"refine\"?",
         ),
         (
-            &["balance", "--lb", "refine;greedy,a=1"],
+            &["balance", "--lb", "refine,greedy,a=1"],
             "--lb \"greedy,a=1\": strategy greedy: unknown parameter \"a\"",
         ),
+        (&["balance", "--lb", "refine,"], "--lb \"refine,\": the strategy after refine has no name"),
         (&["balance", "--snapshot", "/nowhere.json"], "/nowhere.json: cannot be read: "),
         (&["balance", "--snapshot", "x", "--seed", "1"], "cannot be used with"),
         (

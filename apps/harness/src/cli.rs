@@ -42,16 +42,13 @@ fn one_line(text: &str) -> String {
     visible(&format!("{line}; --help lists the options"))
 }
 
-/// Splits a list of strategies, each of which may carry parameters: `none,refine,tolerance=0.1,greedy` are three.
-///
-/// A part with a `=` belongs to the strategy before it; `;` always separates.
+/// The strategies of the list given to `--compare`, by the rule of [`split_list`].
 ///
 /// # Errors
 /// [`Error::Usage`] when a strategy has no name.
 pub fn strategies(list: &str) -> Result<Vec<String>, Error> {
-    split_list(list).ok_or_else(|| {
-        Error::Usage(format!("--compare {list}: expected names of strategies with commas between them; --lb help lists those there are"))
-    })
+    let named = |error| Error::Usage(format!("--compare {error}; --lb help lists the names"));
+    split_list(list).map_err(named)
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: 
     options.neighbour = vec![NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 }];
     let lb = config.lb_spec(S::SHAPE);
     options.compare = Some(match S::Facts::UNBALANCED {
-        Some(unbalanced) if unbalanced != lb => format!("{unbalanced};{lb}"),
+        Some(unbalanced) if unbalanced != lb => format!("{unbalanced},{lb}"),
         _ => lb.to_owned(),
     });
 }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn each_strategy_is_a_run_with_the_whole_result() {
-        for (options, runs) in [("--compare static,chunk=0.01;static --ranks 2 --workers 2", 2), ("", 1)] {
+        for (options, runs) in [("--compare static,chunk=0.01,static --ranks 2 --workers 2", 2), ("", 1)] {
             let (summary, result) = prepare(&format!("--check {options}")).unwrap().run().unwrap();
             assert_eq!((result, summary.runs.len()), (Some(DARTS), runs));
             assert!(summary.runs.iter().all(|run| run.facts.parts_ms.len() == 100));
@@ -335,7 +335,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("caribou-comparison-{}.json", std::process::id()));
         let told = |kills: &str| {
             let arguments =
-                format!("--json {} --kills {kills} --compare static;leases;ruper", path.display());
+                format!("--json {} --kills {kills} --compare static,leases,ruper", path.display());
             let error = prepare(&arguments).unwrap().tell().unwrap_err();
             assert!(matches!(error, Error::NeighbourEnded { .. }), "{error}");
             std::fs::read_to_string(&path).ok()
@@ -368,7 +368,7 @@ mod tests {
             (options.neighbour, options.compare)
         };
         let neighbours = vec![NeighbourSpec::parse("1:160-640").unwrap()];
-        let compare = Some("none;refine,tolerance=0.1".to_owned());
+        let compare = Some("none,refine,tolerance=0.1".to_owned());
         assert_eq!(demonstration("refine,tolerance=0.1", 2), (neighbours.clone(), compare));
         assert_eq!(demonstration("none", 2), (neighbours, Some("none".to_owned())));
         assert_eq!(demonstration("refine", 1), (vec![], None), "one rank alone demonstrates no balancing");

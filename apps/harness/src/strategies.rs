@@ -5,6 +5,7 @@
 
 use caribou::Config;
 use caribou::lb::Shape;
+use caribou::lb::spec::read_as;
 
 use super::cli;
 use super::error::Error;
@@ -34,8 +35,9 @@ pub fn configs(
         (None, Some(lb)) => ("--lb", vec![lb.to_owned()]),
         (None, None) => ("CARIBOU_LB", vec![config.lb_spec(shape).to_owned()]),
     };
+    let read = if specs.len() > 1 { format!(" (read as {})", read_as(&specs)) } else { String::new() };
     let balanced = |spec: &String| match with_lb(config, shape, spec) {
-        Err(caribou::Error::Config { why, .. }) => Err(Error::Usage(format!("{option}: {why}"))),
+        Err(caribou::Error::Config { why, .. }) => Err(Error::Usage(format!("{option}: {why}{read}"))),
         made => Ok(made?),
     };
     specs.iter().map(balanced).collect()
@@ -71,6 +73,17 @@ mod tests {
         assert!(complaint(Shape::Pools, &arrays, None, None).starts_with("CARIBOU_LB: `greedy`"));
         assert!(complaint(Shape::Pools, &arrays, Some("greedy"), None).starts_with("--lb: `greedy`"));
         assert!(complaint(Shape::Arrays, &pools, None, None).starts_with("CARIBOU_LB: `ruper`"));
+    }
+
+    #[test]
+    fn a_wrong_strategy_of_a_list_is_told_with_how_the_list_was_read() {
+        let list = Some("none,refine,tolerance,greedy,background=share");
+        let error = configs(Shape::Arrays, &Config::default(), None, list).unwrap_err().to_string();
+        let read = " (read as none | refine | tolerance | greedy,background=share)";
+        assert!(
+            error.starts_with("--compare: unknown strategy \"tolerance\"") && error.ends_with(read),
+            "{error}"
+        );
     }
 
     #[test]

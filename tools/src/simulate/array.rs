@@ -14,8 +14,8 @@ use crate::Error;
 /// The name of such an array in reports.
 const NAME: &str = "described";
 
-/// Those compared unless a person says otherwise; `rotate` and `random` balance nothing.
-const COMPARED: &str = "none;refine;refine-best;refine-paper;greedy-refine;greedy";
+/// Those compared unless a person says otherwise; `program`, `rotate` and `random` balance nothing here.
+const COMPARED: &str = "none,refine,refine-best,refine-paper,greedy-refine,greedy";
 
 /// Chunks of each worker unless a person says otherwise.
 const CHUNKS_PER_WORKER: u32 = 16;
@@ -37,8 +37,8 @@ pub(super) struct Options {
     /// List scenarios and strategies.
     #[arg(long, exclusive = true)]
     list: bool,
-    /// Strategies for arrays with their parameters, as in none,refine,tolerance=0.1; if not given all but `rotate` and
-    /// `random`, which balance nothing.
+    /// Strategies for arrays with their parameters, as in none,refine,tolerance=0.1; if not given all but `program`,
+    /// `rotate` and `random`, which balance nothing here.
     #[arg(long, value_name = "SPEC[,SPEC..]", default_value = COMPARED, hide_default_value = true)]
     compare: String,
     #[command(flatten)]

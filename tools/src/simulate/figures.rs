@@ -17,7 +17,7 @@ use super::outcome::Outcome;
 use crate::Error;
 
 /// Policies compared with the paper: its own, which counts iterations and does not know them apart, and ours.
-const POLICIES: &str = "ruper,counts=fungible;leases";
+const POLICIES: [&str; 2] = ["ruper,counts=fungible", "leases"];
 
 /// A figure with the time of each rank.
 struct Figure {
@@ -78,7 +78,7 @@ fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy<d
         all.extend(Policy::list(&POOLS, policies)?);
         return Ok(all);
     }
-    for spec in POLICIES.split(';') {
+    for spec in POLICIES {
         match Policy::parse(&POOLS, spec) {
             Ok(policy) => all.push(policy),
             Err(error) => writeln!(out, "{error}")?,
