@@ -83,7 +83,7 @@ pub(crate) const FIRST: Parameter = Parameter {
 pub(crate) const REPLICATE: Parameter = Parameter {
     name: "replicate",
     default: "off",
-    meaning: "on: at the end waiting workers execute copies of late pieces, of pure iterations; a run still waits for the late",
+    meaning: "on: at the end waiting workers execute copies of late pieces, so iterations must have no side effects; a run still waits for the late",
 };
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
