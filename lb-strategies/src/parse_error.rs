@@ -2,7 +2,6 @@
 
 use crate::choice::{Choice, NO_COMMA};
 use crate::shape::Shape;
-use crate::spec::read_as;
 
 /// The fault in a specification; one line that says what, where, and what was expected.
 ///
@@ -60,16 +59,6 @@ pub enum ParseError {
         /// The key that is there again.
         key: String,
     },
-    /// Give each strategy of the list a name.
-    #[error("{list:?}: {}; expected NAME[,KEY=VALUE..],NAME[,KEY=VALUE..]..", nameless(specs, part))]
-    BadList {
-        /// The list as it was written.
-        list: String,
-        /// What stands where a name was expected: nothing, or a parameter.
-        part: String,
-        /// The strategies before it.
-        specs: Vec<String>,
-    },
     /// Correct the strategy.
     #[error("strategy {strategy}: it panicked when it was made: {panic}")]
     Panicked {
@@ -90,16 +79,6 @@ pub enum ParseError {
         /// The values that are allowed.
         expected: String,
     },
-}
-
-/// The words for the `part` after `specs`, which is no name.
-fn nameless(specs: &[String], part: &str) -> String {
-    match (specs, part) {
-        ([], "") => "the strategy at its beginning has no name".to_owned(),
-        ([], _) => format!("no strategy comes before the parameter {part}"),
-        (_, "") => format!("the strategy after {} has no name", read_as(specs)),
-        _ => format!("the strategy after {} has no name, but the parameter {part}", read_as(specs)),
-    }
 }
 
 fn comma_hint(given: &str) -> &'static str {

@@ -1,6 +1,6 @@
 //! Specifications as people write them: a name, then `key=value` pairs, separated by commas; and lists of them.
 
-use crate::parse_error::ParseError;
+use std::fmt;
 
 /// The name in a specification such as `refine,tolerance=0.05`.
 ///
@@ -24,12 +24,12 @@ pub(crate) fn settings_of(spec: &str) -> &str {
 /// let specs = ["none", "refine,tolerance=0.1,band=0", "greedy"];
 /// assert_eq!(split_list("none,refine,tolerance=0.1,band=0,greedy")?, specs);
 /// assert_eq!(split_list("none; refine, tolerance=0.1, band=0; greedy")?, specs);
-/// # Ok::<(), lb_strategies::ParseError>(())
+/// # Ok::<(), lb_strategies::spec::Nameless>(())
 /// ```
 ///
 /// # Errors
-/// [`ParseError::BadList`], where a strategy has no name.
-pub fn split_list(list: &str) -> Result<Vec<String>, ParseError> {
+/// Where a strategy has no name.
+pub fn split_list(list: &str) -> Result<Vec<String>, Nameless> {
     let mut specs: Vec<String> = Vec::new();
     for group in list.split(';') {
         let before = specs.len();
@@ -37,7 +37,7 @@ pub fn split_list(list: &str) -> Result<Vec<String>, ParseError> {
             match specs.get_mut(before..).and_then(<[String]>::last_mut) {
                 Some(spec) if part.contains('=') => *spec = format!("{spec},{part}"),
                 _ if part.is_empty() || part.contains('=') => {
-                    return Err(ParseError::BadList { list: list.to_owned(), part: part.to_owned(), specs });
+                    return Err(Nameless { list: list.to_owned(), part: part.to_owned(), specs });
                 }
                 _ => specs.push(part.to_owned()),
             }
@@ -51,10 +51,40 @@ pub fn split_list(list: &str) -> Result<Vec<String>, ParseError> {
 /// ```
 /// use lb_strategies::spec::{read_as, split_list};
 /// assert_eq!(read_as(&split_list("none,refine,band=0")?), "none | refine,band=0");
-/// # Ok::<(), lb_strategies::ParseError>(())
+/// # Ok::<(), lb_strategies::spec::Nameless>(())
 /// ```
 pub fn read_as(specs: &[String]) -> String {
     specs.join(" | ")
+}
+
+/// The fault in a list of strategies: one of them has no name. Shown, it is a line that says how the list was read.
+///
+/// ```
+/// let error = lb_strategies::spec::split_list("none,,greedy").unwrap_err();
+/// let line = "\"none,,greedy\": the strategy after none has no name; expected NAME[,KEY=VALUE..],NAME[,KEY=VALUE..]..";
+/// assert_eq!((error.part.as_str(), error.to_string().as_str()), ("", line));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Nameless {
+    /// The list as it was written.
+    pub list: String,
+    /// What stands where a name was expected: nothing, or a parameter.
+    pub part: String,
+    /// The strategies before it.
+    pub specs: Vec<String>,
+}
+
+impl fmt::Display for Nameless {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { list, part, specs } = self;
+        let fault = match (specs.as_slice(), part.as_str()) {
+            ([], "") => "the strategy at its beginning has no name".to_owned(),
+            ([], _) => format!("no strategy comes before the parameter {part}"),
+            (_, "") => format!("the strategy after {} has no name", read_as(specs)),
+            _ => format!("the strategy after {} has no name, but the parameter {part}", read_as(specs)),
+        };
+        write!(formatter, "{list:?}: {fault}; expected NAME[,KEY=VALUE..],NAME[,KEY=VALUE..]..")
+    }
 }
 
 #[cfg(test)]
