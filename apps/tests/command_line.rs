@@ -268,7 +268,7 @@ fn what_is_left_out_of_a_file_is_told_beside_the_run() {
 
 #[test]
 fn files_as_other_programs_write_them_are_read_whole() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/inputs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/inputs");
     if !folder.exists() {
         println!("skip: ../shared/data/inputs not found");
         return;

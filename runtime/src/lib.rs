@@ -60,6 +60,7 @@
 //! | rank | one address space that holds chunks; a process, or an in-process stand-in | Charm++ PE, MPI rank |
 //! | worker | a thread of a rank, pinned to a vCPU | PE in an SMP build |
 //! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
+//! | seed | a chunk that was spawned and has not started: any rank may start it | seed (Charm++), GLB task |
 //! | message | a value of the one typed enum of an array | entry-method call |
 //! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
 //! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
@@ -107,6 +108,7 @@ pub use arrays::api::halos::{Halo, Halos};
 pub use arrays::api::index::{Extent, Index};
 pub use arrays::api::reply::ReplyTo;
 pub use arrays::api::section::Section;
+pub use arrays::api::seed::Seed;
 pub use arrays::api::setup::{Placement, Setup};
 pub use arrays::api::testing;
 pub use arrays::core::own::Own;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use caribou::testing::probe;
 use caribou::{
     Array, Chunk, Combine, Config, Ctx, Error, Index, Job, Launch, Parts, Placement, Rank, Reducer, ReplyTo,
-    Section, Supersteps, Target, Then, Values,
+    Section, Seed, Supersteps, Target, Then, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
@@ -119,6 +119,49 @@ fn eight_queens_stand_in_92_ways() {
         let report = caribou::run(config, |setup| {
             setup.array_with(vec![1], Placement::Hash, |_| Queens { placed: Vec::new(), found: 0 });
         })?;
+        report.value::<u64>()
+    };
+    assert_eq!(given(program, 0..=99), 92);
+}
+
+/// The same, where a rank that has nothing to do takes some of what others have spawned.
+#[derive(Serialize, Deserialize)]
+struct SpreadQueens(Queens);
+
+impl Chunk for SpreadQueens {
+    type Index = Seed;
+    type Message = Found;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let first = Seed::first(0);
+        if ctx.index() == first {
+            ctx.send_at_quiescence(first, Found::All);
+        } else if self.0.placed.len() == SPREAD {
+            let solutions = self.0.solutions();
+            ctx.send(first, Found::Some(solutions));
+            return ctx.remove();
+        }
+        for row in (0..QUEENS).filter(|&row| self.0.may_stand(row)) {
+            let placed = [&self.0.placed[..], &[row]].concat();
+            ctx.spawn(SpreadQueens(Queens { placed, found: 0 }));
+        }
+    }
+
+    fn receive(&mut self, found: Found, ctx: &mut Ctx<'_, Self>) {
+        match found {
+            Found::Some(solutions) => self.0.found += solutions,
+            Found::All => ctx.exit_with(&self.0.found),
+        }
+    }
+}
+
+#[test]
+fn eight_queens_are_spread_over_ranks_that_have_nothing_to_do() {
+    let program = |config| {
+        let report = caribou::run(config, |setup| {
+            setup.array(1, |_: Seed| SpreadQueens(Queens { placed: Vec::new(), found: 0 }));
+        })?;
+        assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
         report.value::<u64>()
     };
     assert_eq!(given(program, 0..=99), 92);

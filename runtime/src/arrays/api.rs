@@ -10,6 +10,7 @@ pub(crate) mod keys;
 mod parts;
 pub(crate) mod reply;
 pub(crate) mod section;
+pub(crate) mod seed;
 pub(crate) mod setup;
 pub(crate) mod slot;
 pub mod testing;

@@ -32,6 +32,7 @@ pub(crate) mod rank;
 pub(crate) mod reduction;
 pub(crate) mod residents;
 pub(crate) mod section;
+pub(crate) mod seeds;
 pub(crate) mod sync_log;
 pub(crate) mod tree;
 pub(crate) mod undelivered;

@@ -20,6 +20,7 @@ pub(crate) mod progress;
 pub(crate) mod ready;
 pub(crate) mod record;
 pub(crate) mod scheduler;
+pub(crate) mod seeds;
 pub(crate) mod sending;
 pub(crate) mod shared;
 pub(crate) mod simulated;

@@ -644,7 +644,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     #[track_caller]
-    fn assert_not_removed(&self, what: &str) {
+    pub(super) fn assert_not_removed(&self, what: &str) {
         assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");
     }
 

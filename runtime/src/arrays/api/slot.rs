@@ -2,7 +2,7 @@
 //!
 //! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::mem::{ManuallyDrop, needs_drop};
@@ -14,6 +14,7 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::keys::Keys;
+use super::seed::Seed;
 use super::setup::Placement;
 use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place, Value};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
@@ -21,6 +22,7 @@ use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
 use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::outline::{Outline, hash_homes, sample};
 use crate::arrays::core::reduction::Values;
+use crate::arrays::core::seeds::parts_of;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::of_type;
 use crate::wire::{self, WireError, catching};
@@ -279,6 +281,11 @@ pub(super) fn insertion<C: Chunk>(key: u64, chunk: C) -> Effect {
     Effect::Insert { key, slot: Box::new(Slot::new(chunk)) }
 }
 
+/// The effect by which a chunk spawns another.
+pub(super) fn spawning<C: Chunk>(priority: i64, chunk: C) -> Effect {
+    Effect::Spawn { priority, slot: Box::new(Slot::new(chunk)) }
+}
+
 /// The chunk in an insertion that has a typed one.
 pub(super) fn inserted<C: Chunk>(chunk: &(dyn Any + Send)) -> Option<&C> {
     chunk.downcast_ref::<Option<C>>().and_then(Option::as_ref)
@@ -443,7 +450,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
-        self.placement.home(key, &self.keys, ranks)
+        match parts_of(key) {
+            (Some(rank), _) if self.has_seeds() => rank,
+            _ => self.placement.home(key, &self.keys, ranks),
+        }
     }
 
     fn create(&self, key: u64) -> Box<dyn ErasedSlot> {
@@ -477,6 +487,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             syncs: self.syncs,
             leader: self.leader,
         }
+    }
+
+    fn has_seeds(&self) -> bool {
+        TypeId::of::<C::Index>() == TypeId::of::<Seed>()
     }
 
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {

@@ -49,6 +49,8 @@ pub struct Effects<C: Chunk> {
     pub section_contributions: Vec<(Vec<C::Index>, u32, crate::Values)>,
     /// Chunks inserted.
     pub inserted: Vec<C::Index>,
+    /// Number of chunks spawned.
+    pub spawned: usize,
     /// Chunks that others are to insert: keys, chunks, and keys of their parents.
     insertions: Vec<(u64, Box<dyn Any + Send>, u64)>,
     /// Messages to chunks of the same array that wait for quiescence.
@@ -82,6 +84,7 @@ impl<C: Chunk> Default for Effects<C> {
             left_reductions: false,
             section_contributions: Vec::new(),
             inserted: Vec::new(),
+            spawned: 0,
             insertions: Vec::new(),
             at_quiescence: Vec::new(),
             after: Vec::new(),
@@ -256,6 +259,7 @@ impl<C: Chunk> Effects<C> {
                 self.section_contributions.push((section, agreement.tag, values));
             }
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
+            Effect::Spawn { .. } => self.spawned += 1,
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
             Effect::GoOnWithKept => unreachable!("nothing stops it"),

@@ -15,6 +15,7 @@ use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
 use super::erased::ErasedArray;
 use super::mail::{Blanks, Letter};
 use super::packet::{Cargo, Packet};
+use super::seeds::Unstarted;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::wire::bulk::{Attachment, Block, Gathering, gather, scatter};
@@ -139,7 +140,7 @@ impl ArrayCodec {
         let slot = match &mut *packet {
             Packet::Arrive(traveller) => match std::mem::replace(&mut traveller.cargo, Cargo::Follows) {
                 Cargo::Live(slot) => slot,
-                Cargo::Follows => return Err(WireError::new("the chunk is gone")),
+                Cargo::Follows | Cargo::Encoded(_) => return Err(WireError::new("the chunk is gone")),
             },
             other => unreachable!("{other:?} carries no chunk"),
         };
@@ -171,9 +172,17 @@ impl ArrayCodec {
                 traveller.cargo = Cargo::Live(self.array(traveller.chunk)?.decode_slot(key, rest)?);
             }
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),
+            Packet::Seeds(seeds) => seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?,
             _ => {}
         }
         Ok(packet)
+    }
+
+    fn decode_seed(&self, seed: &mut Unstarted) -> Result<(), WireError> {
+        let Cargo::Encoded(bytes) = &seed.cargo else { return Err(WireError::new("a seed has no chunk")) };
+        let slot = self.array(ChunkId { array: seed.array, key: 0 })?.decode_slot(0, bytes)?;
+        seed.cargo = Cargo::Live(slot);
+        Ok(())
     }
 
     #[inline]
@@ -324,6 +333,22 @@ mod tests {
             prop_assert!(!short || bytes.len() == SHORT_BYTES);
             bytes.extend_from_slice(&message);
             prop_assert_eq!(Address::take(&bytes), Some((Address { to, from, epoch }, &message[..])));
+        }
+    }
+
+    #[test]
+    fn a_seed_without_its_chunk_is_an_error_that_says_so() {
+        let codec = ArrayCodec::new(Rank(0), [].into());
+        for (cargo, why) in [
+            (Cargo::Follows, "a seed has no chunk"),
+            (Cargo::Encoded(vec![1, 2]), "there is no such array here"),
+        ] {
+            let seed = Unstarted { array: ArrayId(3), priority: 0, cargo };
+            let mut bytes = vec![PACKET];
+            let (encoded, beside) = gather(|| wire::encode_into(&Packet::Seeds(vec![seed]), &mut bytes));
+            assert!(encoded.is_ok() && beside.is_none(), "it is plain and short");
+            let error = codec.decode(&bytes, VecDeque::new()).expect_err("it is no seed").to_string();
+            assert!(error.contains("`Seeds`") && error.contains(why), "{error}");
         }
     }
 

@@ -69,6 +69,10 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn syncs(&self) -> bool;
     /// What must be the same on all ranks, of which there are so many. Asks for the homes of a sample of its indices.
     fn outline(&self, ranks: u32) -> Outline;
+    /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.
+    fn has_seeds(&self) -> bool {
+        false
+    }
     /// Appends the encoding of a message, or of a chunk to insert; the payload is a typed value.
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
     /// Writes the typed value over a payload that may be forgotten.

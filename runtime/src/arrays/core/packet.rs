@@ -21,6 +21,7 @@ use super::pressure::Standing;
 use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
 use super::section::SectionPart;
+use super::seeds::Unstarted;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
@@ -64,6 +65,10 @@ pub(crate) enum Packet {
     SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values>, epoch: Epoch },
     /// A chunk, inserted or migrating.
     Arrive(Box<Traveller>),
+    /// "I have no work." To a lifeline, which sends seeds as soon as it has some to spare.
+    WantsSeeds,
+    /// Chunks that have not started, for a rank that has asked.
+    Seeds(Vec<Unstarted>),
     /// Loads and reports of ranks, to the parent; and to which sync they report next.
     Collected(Box<Collected>, NextSync),
     /// To which sync a rank and those below it report next, which is news. To the parent.
@@ -187,9 +192,23 @@ pub(crate) struct Journey {
 pub(crate) enum Cargo {
     /// Outside of a process: it follows the packet, see [`codec`](super::codec).
     Follows,
+    /// Outside of a process, where a packet has several.
+    Encoded(#[serde(with = "crate::wire::bulk")] Vec<u8>),
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Live(Box<dyn ErasedSlot>),
+}
+
+impl Cargo {
+    /// Encodes a chunk in place.
+    fn seal(&mut self) -> Result<(), WireError> {
+        if let Cargo::Live(slot) = self {
+            let mut bytes = Vec::new();
+            slot.encode_into(&mut bytes)?;
+            *self = Cargo::Encoded(bytes);
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for Cargo {
@@ -197,6 +216,7 @@ impl std::fmt::Debug for Cargo {
         f.write_str(match self {
             Cargo::Live(_) => "Live",
             Cargo::Follows => "Follows",
+            Cargo::Encoded(_) => "Encoded",
         })
     }
 }
@@ -265,7 +285,7 @@ impl Packet {
         }
     }
 
-    /// Encodes every typed message inside, so that the packet can be serialised. A chunk stays as it is.
+    /// Encodes every typed message inside, and seeds, so that the packet can be serialised. Another chunk stays as it is.
     pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()]),
@@ -279,6 +299,7 @@ impl Packet {
                 let array = &*arrays[traveller.chunk.array.index()];
                 traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
             }
+            Packet::Seeds(seeds) => seeds.iter_mut().try_for_each(|seed| seed.cargo.seal()),
             _ => Ok(()),
         }
     }

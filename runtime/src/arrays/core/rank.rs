@@ -33,6 +33,7 @@ use super::pressure::{Presser, Pressure, Sent, Standstill};
 use super::quiescence::{Quiescence, Step, Traffic};
 use super::reduction::{Agreement, Finished, Goal, Partial, Reductions, Values, scan};
 use super::section::{Advance, SectionContribution, SectionPart, SectionResult, Sections};
+use super::seeds::Seeds;
 use super::sync_log::SyncLog;
 use super::tree::{Convergecast, Tree};
 use super::undelivered::{Addressees, Leftover};
@@ -51,6 +52,7 @@ mod orders;
 mod pressure;
 #[cfg(test)]
 mod scale;
+mod seeds;
 mod syncs;
 
 /// The actions one input leads to.
@@ -64,6 +66,7 @@ pub(crate) struct RankCore {
     crossings: Crossings,
     reductions: Reductions,
     sections: Sections,
+    pub(crate) seeds: Seeds,
     broadcasts: Broadcasts,
     syncs: Syncs,
     ascent: Ascent,
@@ -156,6 +159,7 @@ impl RankCore {
             crossings: Crossings::default(),
             reductions: Reductions::new(rank, &populations),
             sections: Sections::new(rank),
+            seeds: Seeds::new(rank, ranks, arrays.iter().any(|array| array.has_seeds())),
             broadcasts: Broadcasts::new(arrays.len()),
             syncs: Syncs::default(),
             ascent: Ascent::new(&tree),
@@ -626,6 +630,8 @@ impl RankCore {
                 }
             }
             Packet::Arrive(traveller) => self.arrive(from, traveller, now_ns, out),
+            Packet::WantsSeeds => self.wants_seeds(from, out),
+            Packet::Seeds(seeds) => self.seeds_come(from, seeds, out),
             Packet::Collected(collected, next) => {
                 self.ascent.below(from, next);
                 self.collected(*collected, now_ns, out);
@@ -798,8 +804,10 @@ impl RankCore {
     /// This rank has nothing to do.
     pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Actions) {
         self.hurry(out);
+        self.ask_for_seeds(out);
         // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
-        let rests = self.search.postponed == 0 && !self.pressure.has_parked() && !self.is_deciding();
+        let works = self.pressure.has_parked() || self.is_deciding() || self.seeds.waiting() > 0;
+        let rests = self.search.postponed == 0 && !works;
         if out.is_empty() && rests && std::mem::take(&mut self.search.asked) {
             self.answer(self.traffic, now_ns, out);
         }

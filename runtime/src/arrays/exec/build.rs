@@ -12,6 +12,7 @@ use super::ending::Ending;
 use super::plane::Plane;
 use super::record::Record;
 use super::scheduler::Scheduler;
+use super::seeds::SeedBoard;
 use super::shared::{RankShared, sharing};
 use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
@@ -77,6 +78,7 @@ pub(crate) fn build_rank(
         plane: Plane::new(tag, core),
         scheduler: parts.scheduler,
         backlog: Backlog::new(config.mail_limit, waiting.clone()),
+        seeds: SeedBoard::default(),
         record: Record::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
     }

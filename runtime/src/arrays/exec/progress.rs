@@ -33,7 +33,7 @@ impl Worker<'_> {
         let now_ns = self.instruments.now_ns();
         let mut actions = std::mem::take(&mut self.actions);
         let mut later = Actions::new();
-        {
+        let has_seeds = {
             let core = &mut *shared.plane.lock();
             input(&mut core.rank, now_ns, &mut actions);
             while let Some(action) = actions.pop_front() {
@@ -42,9 +42,13 @@ impl Worker<'_> {
                 }
             }
             shared.backlog.follow(&core.rank);
-        }
+            shared.seeds.follow(&core.rank)
+        };
         self.actions = actions;
         self.gateway.hand_over_all();
+        if has_seeds {
+            self.share_among_workers();
+        }
         if !later.is_empty() {
             self.carry_out_later(later);
         }
@@ -118,6 +122,8 @@ impl Worker<'_> {
             let array = &self.shared.arrays[chunk.array.index()];
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
+        // The worker that starts a seed has nothing else to do.
+        let starts_here = journey.is_none() && self.shared.arrays[chunk.array.index()].has_seeds();
         let cell = self.shared.cells.reserve();
         let rest = core.rank.admit(chunk, cell, journey, next_sync, mail_bytes, out);
         let waiting = mail_bytes + rest.iter().map(|delivery| delivery.bytes).sum::<u64>();
@@ -131,7 +137,11 @@ impl Worker<'_> {
         let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
-            self.mailroom.put(cell, self.shared.cells.get(cell));
+            let place = self.shared.cells.get(cell);
+            if starts_here {
+                place.settle_at(self.id);
+            }
+            self.mailroom.put(cell, place);
         }
     }
 

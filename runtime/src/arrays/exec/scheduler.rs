@@ -107,6 +107,13 @@ impl Scheduler {
         self.team.others_are_parked()
     }
 
+    /// Worker `me` has left work that any other could do.
+    pub(crate) fn wake_another(&self, me: WorkerId) {
+        if !self.lone() {
+            self.team.wake_one(me.0);
+        }
+    }
+
     /// Wakes worker 0, which has something to send.
     pub(crate) fn wake_driver(&self) {
         self.team.sleepers[0].wake();

@@ -8,6 +8,7 @@ use super::ending::Ending;
 use super::plane::Plane;
 use super::record::Record;
 use super::scheduler::Scheduler;
+use super::seeds::SeedBoard;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::erased::ErasedArray;
@@ -31,6 +32,7 @@ pub(crate) struct RankShared {
     pub(crate) plane: Plane,
     pub(crate) scheduler: Scheduler,
     pub(crate) backlog: Backlog,
+    pub(crate) seeds: SeedBoard,
     pub(crate) record: Record,
     pub(crate) ending: Ending,
 }

@@ -205,7 +205,7 @@ impl Simulation<'_> {
                     self.idle[rank] = false;
                     self.on(rank, |worker| {
                         worker.tell();
-                        if worker.mailroom.ready.is_empty() {
+                        if !worker.has_chunks_to_run() {
                             let shared = worker.shared;
                             worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
                         }
@@ -251,10 +251,8 @@ impl Simulation<'_> {
         }
         let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
         let all = 0..self.workers.len();
-        let idle = all
-            .clone()
-            .filter(live)
-            .find(|&rank| self.idle[rank] && self.workers[rank].mailroom.ready.is_empty());
+        let idle =
+            all.clone().filter(live).find(|&rank| self.idle[rank] && !self.workers[rank].has_chunks_to_run());
         if let Some(rank) = idle
             && self.rng.random_ratio(1, 4)
         {
@@ -265,8 +263,7 @@ impl Simulation<'_> {
         let decided_ns = undecided.map_or(u64::MAX, |rank| now_ns(&rank).saturating_add(DECISION_MAX_NS));
         let due =
             all.clone().filter(live).filter_map(due_at).min().filter(|&(due_ns, _)| due_ns <= decided_ns);
-        let step =
-            all.filter(live).filter(|&rank| !self.workers[rank].mailroom.ready.is_empty()).min_by_key(now_ns);
+        let step = all.filter(live).filter(|&rank| self.workers[rank].has_chunks_to_run()).min_by_key(now_ns);
         let arrival_ns = self.arrivals.next_at();
         if let Some((due_ns, rank)) = due {
             let earlier = arrival_ns.into_iter().chain(step.as_ref().map(now_ns)).any(|ns| ns < due_ns);

@@ -217,7 +217,7 @@ impl Worker<'_> {
     /// The same, but for packets.
     fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
-        let tokens = || !self.mailroom.ready.is_empty() || scheduler.has_tokens();
+        let tokens = || self.has_chunks_to_run() || scheduler.has_tokens();
         let left = || self.gateway.outbound_waits() || self.has_answer();
         (!scheduler.is_congested() && tokens()) || left() || scheduler.stopped()
     }
@@ -258,7 +258,7 @@ impl Worker<'_> {
         let scheduler = &shared.scheduler;
         let among_processes = self.gateway.leads_to_processes();
         // What it told may have freed tokens.
-        let has_none = self.mailroom.ready.is_empty();
+        let has_none = !self.has_chunks_to_run();
         let mut pause = Pause { suspect: None, nap_min: SUSPECT };
         self.with_core(|core, now_ns, out| {
             // Under its lock: a worker that wakes because something is due takes that before it sends.

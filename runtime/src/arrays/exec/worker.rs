@@ -112,7 +112,7 @@ impl<'r> Worker<'r> {
     pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
         let mut steps = 0;
         while steps < most
-            && let Some((id, cell)) = self.mailroom.find()
+            && let Some((id, cell)) = self.mailroom.find().or_else(|| self.find_seed())
         {
             self.run(id, cell, outbox);
             steps += 1;
@@ -292,6 +292,7 @@ impl<'r> Worker<'r> {
             }
         }
         outbox.shrink();
+        self.share_seeds();
         let behind = outbox.take_letters();
         self.send_all(behind, &mut outbox.blanks);
         fate
@@ -313,6 +314,9 @@ impl<'r> Worker<'r> {
                 self.insert(ChunkId { array: chunk.array, key }, child, slot);
             }
             Effect::InsertRoot { chunk, slot } => self.insert_root(chunk, slot),
+            Effect::Spawn { priority, slot: child } => {
+                self.spawn(chunk.array, priority, slot.passport(), child);
+            }
             Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
             Effect::Remove => {
                 let passport = slot.passport();

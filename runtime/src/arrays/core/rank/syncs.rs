@@ -275,7 +275,7 @@ impl RankCore {
     }
 
     /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
-    fn begin_phase(&self, out: &mut Actions) {
+    pub(super) fn begin_phase(&self, out: &mut Actions) {
         out.extend(self.syncs.nobody_due().then_some(Action::BeginPhase));
     }
 

@@ -1,0 +1,138 @@
+//! Chunks that start on a rank that has nothing else to do, and their index.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::chunk::Chunk;
+use super::ctx::Ctx;
+use super::index::{Extent, Index};
+use super::slot::spawning;
+use crate::arrays::core::seeds::parts_of;
+
+/// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. For searches and
+/// for divide and conquer, where a chunk makes others of unknown number and size, and no placement could tell where.
+///
+/// An array of such chunks begins with some of its indices [`first(0)`](Seed::first), [`first(1)`](Seed::first), ..., placed
+/// like those of any array. They are the only ones that can be named from the beginning. A chunk learns its own
+/// from [`Ctx::index`], and a parent leaves its own with what it spawns.
+///
+/// ```
+/// use caribou::{Chunk, Config, Ctx, Seed};
+/// use serde::{Deserialize, Serialize};
+///
+/// /// Counts the ways to write a number as a sum of ones, twos and threes, in order.
+/// #[derive(Serialize, Deserialize)]
+/// struct Sum { left: u32, parent: Option<Seed>, missing: usize, ways: u64 }
+///
+/// impl Sum {
+///     fn new(left: u32, parent: Option<Seed>) -> Sum { Sum { left, parent, missing: 0, ways: 0 } }
+///
+///     fn answer(&self, ctx: &mut Ctx<'_, Self>) {
+///         match self.parent {
+///             Some(parent) => {
+///                 ctx.send(parent, self.ways);
+///                 ctx.remove();
+///             }
+///             None => ctx.exit_with(&self.ways),
+///         }
+///     }
+/// }
+///
+/// impl Chunk for Sum {
+///     type Index = Seed;
+///     type Message = u64;
+///
+///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+///         if self.left == 0 {
+///             self.ways = 1;
+///             return self.answer(ctx);
+///         }
+///         for part in 1..=self.left.min(3) {
+///             ctx.spawn(Sum::new(self.left - part, Some(ctx.index())));
+///             self.missing += 1;
+///         }
+///     }
+///
+///     fn receive(&mut self, ways: u64, ctx: &mut Ctx<'_, Self>) {
+///         self.ways += ways;
+///         self.missing -= 1;
+///         if self.missing == 0 { self.answer(ctx); }
+///     }
+/// }
+///
+/// let report = caribou::run(Config::default().ranks(2), |setup| {
+///     setup.array(1, |_: Seed| Sum::new(10, None));
+/// })?;
+/// assert_eq!(report.value::<u64>()?, 274);
+/// # Ok::<(), caribou::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Seed(u64);
+
+impl Seed {
+    /// The index of the `number`th chunk that an array begins with, counted from 0.
+    ///
+    /// ```
+    /// use caribou::{Extent, Index, Seed};
+    /// assert!(Extent::<Seed>::keys(2).eq([Seed::first(0), Seed::first(1)].map(Seed::pack)));
+    /// ```
+    pub fn first(number: u32) -> Seed {
+        Seed(number.into())
+    }
+}
+
+/// The number of one that the array began with; else the rank that has started the chunk, and a number: `2.17`.
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match parts_of(self.0) {
+            (None, number) => write!(f, "{number}"),
+            (Some(rank), number) => write!(f, "{rank}.{number}"),
+        }
+    }
+}
+
+impl Index for Seed {
+    fn pack(self) -> u64 {
+        self.0
+    }
+    fn unpack(key: u64) -> Seed {
+        Seed(key)
+    }
+}
+
+impl Extent<Seed> for u32 {
+    fn keys(self) -> impl Iterator<Item = u64> {
+        0..u64::from(self)
+    }
+}
+
+impl<C: Chunk<Index = Seed>> Ctx<'_, C> {
+    /// Adds a chunk to this array, which starts on some rank that has nothing else to do, and gets its [index](Seed) there.
+    ///
+    /// Until then it waits on this rank or one that has asked for work. A rank starts what waits there when it has no ready
+    /// chunk, the newest first. A rank without any asks its neighbours in a hypercube of the ranks, each once, and each of
+    /// them sends up to half of what waits there, the oldest first, as soon as there are two or more. So a chunk should be worth
+    /// a message to another rank: 10 us or longer.
+    ///
+    /// The new chunk takes part in the reduction and the sync that this chunk comes to next, as one that is
+    /// [inserted](Ctx::insert) does. It hears broadcasts from its start on. Messages for
+    /// [quiescence](Ctx::send_at_quiescence) are sent when nothing waits to be started; [`exit`](Ctx::exit) drops what does.
+    /// Once it has started a chunk stays on its rank, unless a sync moves it.
+    ///
+    /// Costs some 100 ns more than a chunk that is inserted on its own rank, and O(log n) where n wait.
+    ///
+    /// # Panics
+    /// If this chunk has removed itself.
+    #[track_caller]
+    pub fn spawn(&mut self, chunk: C) {
+        self.spawn_with(0, chunk);
+    }
+
+    /// The same with a priority.
+    #[track_caller]
+    pub fn spawn_with(&mut self, priority: i64, chunk: C) {
+        self.assert_not_removed("spawn");
+        self.handler.outbox.push(spawning(priority, chunk));
+    }
+}

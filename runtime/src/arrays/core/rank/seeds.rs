@@ -1,0 +1,50 @@
+//! Seeds as one rank handles them: hands each input to [`seeds`](crate::arrays::core::seeds), and sends and admits what that
+//! says.
+
+use super::{Actions, RankCore};
+use crate::arrays::core::action::Action;
+use crate::arrays::core::packet::{Packet, Traveller};
+use crate::arrays::core::seeds::Unstarted;
+use crate::ids::{ChunkId, Rank};
+
+impl RankCore {
+    /// A handler of this rank has spawned a chunk.
+    pub(crate) fn spawn(&mut self, seed: Unstarted) {
+        self.seeds.spawned(seed);
+    }
+
+    /// A worker of this rank finds no ready chunk: starts a seed, or asks other ranks for some.
+    pub(crate) fn start_seed(&mut self, out: &mut Actions) {
+        let Some((Unstarted { array, cargo, .. }, key)) = self.seeds.start() else {
+            return self.ask_for_seeds(out);
+        };
+        if self.arrays[array.index()].syncs() {
+            self.begin_phase(out);
+        }
+        let traveller = Traveller { cargo, ..Traveller::following(ChunkId { array, key }) };
+        out.push_back(Action::Admit(Box::new(traveller)));
+    }
+
+    pub(super) fn ask_for_seeds(&mut self, out: &mut Actions) {
+        for lifeline in self.seeds.ask() {
+            self.send(lifeline, Packet::WantsSeeds, 0, out);
+        }
+    }
+
+    pub(super) fn wants_seeds(&mut self, rank: Rank, out: &mut Actions) {
+        self.seeds.asked_by(rank);
+        self.share_seeds(out);
+    }
+
+    pub(super) fn seeds_come(&mut self, from: Rank, seeds: Vec<Unstarted>, out: &mut Actions) {
+        self.seeds.come(from, seeds);
+        self.share_seeds(out);
+    }
+
+    /// Sends seeds to the ranks that have asked, if there are any to spare.
+    pub(crate) fn share_seeds(&mut self, out: &mut Actions) {
+        while let Some((asker, seeds)) = self.seeds.share() {
+            self.send(asker, Packet::Seeds(seeds), 0, out);
+        }
+    }
+}

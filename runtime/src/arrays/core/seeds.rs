@@ -1,0 +1,255 @@
+//! Seed balancing: chunks that were spawned and have not started wait on their rank, and idle ranks ask for some of them.
+//!
+//! A *seed* is a chunk that has not started. No chunk knows its index, because the rank that starts it gives it one, so no
+//! message can be on its way to it, and it may move to any rank without a table or a route. The method is lifeline-based
+//! work sharing: Saraswat, Kambadur, Kodali, Grove, Krishnamoorthy, "Lifeline-based global load balancing", PPoPP 2011,
+//! without their random victims. The *lifelines* of a rank are its neighbours in a hypercube: at most log2 of the ranks.
+//!
+//! # States
+//! | between two ranks that share a lifeline | entered when | left when |
+//! |---|---|---|
+//! | nothing asked | seeds come from the other | the rank has no work |
+//! | asked | this rank has no ready chunk and no seed | seeds come from the other |
+//! | owes | the other asks | this rank sends it seeds |
+//!
+//! # Rules
+//! 1. A rank starts its newest seed first. Depth first keeps few seeds waiting: as many as the tree of spawns is deep,
+//!    times the children of a chunk.
+//! 2. A rank that has no ready chunk and no seed asks each lifeline once, and never again before seeds come from there.
+//!    So a run without work has an end of packets, and the search for [quiescence](super::quiescence) finds it.
+//! 3. A rank that owes sends an equal share of its oldest seeds to each asker, [`SHARE_MAX`] at most, as soon as it has
+//!    two. The oldest are nearest to the root of the tree, so they are likely to spawn most.
+//! 4. A rank keeps one seed at least. So each transfer halves what can be passed on: a single seed never circulates among
+//!    idle ranks.
+//! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
+//!
+//! Cost: a lifeline a rank and a packet or two each time a rank runs out of work; O(log n) for a seed among n.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::packet::Cargo;
+use crate::ids::{ArrayId, Rank};
+
+/// The most seeds in a packet: an asker with so many has work for a while, and asks again when it is through.
+const SHARE_MAX: usize = 64;
+
+/// A key's upper bits name the rank that has started the chunk, plus 1; 0 for the chunks that an array begins with.
+const NUMBER_BITS: u32 = 40;
+
+/// The rank that has given a chunk its key, and the number that it gave; no rank for the chunks that an array begins with.
+pub(crate) fn parts_of(key: u64) -> (Option<Rank>, u64) {
+    let rank = (key >> NUMBER_BITS).checked_sub(1).map(|rank| Rank(rank as u32));
+    (rank, key & ((1 << NUMBER_BITS) - 1))
+}
+
+/// The key of a chunk that this rank starts, the `number`th of all.
+fn key_of(rank: Rank, number: u64) -> u64 {
+    assert!(number < 1 << NUMBER_BITS, "a rank starts 2^{NUMBER_BITS} seeds at most");
+    (u64::from(rank.0) + 1) << NUMBER_BITS | number
+}
+
+/// A chunk that was spawned and has not started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Unstarted {
+    pub(crate) array: ArrayId,
+    /// Seeds of higher priority start first.
+    pub(crate) priority: i64,
+    pub(crate) cargo: Cargo,
+}
+
+/// The seeds of one rank, and what it owes and has asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Seeds {
+    rank: Rank,
+    lifelines: Vec<Rank>,
+    /// By priority, then by the order in which they came.
+    waiting: BTreeMap<(i64, u64), Unstarted>,
+    came: u64,
+    started: u64,
+    /// Lifelines that have not sent seeds since they were asked.
+    asked: BTreeSet<Rank>,
+    /// Ranks that have asked and have got nothing since, in that order.
+    askers: VecDeque<Rank>,
+}
+
+impl Seeds {
+    /// Those of a rank among `ranks`, where an array has seeds at all.
+    pub(crate) fn new(rank: Rank, ranks: u32, used: bool) -> Seeds {
+        let bits = (0..u32::BITS).map(|bit| rank.0 ^ 1 << bit);
+        let lifelines = bits.filter(|&other| used && other < ranks).map(Rank).collect();
+        Seeds { rank, lifelines, ..Seeds::default() }
+    }
+
+    /// Seeds that wait to be started.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A chunk of this rank has spawned one.
+    pub(crate) fn spawned(&mut self, seed: Unstarted) {
+        self.waiting.insert((seed.priority, self.came), seed);
+        self.came += 1;
+    }
+
+    /// Takes the next seed to start, and the key that it has from now on.
+    pub(crate) fn start(&mut self) -> Option<(Unstarted, u64)> {
+        let (_, seed) = self.waiting.pop_last()?;
+        let key = key_of(self.rank, self.started);
+        self.started += 1;
+        Some((seed, key))
+    }
+
+    /// Tells whether the rank has a lifeline to ask, if it has no ready chunk.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.waiting.is_empty() && self.asked.len() < self.lifelines.len()
+    }
+
+    /// The rank has no ready chunk: the lifelines that it asks now.
+    pub(crate) fn ask(&mut self) -> Vec<Rank> {
+        if !self.may_ask() {
+            return Vec::new();
+        }
+        self.lifelines.iter().copied().filter(|&lifeline| self.asked.insert(lifeline)).collect()
+    }
+
+    /// Another rank asks for seeds.
+    pub(crate) fn asked_by(&mut self, rank: Rank) {
+        self.askers.push_back(rank);
+    }
+
+    /// Seeds have come from a lifeline, oldest first.
+    pub(crate) fn come(&mut self, from: Rank, seeds: Vec<Unstarted>) {
+        self.asked.remove(&from);
+        seeds.into_iter().for_each(|seed| self.spawned(seed));
+    }
+
+    /// Tells whether the rank has seeds for a rank that has asked.
+    pub(crate) fn has_to_share(&self) -> bool {
+        !self.askers.is_empty() && self.waiting.len() > 1
+    }
+
+    /// The next rank that is to have seeds, and those.
+    pub(crate) fn share(&mut self) -> Option<(Rank, Vec<Unstarted>)> {
+        if !self.has_to_share() {
+            return None;
+        }
+        let share = (self.waiting.len() / (self.askers.len() + 1)).clamp(1, SHARE_MAX);
+        let seeds = (0..share).filter_map(|_| self.waiting.pop_first()).map(|(_, seed)| seed).collect();
+        Some((self.askers.pop_front()?, seeds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A seed that is told apart by its array.
+    fn seed(array: u32, priority: i64) -> Unstarted {
+        Unstarted { array: ArrayId(array), priority, cargo: Cargo::Follows }
+    }
+
+    fn numbers<'s>(seeds: impl IntoIterator<Item = &'s Unstarted>) -> Vec<u32> {
+        seeds.into_iter().map(|seed| seed.array.0).collect()
+    }
+
+    fn with(ranks: u32, seeds: u32) -> Seeds {
+        let mut all = Seeds::new(Rank(0), ranks, true);
+        (0..seeds).for_each(|number| all.spawned(seed(number, 0)));
+        all
+    }
+
+    #[test]
+    fn the_newest_of_the_highest_priority_starts_first_under_a_key_of_its_rank() {
+        let mut seeds = Seeds::new(Rank(6), 7, true);
+        for (number, priority) in [(0, 0), (1, 5), (2, -5), (3, 5), (4, 0)] {
+            seeds.spawned(seed(number, priority));
+        }
+        let started: Vec<_> = std::iter::from_fn(|| seeds.start()).collect();
+        assert_eq!(numbers(started.iter().map(|(seed, _)| seed)), [3, 1, 4, 0, 2]);
+        let keys: Vec<_> = started.iter().map(|&(_, key)| parts_of(key)).collect();
+        assert_eq!(keys, [0, 1, 2, 3, 4].map(|number| (Some(Rank(6)), number)));
+        assert_eq!(parts_of(6), (None, 6), "a chunk that its array begins with");
+    }
+
+    #[test]
+    fn lifelines_connect_any_number_of_ranks_and_go_both_ways() {
+        for ranks in 1..40 {
+            let lifelines = |rank: u32| Seeds::new(Rank(rank), ranks, true).lifelines;
+            let (mut reached, mut next) = (BTreeSet::from([0]), vec![0]);
+            while let Some(rank) = next.pop() {
+                assert!(lifelines(rank).iter().all(|other| lifelines(other.0).contains(&Rank(rank))));
+                assert!(lifelines(rank).len() <= ranks.next_power_of_two().ilog2() as usize);
+                next.extend(
+                    lifelines(rank).iter().map(|other| other.0).filter(|&other| reached.insert(other)),
+                );
+            }
+            assert_eq!(reached.len(), ranks as usize);
+        }
+        assert!(!Seeds::new(Rank(0), 8, false).may_ask(), "a run without seeds asks nobody");
+    }
+
+    #[test]
+    fn a_lifeline_is_asked_once_until_it_sends_seeds() {
+        let mut seeds = with(4, 1);
+        assert_eq!(seeds.ask(), [], "it has one");
+        assert!(seeds.start().is_some());
+        assert_eq!(seeds.ask(), [Rank(1), Rank(2)]);
+        assert!(!seeds.may_ask() && seeds.ask().is_empty());
+        seeds.come(Rank(2), vec![seed(0, 0)]);
+        assert!(seeds.start().is_some() && seeds.may_ask());
+        assert_eq!(seeds.ask(), [Rank(2)]);
+    }
+
+    #[test]
+    fn an_asker_gets_the_older_half_and_several_get_equal_shares() {
+        let mut seeds = with(8, 9);
+        assert!(seeds.share().is_none());
+        seeds.asked_by(Rank(1));
+        let (to, share) = seeds.share().expect("it was asked");
+        assert_eq!((to, numbers(&share)), (Rank(1), vec![0, 1, 2, 3]));
+        [2, 4].into_iter().for_each(|rank| seeds.asked_by(Rank(rank)));
+        let shares: Vec<_> =
+            std::iter::from_fn(|| seeds.share()).map(|(to, share)| (to.0, numbers(&share))).collect();
+        assert_eq!(shares, [(2, vec![4]), (4, vec![5, 6])]);
+        assert_eq!(seeds.waiting(), 2);
+    }
+
+    #[test]
+    fn an_asker_waits_until_there_are_two_and_no_packet_has_many() {
+        let mut seeds = with(2, 1);
+        seeds.asked_by(Rank(1));
+        assert!(seeds.share().is_none(), "the only one stays");
+        (0..1000).for_each(|number| seeds.spawned(seed(number, 0)));
+        assert_eq!(seeds.share().map(|(_, share)| share.len()), Some(SHARE_MAX));
+        assert!(seeds.share().is_none(), "it has got its share");
+    }
+
+    /// What idle ranks pass on to each other comes to rest.
+    #[test]
+    fn seeds_do_not_circulate_among_ranks_that_do_not_start_them() {
+        let ranks = 8;
+        let mut all: Vec<_> = (0..ranks).map(|rank| Seeds::new(Rank(rank), ranks, true)).collect();
+        let mut packets = VecDeque::new();
+        for rank in 1..ranks {
+            packets.extend(all[rank as usize].ask().into_iter().map(|to| (Rank(rank), to, None)));
+        }
+        (0..100).for_each(|number| all[0].spawned(seed(number, 0)));
+        let mut taken = 0;
+        while let Some((from, to, packet)) = packets.pop_front() {
+            let seeds = &mut all[to.index()];
+            match packet {
+                None => seeds.asked_by(from),
+                Some(came) => seeds.come(from, came),
+            }
+            packets
+                .extend(std::iter::from_fn(|| seeds.share()).map(|(asker, share)| (to, asker, Some(share))));
+            taken += 1;
+            assert!(taken < 100, "no end of packets");
+        }
+        let waiting: Vec<_> = all.iter().map(Seeds::waiting).collect();
+        assert_eq!(waiting.iter().sum::<usize>(), 100);
+        assert!(waiting.iter().all(|&seeds| seeds > 0), "{waiting:?}");
+    }
+}

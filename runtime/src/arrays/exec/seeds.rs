@@ -1,0 +1,105 @@
+//! The seeds of a rank as its workers see them: what there is to do, without a lock.
+//!
+//! A worker looks only when it finds no ready token, and after a handler that has left effects. The bits follow the core
+//! each time that it is unlocked; a run without seeds never sets one.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::cells::Cell;
+use super::worker::Worker;
+use crate::arrays::core::erased::ErasedSlot;
+use crate::arrays::core::handler::Passport;
+use crate::arrays::core::packet::Cargo;
+use crate::arrays::core::rank::RankCore;
+use crate::arrays::core::seeds::Unstarted;
+use crate::ids::{ArrayId, CellId};
+
+/// Seeds wait to be started.
+const WAIT: u8 = 1;
+/// The rank has lifelines that it has not asked.
+const MAY_ASK: u8 = 2;
+/// Another rank has asked, and there are seeds for it.
+const TO_SHARE: u8 = 4;
+
+/// The state of the core's seeds.
+#[derive(Default)]
+pub(crate) struct SeedBoard(AtomicU8);
+
+impl SeedBoard {
+    fn is(&self, what: u8) -> bool {
+        self.0.load(Ordering::Acquire) & what != 0
+    }
+
+    /// Tells whether a worker without a token finds a seed.
+    pub(super) fn wait(&self) -> bool {
+        self.is(WAIT)
+    }
+
+    /// The core may have changed. With the core locked. True if seeds wait and none did before.
+    #[inline]
+    pub(super) fn follow(&self, core: &RankCore) -> bool {
+        let bit = |now, bit| if now { bit } else { 0 };
+        let seeds = &core.seeds;
+        let now = bit(seeds.waiting() > 0, WAIT)
+            | bit(seeds.may_ask(), MAY_ASK)
+            | bit(seeds.has_to_share(), TO_SHARE);
+        let before = self.0.load(Ordering::Relaxed);
+        if now != before {
+            self.0.store(now, Ordering::Release);
+        }
+        now & !before & WAIT != 0
+    }
+}
+
+impl<'r> Worker<'r> {
+    /// Tells whether the worker has a token of its own, or a seed to start.
+    pub(super) fn has_chunks_to_run(&self) -> bool {
+        !self.mailroom.ready.is_empty() || self.shared.seeds.wait()
+    }
+
+    /// A handler has spawned a chunk. It takes part in the reductions and syncs that its parent comes to next.
+    pub(super) fn spawn(
+        &mut self,
+        array: ArrayId,
+        priority: i64,
+        parent: &mut Passport,
+        mut child: Box<dyn ErasedSlot>,
+    ) {
+        let passport = child.passport();
+        passport.reductions = parent.reductions.child();
+        passport.joined = passport.reductions.next;
+        passport.syncs = parent.syncs.child();
+        let seed = Unstarted { array, priority, cargo: Cargo::Live(child) };
+        self.with_core(|core, _, _| core.spawn(seed));
+    }
+
+    /// The token of a seed that starts now, for a worker that finds no other. Asks other ranks if there is none.
+    #[inline]
+    pub(super) fn find_seed(&mut self) -> Option<(CellId, &'r Cell)> {
+        if self.shared.seeds.is(WAIT | MAY_ASK) { self.start_seed() } else { None }
+    }
+
+    #[cold]
+    fn start_seed(&mut self) -> Option<(CellId, &'r Cell)> {
+        self.with_core(|core, _, out| core.start_seed(out));
+        self.share_among_workers();
+        // The time until here is the runtime's.
+        self.instruments.begin_anew();
+        self.mailroom.find()
+    }
+
+    /// Seeds wait: a worker that is parked could start one.
+    pub(super) fn share_among_workers(&self) {
+        if self.shared.seeds.wait() {
+            self.shared.scheduler.wake_another(self.id);
+        }
+    }
+
+    /// A handler has returned and all its effects are carried out: other ranks get a share of what it has spawned.
+    #[inline]
+    pub(super) fn share_seeds(&mut self) {
+        if self.shared.seeds.is(TO_SHARE) {
+            self.with_core(|core, _, out| core.share_seeds(out));
+        }
+    }
+}
