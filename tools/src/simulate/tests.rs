@@ -238,7 +238,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             &["--iterations", "1e15", "--speed", "1e9", "--cost", "lognormal:1"],
             "--iterations 1e15: 1e15 iterations of different costs to simulate, expected 1e9 at most",
         ),
-        (&["--compare", "static,,"], "expected names of policies as in static,guided"),
+        (&["--compare", "static,,"], "--compare \"static,,\": the strategy after static has no name"),
         (&["--ranks", "0"], "expected a whole number from 1 to 1024"),
         (&["--iterations", "1.5"], "expected a whole number from 0 to 1000000000000000"),
         (&["--speed", "-1"], "expected a number per second, from 1e-6"),
@@ -430,7 +430,7 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
         ("--compare leases", "leases"),
         ("--speeds 1000,0 --ranks 2 --workers 1", "--speeds 1000,0: whoever has speed 0 ends no step"),
         ("--seed -1", "expected a whole number from 0 to 2^64 - 1"),
-        ("--compare static,,", "expected names of policies as in equal,load-factor"),
+        ("--compare static,,", "--compare \"static,,\": the strategy after static has no name"),
     ] {
         let error = steps(bad).unwrap_err();
         assert!(error.contains(words), "{bad}: {error}");
