@@ -146,8 +146,14 @@ fn no_rank_of_a_large_job_holds_more_sockets_than_its_children_and_one() {
     let (ranks, fan_out) = if files >= 4_000 { (600, 24) } else { (100, 9) };
     let grown = Grown::all_here(Tree { ranks, fan_out });
     let ports = grown.invitations.values().map(|invitation| invitation.port).collect();
-    let children = let_in(&ports);
-    assert_eq!(children.values().sum::<u32>(), ranks - 1, "each rank but 0 has one connection to its parent");
+    // A child that was let in late, on a busy machine, has knocked by another address too: that connection soon ends.
+    let mut counts = (0..PATIENCE.as_millis() / 50).map(|_| {
+        thread::sleep(Duration::from_millis(50));
+        let_in(&ports)
+    });
+    let one_each = |counts: &BTreeMap<u16, u32>| counts.values().sum::<u32>() == ranks - 1;
+    let children = counts.find(one_each);
+    let children = children.expect("each rank but 0 has one connection to its parent");
     assert!(children.values().all(|&children| children <= fan_out), "{children:?}");
     let mut here = grown.here;
     drop(here.remove(&(ranks - 1)));
