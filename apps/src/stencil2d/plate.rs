@@ -3,6 +3,7 @@
 //! Everything here is a function of the cell's row and column on the whole plate, so every chunk builds its own part
 //! and nobody ever holds, or sends, the whole. It does no stepping: that is `kernel`.
 
+use caribou::Grid;
 use harness::error::Error;
 
 /// The temperature held along the north side of the plate; the three other sides are held at zero.
@@ -51,7 +52,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// All four, in the order in which a block keeps its rims.
+    /// All four, in the order in which a block keeps its rims: that of the slots of [`Grid::faces`].
     pub const ALL: [Self; 4] = [Self::North, Self::South, Self::West, Self::East];
 
     /// The side of the neighbour that touches this side of ours.
@@ -62,6 +63,17 @@ impl Side {
             Self::South => Self::North,
             Self::West => Self::East,
             Self::East => Self::West,
+        }
+    }
+
+    /// The steps to the neighbour there, in rows and columns of chunks.
+    #[must_use]
+    pub fn direction(self) -> [i8; 2] {
+        match self {
+            Self::North => [-1, 0],
+            Self::South => [1, 0],
+            Self::West => [0, -1],
+            Self::East => [0, 1],
         }
     }
 
@@ -138,14 +150,14 @@ impl Shape {
 
     /// The chunk on the other side of `side`, or `None` where the plate ends.
     #[must_use]
-    pub fn neighbour(self, [row, column]: [u16; 2], side: Side) -> Option<[u16; 2]> {
-        let last = self.extent()[0] - 1;
-        match side {
-            Side::North => row.checked_sub(1).map(|row| [row, column]),
-            Side::South => (row < last).then(|| [row + 1, column]),
-            Side::West => column.checked_sub(1).map(|column| [row, column]),
-            Side::East => (column < last).then(|| [row, column + 1]),
-        }
+    pub fn neighbour(self, index: [u16; 2], side: Side) -> Option<[u16; 2]> {
+        self.chunk_grid().neighbour(index, side.direction())
+    }
+
+    /// The grid of chunks.
+    #[must_use]
+    pub fn chunk_grid(self) -> Grid<[u16; 2]> {
+        Grid::new(self.extent())
     }
 }
 
@@ -187,6 +199,8 @@ mod tests {
         let mut borders = 0;
         for index in (0..3).flat_map(|row| (0..3).map(move |column| [row, column])) {
             for side in Side::ALL {
+                let face = shape.chunk_grid().faces(index).find(|face| face.slot == side as u32);
+                assert_eq!(face.map(|face| face.index), shape.neighbour(index, side));
                 match shape.neighbour(index, side) {
                     Some(other) => assert_eq!(shape.neighbour(other, side.opposite()), Some(index)),
                     None => borders += 1,

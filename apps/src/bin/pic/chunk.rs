@@ -19,7 +19,6 @@ use crate::block::Block;
 use crate::particle::Particle;
 use crate::problem::Problem;
 use crate::tally::Tally;
-use crate::tiling::WAYS;
 
 /// The tile that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -69,7 +68,7 @@ impl Tile {
     /// The tile `index` before the first step.
     #[must_use]
     pub(crate) fn new(problem: Problem, index: [u16; 2]) -> Self {
-        let arrivals = Halos::new(WAYS.len() as u32);
+        let arrivals = Halos::of(problem.tiling.torus().neighbours(index));
         Self { problem, block: Block::new(&problem, index), numbered: false, all: None, arrivals }
     }
 
@@ -77,9 +76,9 @@ impl Tile {
     fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (problem, here) = (self.problem, ctx.index());
         let leavers = stretched(ctx.slowness(), || self.block.step(&problem, here));
-        for ((slot, way), particles) in zip(0.., WAYS).zip(leavers) {
-            let there = problem.tiling.neighbour(here, way);
-            ctx.send(there, Message::Arrivals(self.arrivals.halo(slot, Arrivals(particles))));
+        for (neighbour, particles) in zip(problem.tiling.torus().neighbours(here), leavers) {
+            let halo = self.arrivals.halo(neighbour.their_slot, Arrivals(particles));
+            ctx.send(neighbour.index, Message::Arrivals(halo));
         }
     }
 
@@ -173,6 +172,7 @@ impl Chunk for Tile {
 mod tests {
     use super::*;
     use crate::problem::tests::problem;
+    use crate::tiling::WAYS;
     use caribou::testing::{Effects, probe};
 
     const HERE: [u16; 2] = [0, 2];
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn a_tile_sends_all_eight_neighbours_their_particles_and_be_it_none() {
         let (tile, effects) = started();
-        let (tiling, mut empty) = (tile.problem.tiling, 0);
+        let (torus, mut empty) = (tile.problem.tiling.torus(), 0);
         for (way, (to, message)) in zip(WAYS, &effects.messages) {
-            assert_eq!(*to, tiling.neighbour(HERE, way));
+            assert_eq!(Some(*to), torus.neighbour(HERE, way));
             let Message::Arrivals(Halo { value: Arrivals(particles), .. }) = message else {
                 panic!("{message:?}")
             };

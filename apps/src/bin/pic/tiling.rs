@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use caribou::Grid;
 use harness::Error;
 use serde::{Deserialize, Serialize};
 
@@ -93,12 +94,10 @@ impl Tiling {
         cell.map(|at| (((u64::from(at) + 1) * side - 1) / grid) as u16)
     }
 
-    /// The tile that lies on that way of another.
+    /// The grid of tiles, whose neighbours are in the order of [`WAYS`].
     #[must_use]
-    pub(crate) fn neighbour(self, [column, row]: [u16; 2], [to_right, up]: Way) -> [u16; 2] {
-        let side = i32::from(self.side);
-        [(column, to_right), (row, up)]
-            .map(|(at, by)| (i32::from(at) + i32::from(by)).rem_euclid(side) as u16)
+    pub(crate) fn torus(self) -> Grid<[u16; 2]> {
+        Grid::new([self.side; 2]).periodic()
     }
 
     /// The number in [`WAYS`] of the way from one tile to another.
@@ -154,14 +153,12 @@ mod tests {
     fn a_way_there_leads_to_the_neighbour_also_around_the_edge() {
         for side in [1, 2, 3, 5] {
             let tiling = Tiling::new(30, side).unwrap();
-            for way in WAYS {
-                let there = tiling.neighbour([0, side - 1], way);
-                if there == [0, side - 1] {
-                    continue;
-                }
-                let found = WAYS[tiling.way([0, side - 1], there)];
-                assert_eq!(tiling.neighbour([0, side - 1], found), there);
-                assert!(side < 3 || found == way);
+            let (here, torus) = ([0, side - 1], tiling.torus());
+            assert!(torus.neighbours(here).map(|neighbour| neighbour.direction).eq(WAYS));
+            for neighbour in torus.neighbours(here).filter(|neighbour| neighbour.index != here) {
+                let found = WAYS[tiling.way(here, neighbour.index)];
+                assert_eq!(torus.neighbour(here, found), Some(neighbour.index));
+                assert!(side < 3 || found == neighbour.direction);
             }
         }
     }

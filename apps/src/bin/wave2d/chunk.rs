@@ -6,7 +6,7 @@
 //! learns of it when all have, and tells the observers.
 
 use caribou::{Chunk, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_apps::stencil2d::plate::{Shape, Side};
+use caribou_apps::stencil2d::plate::Side;
 use harness::arrays::Observers;
 use harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub(crate) struct Wave {
 /// Messages between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// The cells beyond a side of the receiver, whose number is the slot; of nobody where a chunk is alone.
+    /// The cells beyond a side of the receiver, whose number is the slot; of its own border where a chunk is alone.
     Edge(Halo<Rim>),
     /// So many chunks have done `step` steps: all of them.
     Complete {
@@ -45,11 +45,6 @@ pub(crate) enum Message {
     },
 }
 
-/// The sides on which a chunk has a neighbour, with that, in the order of slots.
-fn neighbours(shape: Shape, here: [u16; 2]) -> impl Iterator<Item = (Side, [u16; 2])> {
-    Side::ALL.into_iter().filter_map(move |side| Some((side, shape.neighbour(here, side)?)))
-}
-
 impl Wave {
     /// The chunk `index` before the first step.
     pub(crate) fn new(problem: Problem, compared: bool, index: [u16; 2]) -> Self {
@@ -57,7 +52,7 @@ impl Wave {
         let part = shape.part(index);
         let block = Block::new(part, pulses.fill(shape.grid(), part));
         // One without neighbours sends itself a message, to go on.
-        let expected = neighbours(shape, index).count().max(1) as u32;
+        let expected = shape.chunk_grid().faces(index).count().max(1) as u32;
         Self { problem, compared, block, halos: Halos::new(expected), energy: 0.0 }
     }
 
@@ -74,7 +69,8 @@ impl Wave {
             }
         }
         if shape.chunks() == 1 {
-            ctx.send(here, Message::Edge(self.halos.halo(0, Rim::default())));
+            let border = self.block.take_edge(Side::North);
+            ctx.send(here, Message::Edge(self.halos.halo(Side::North as u32, border)));
         }
     }
 
@@ -129,9 +125,9 @@ impl Chunk for Wave {
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
             Message::Edge(halo) => {
-                let Some(rims) = self.halos.add(halo) else { return };
-                for ((side, _), rim) in neighbours(self.problem.shape, ctx.index()).zip(rims) {
-                    self.block.set_halo(side, rim);
+                let Some(rims) = self.halos.add_with_slots(halo) else { return };
+                for (slot, rim) in rims {
+                    self.block.set_halo(Side::ALL[slot as usize], rim);
                 }
                 self.advance(ctx);
             }
