@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use caribou::testing::probe;
 use caribou::{
-    Array, Chunk, Combine, Config, Ctx, Error, Index, Job, Launch, Parts, Placement, Rank, Reducer, ReplyTo,
-    Section, Seed, Supersteps, Target, Then, Values,
+    Array, Chunk, Combine, Config, Ctx, Error, Grid, Halo, Halos, Index, Job, Launch, Parts, Placement, Rank,
+    Reducer, ReplyTo, Section, Seed, Supersteps, Target, Then, Values,
 };
 use caribou_tests::within_patience;
 use serde::de::DeserializeOwned;
@@ -1258,4 +1258,125 @@ fn a_bar_in_supersteps_ends_the_same_to_the_last_bit_under_every_policy() {
     };
     let outcomes = given(program, 1..=50);
     assert!(outcomes[0].len() == CELLS as usize && outcomes.iter().all(|one| *one == outcomes[0]));
+}
+
+/// A chunk that tells all its neighbours its index, and knows what each is to say on which side.
+#[derive(Serialize, Deserialize)]
+struct Tile {
+    grid: Grid<[u16; 2]>,
+    halos: Halos<[u16; 2]>,
+    heard: u64,
+}
+
+const GREETINGS: u64 = 3;
+
+impl Chunk for Tile {
+    type Index = [u16; 2];
+    type Message = Halo<[u16; 2]>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        for neighbour in self.grid.neighbours(ctx.index()) {
+            ctx.send(neighbour.index, self.halos.halo(neighbour.their_slot, ctx.index()));
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.start(ctx);
+    }
+
+    fn ready(&self, halo: &Halo<[u16; 2]>) -> bool {
+        self.halos.expects(halo)
+    }
+
+    fn receive(&mut self, halo: Halo<[u16; 2]>, ctx: &mut Ctx<'_, Self>) {
+        let Some(come) = self.halos.add_with_slots(halo).map(Vec::from_iter) else { return };
+        let around = self.grid.neighbours(ctx.index()).map(|neighbour| (neighbour.slot, neighbour.index));
+        assert!(around.eq(come.iter().copied()), "{:?} in {:?} hears {come:?}", ctx.index(), self.grid);
+        self.heard += come.len() as u64;
+        match self.halos.step() {
+            GREETINGS => ctx.contribute(0, Reducer::Sum, vec![self.heard], Target::Exit),
+            _ => ctx.at_sync(),
+        }
+    }
+}
+
+#[test]
+fn tiles_of_any_grid_hear_each_neighbour_on_its_side() {
+    let plate = Grid::new([3, 4]);
+    let grids = [
+        (plate, 4 * 3 + 6 * 5 + 2 * 8),
+        (plate.periodic(), 12 * 8),
+        (plate.periodic_along(1), 8 * 5 + 4 * 8),
+        (Grid::new([2, 1]), 2),
+        (Grid::new([2, 1]).periodic(), 2 * 8),
+        (Grid::new([1, 1]).periodic(), 8),
+    ];
+    for (grid, pairs) in grids {
+        let program = move |config: Config| {
+            let report = caribou::run(config.lb("rotate")?, |setup| {
+                setup.array(grid, move |index| Tile {
+                    grid,
+                    halos: Halos::of(grid.neighbours(index)),
+                    heard: 0,
+                });
+            })?;
+            report.value::<Vec<u64>>()
+        };
+        assert_eq!(given(program, 1..=10), [GREETINGS * pairs], "{grid:?}");
+    }
+}
+
+/// A page whose checksum is added to those before it, then to those of its half of the book.
+#[derive(Serialize, Deserialize)]
+struct Page {
+    before: Option<u64>,
+}
+
+const PAGES: u32 = 10;
+
+impl Page {
+    fn checksum(page: u32) -> u64 {
+        (u64::MAX / 3).wrapping_mul(2 * u64::from(page) + 1)
+    }
+
+    fn half(page: u32) -> impl Iterator<Item = u32> {
+        (0..PAGES).filter(move |other| (page < PAGES / 2) == (*other < PAGES / 2))
+    }
+}
+
+impl Chunk for Page {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::WrappingSum, vec![Page::checksum(ctx.index())], Target::Scan);
+    }
+
+    fn reduced(_: u32, values: Values) -> u64 {
+        let Values::U64(sums) = values else { panic!("checksums are whole numbers") };
+        sums[0]
+    }
+
+    fn receive(&mut self, sum: u64, ctx: &mut Ctx<'_, Self>) {
+        let Some(before) = self.before else {
+            self.before = Some(sum);
+            let half = Section::new(Page::half(ctx.index()));
+            let own = vec![Page::checksum(ctx.index())];
+            return ctx.contribute_in(&half, 1, Reducer::WrappingSum, own, Target::All);
+        };
+        ctx.contribute(2, Reducer::Gather, Values::part(&(before, sum)), Target::Exit);
+    }
+}
+
+#[test]
+fn checksums_go_around_in_scans_and_in_sections() {
+    let program = |config: Config| {
+        let report = caribou::run(config, |setup| {
+            setup.array_with(PAGES, Placement::Hash, |_| Page { before: None });
+        })?;
+        report.gathered::<u32, (u64, u64)>()
+    };
+    let sum = |pages: &mut dyn Iterator<Item = u32>| pages.map(Page::checksum).fold(0, u64::wrapping_add);
+    let expected = (0..PAGES).map(|page| (page, (sum(&mut (0..page)), sum(&mut Page::half(page)))));
+    assert_eq!(given(program, 1..=20), expected.collect::<Vec<_>>());
 }

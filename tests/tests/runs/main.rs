@@ -4,6 +4,7 @@ mod deciding;
 mod endings;
 mod migration;
 mod order;
+mod placement;
 mod pools;
 mod pressure;
 mod refusals;

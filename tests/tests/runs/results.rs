@@ -8,12 +8,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Reducer, Report, Section, Target, Values};
+use caribou::{Array, Chunk, Config, Ctx, Error, Grid, Placement, Reducer, Report, Section, Target, Values};
 use caribou_tests::within_patience;
 use serde::{Deserialize, Serialize};
 
 const ROWS: u16 = 4;
 const COLUMNS: u16 = 5;
+const TORUS: Grid<[u16; 2]> = Grid::new([ROWS, COLUMNS]).periodic();
 const STEPS: u64 = 12;
 const PERIOD: u64 = 3;
 /// Steps that a guest stays.
@@ -108,14 +109,9 @@ impl Cell {
 
     fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (step, state, [row, column]) = (self.step, self.state, ctx.index());
-        let around = [
-            [(row + ROWS - 1) % ROWS, column],
-            [(row + 1) % ROWS, column],
-            [row, (column + COLUMNS - 1) % COLUMNS],
-            [row, (column + 1) % COLUMNS],
-        ];
-        for (side, neighbour) in (0..).zip(around) {
-            ctx.send(neighbour, Message::Halo { step, side, state });
+        for neighbour in TORUS.faces([row, column]) {
+            let side = neighbour.their_slot.into();
+            ctx.send(neighbour.index, Message::Halo { step, side, state });
         }
         if column == 0 {
             ctx.multicast(&self.row, &Message::Row { step, state });
@@ -313,8 +309,8 @@ fn run(config: Config, placement: Placement) -> Result<(States, Report), Error> 
                 cells: known.get().copied(),
                 ..Clerk::default()
             });
-            let array = setup
-                .array_with([ROWS, COLUMNS], placement.clone(), move |index| Cell::new(index, clerk, None));
+            let array =
+                setup.array_with(TORUS, placement.clone(), move |index| Cell::new(index, clerk, None));
             cells.set(array).expect("set once");
         })
     })?;
