@@ -57,7 +57,7 @@ pub struct Effects<C: Chunk> {
     pub at_quiescence: Vec<(C::Index, C::Message)>,
     /// Messages to the chunk itself after a time.
     pub after: Vec<(Duration, C::Message)>,
-    /// Messages to other arrays.
+    /// Messages to other arrays, and chunks that it inserted without a parent.
     pub elsewhere: usize,
     /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
     pub at_sync: bool,
@@ -243,7 +243,9 @@ impl<C: Chunk> Effects<C> {
                 self.multicasts
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
-            Effect::Broadcast { .. } | Effect::Multicast { .. } => self.elsewhere += 1,
+            Effect::Broadcast { .. } | Effect::Multicast { .. } | Effect::InsertRoot { .. } => {
+                self.elsewhere += 1
+            }
             Effect::Contribute { agreement, values, step: None } => {
                 self.contributions.push((agreement.tag, values));
             }
@@ -252,7 +254,6 @@ impl<C: Chunk> Effects<C> {
             }
             Effect::AbstainUntil(step) => self.abstains_until = Some(step),
             Effect::LeaveReductions => self.left_reductions = true,
-            Effect::InsertRoot { .. } => self.elsewhere += 1,
             Effect::ContributeIn(contribution) => {
                 let section = contribution.keys.iter().map(|&key| C::Index::unpack(key)).collect();
                 let SectionContribution { agreement, values, .. } = *contribution;
