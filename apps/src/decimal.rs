@@ -11,7 +11,6 @@ pub(crate) fn decimal(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "the numbers are exact")]
 mod tests {
     use super::*;
 
