@@ -120,19 +120,13 @@ impl<C: Chunk<Index = Seed>> Ctx<'_, C> {
     /// [quiescence](Ctx::send_at_quiescence) are sent when nothing waits to be started; [`exit`](Ctx::exit) drops what does.
     /// Once it has started a chunk stays on its rank, unless a sync moves it.
     ///
-    /// Costs some 100 ns more than a chunk that is inserted on its own rank, and O(log n) where n wait.
+    /// Takes O(1).
     ///
     /// # Panics
     /// If this chunk has removed itself.
     #[track_caller]
     pub fn spawn(&mut self, chunk: C) {
-        self.spawn_with(0, chunk);
-    }
-
-    /// The same with a priority.
-    #[track_caller]
-    pub fn spawn_with(&mut self, priority: i64, chunk: C) {
         self.assert_not_removed("spawn");
-        self.handler.outbox.push(spawning(priority, chunk));
+        self.handler.outbox.push(spawning(chunk));
     }
 }

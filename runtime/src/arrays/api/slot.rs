@@ -282,8 +282,8 @@ pub(super) fn insertion<C: Chunk>(key: u64, chunk: C) -> Effect {
 }
 
 /// The effect by which a chunk spawns another.
-pub(super) fn spawning<C: Chunk>(priority: i64, chunk: C) -> Effect {
-    Effect::Spawn { priority, slot: Box::new(Slot::new(chunk)) }
+pub(super) fn spawning<C: Chunk>(chunk: C) -> Effect {
+    Effect::Spawn(Box::new(Slot::new(chunk)))
 }
 
 /// The chunk in an insertion that has a typed one.

@@ -260,7 +260,7 @@ impl<C: Chunk> Effects<C> {
                 self.section_contributions.push((section, agreement.tag, values));
             }
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
-            Effect::Spawn { .. } => self.spawned += 1,
+            Effect::Spawn(_) => self.spawned += 1,
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
             Effect::GoOnWithKept => unreachable!("nothing stops it"),

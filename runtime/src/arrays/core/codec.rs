@@ -156,8 +156,8 @@ impl ArrayCodec {
     fn decode_other(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
         let mut subject = Subject::Unknown;
         let beside = blocks.iter().map(Block::bytes).sum();
-        scatter(blocks, || self.decode_packet(bytes, beside, &mut subject))
-            .map_err(|why| self.error(subject, &why))
+        let packet = scatter(blocks, || self.decode_packet(bytes, beside, &mut subject));
+        packet.and_then(|packet| self.decode_seeds(packet)).map_err(|why| self.error(subject, &why))
     }
 
     /// Decodes a packet; so many bytes of numbers came beside it.
@@ -172,8 +172,15 @@ impl ArrayCodec {
                 traveller.cargo = Cargo::Live(self.array(traveller.chunk)?.decode_slot(key, rest)?);
             }
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),
-            Packet::Seeds(seeds) => seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?,
             _ => {}
+        }
+        Ok(packet)
+    }
+
+    /// Decodes the chunks in a packet that has several. They were encoded each for itself, with all numbers inside.
+    fn decode_seeds(&self, mut packet: Packet) -> Result<Packet, WireError> {
+        if let Packet::Seeds(seeds) = &mut packet {
+            seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?;
         }
         Ok(packet)
     }
@@ -343,7 +350,7 @@ mod tests {
             (Cargo::Follows, "a seed has no chunk"),
             (Cargo::Encoded(vec![1, 2]), "there is no such array here"),
         ] {
-            let seed = Unstarted { array: ArrayId(3), priority: 0, cargo };
+            let seed = Unstarted { array: ArrayId(3), cargo };
             let mut bytes = vec![PACKET];
             let (encoded, beside) = gather(|| wire::encode_into(&Packet::Seeds(vec![seed]), &mut bytes));
             assert!(encoded.is_ok() && beside.is_none(), "it is plain and short");

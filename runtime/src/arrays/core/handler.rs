@@ -56,10 +56,7 @@ pub(crate) enum Effect {
         chunk: ChunkId,
         slot: Box<dyn ErasedSlot>,
     },
-    Spawn {
-        priority: i64,
-        slot: Box<dyn ErasedSlot>,
-    },
+    Spawn(Box<dyn ErasedSlot>),
     AtSync {
         /// Bytes that a migration would move, as the chunk said before the handler.
         bytes: u64,

@@ -23,9 +23,13 @@
 //!    idle ranks.
 //! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
 //!
-//! Cost: a lifeline a rank and a packet or two each time a rank runs out of work; O(log n) for a seed among n.
+//! Cost: nothing while ranks have work; a packet per lifeline each time that a rank has none, and one for up to
+//! [`SHARE_MAX`] seeds. O(1) per seed.
+//!
+//! There are no priorities. Branch and bound by the best bound first explored 0 to 9 % fewer nodes than the newest first
+//! (travelling salesman, strongly correlated knapsack), and took 0.9 to 1.5 times as long.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -54,8 +58,6 @@ fn key_of(rank: Rank, number: u64) -> u64 {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Unstarted {
     pub(crate) array: ArrayId,
-    /// Seeds of higher priority start first.
-    pub(crate) priority: i64,
     pub(crate) cargo: Cargo,
 }
 
@@ -64,9 +66,8 @@ pub(crate) struct Unstarted {
 pub(crate) struct Seeds {
     rank: Rank,
     lifelines: Vec<Rank>,
-    /// By priority, then by the order in which they came.
-    waiting: BTreeMap<(i64, u64), Unstarted>,
-    came: u64,
+    /// In the order in which they came.
+    waiting: VecDeque<Unstarted>,
     started: u64,
     /// Lifelines that have not sent seeds since they were asked.
     asked: BTreeSet<Rank>,
@@ -89,13 +90,12 @@ impl Seeds {
 
     /// A chunk of this rank has spawned one.
     pub(crate) fn spawned(&mut self, seed: Unstarted) {
-        self.waiting.insert((seed.priority, self.came), seed);
-        self.came += 1;
+        self.waiting.push_back(seed);
     }
 
     /// Takes the next seed to start, and the key that it has from now on.
     pub(crate) fn start(&mut self) -> Option<(Unstarted, u64)> {
-        let (_, seed) = self.waiting.pop_last()?;
+        let seed = self.waiting.pop_back()?;
         let key = key_of(self.rank, self.started);
         self.started += 1;
         Some((seed, key))
@@ -122,7 +122,7 @@ impl Seeds {
     /// Seeds have come from a lifeline, oldest first.
     pub(crate) fn come(&mut self, from: Rank, seeds: Vec<Unstarted>) {
         self.asked.remove(&from);
-        seeds.into_iter().for_each(|seed| self.spawned(seed));
+        self.waiting.extend(seeds);
     }
 
     /// Tells whether the rank has seeds for a rank that has asked.
@@ -136,8 +136,7 @@ impl Seeds {
             return None;
         }
         let share = (self.waiting.len() / (self.askers.len() + 1)).clamp(1, SHARE_MAX);
-        let seeds = (0..share).filter_map(|_| self.waiting.pop_first()).map(|(_, seed)| seed).collect();
-        Some((self.askers.pop_front()?, seeds))
+        Some((self.askers.pop_front()?, self.waiting.drain(..share).collect()))
     }
 }
 
@@ -146,8 +145,8 @@ mod tests {
     use super::*;
 
     /// A seed that is told apart by its array.
-    fn seed(array: u32, priority: i64) -> Unstarted {
-        Unstarted { array: ArrayId(array), priority, cargo: Cargo::Follows }
+    fn seed(array: u32) -> Unstarted {
+        Unstarted { array: ArrayId(array), cargo: Cargo::Follows }
     }
 
     fn numbers<'s>(seeds: impl IntoIterator<Item = &'s Unstarted>) -> Vec<u32> {
@@ -156,18 +155,16 @@ mod tests {
 
     fn with(ranks: u32, seeds: u32) -> Seeds {
         let mut all = Seeds::new(Rank(0), ranks, true);
-        (0..seeds).for_each(|number| all.spawned(seed(number, 0)));
+        (0..seeds).for_each(|number| all.spawned(seed(number)));
         all
     }
 
     #[test]
-    fn the_newest_of_the_highest_priority_starts_first_under_a_key_of_its_rank() {
+    fn the_newest_starts_first_under_a_key_of_its_rank() {
         let mut seeds = Seeds::new(Rank(6), 7, true);
-        for (number, priority) in [(0, 0), (1, 5), (2, -5), (3, 5), (4, 0)] {
-            seeds.spawned(seed(number, priority));
-        }
+        (0..5).for_each(|number| seeds.spawned(seed(number)));
         let started: Vec<_> = std::iter::from_fn(|| seeds.start()).collect();
-        assert_eq!(numbers(started.iter().map(|(seed, _)| seed)), [3, 1, 4, 0, 2]);
+        assert_eq!(numbers(started.iter().map(|(seed, _)| seed)), [4, 3, 2, 1, 0]);
         let keys: Vec<_> = started.iter().map(|&(_, key)| parts_of(key)).collect();
         assert_eq!(keys, [0, 1, 2, 3, 4].map(|number| (Some(Rank(6)), number)));
         assert_eq!(parts_of(6), (None, 6), "a chunk that its array begins with");
@@ -197,7 +194,7 @@ mod tests {
         assert!(seeds.start().is_some());
         assert_eq!(seeds.ask(), [Rank(1), Rank(2)]);
         assert!(!seeds.may_ask() && seeds.ask().is_empty());
-        seeds.come(Rank(2), vec![seed(0, 0)]);
+        seeds.come(Rank(2), vec![seed(0)]);
         assert!(seeds.start().is_some() && seeds.may_ask());
         assert_eq!(seeds.ask(), [Rank(2)]);
     }
@@ -221,7 +218,7 @@ mod tests {
         let mut seeds = with(2, 1);
         seeds.asked_by(Rank(1));
         assert!(seeds.share().is_none(), "the only one stays");
-        (0..1000).for_each(|number| seeds.spawned(seed(number, 0)));
+        (0..1000).for_each(|number| seeds.spawned(seed(number)));
         assert_eq!(seeds.share().map(|(_, share)| share.len()), Some(SHARE_MAX));
         assert!(seeds.share().is_none(), "it has got its share");
     }
@@ -235,7 +232,7 @@ mod tests {
         for rank in 1..ranks {
             packets.extend(all[rank as usize].ask().into_iter().map(|to| (Rank(rank), to, None)));
         }
-        (0..100).for_each(|number| all[0].spawned(seed(number, 0)));
+        (0..100).for_each(|number| all[0].spawned(seed(number)));
         let mut taken = 0;
         while let Some((from, to, packet)) = packets.pop_front() {
             let seeds = &mut all[to.index()];

@@ -58,18 +58,12 @@ impl<'r> Worker<'r> {
     }
 
     /// A handler has spawned a chunk. It takes part in the reductions and syncs that its parent comes to next.
-    pub(super) fn spawn(
-        &mut self,
-        array: ArrayId,
-        priority: i64,
-        parent: &mut Passport,
-        mut child: Box<dyn ErasedSlot>,
-    ) {
+    pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut Passport, mut child: Box<dyn ErasedSlot>) {
         let passport = child.passport();
         passport.reductions = parent.reductions.child();
         passport.joined = passport.reductions.next;
         passport.syncs = parent.syncs.child();
-        let seed = Unstarted { array, priority, cargo: Cargo::Live(child) };
+        let seed = Unstarted { array, cargo: Cargo::Live(child) };
         self.with_core(|core, _, _| core.spawn(seed));
     }
 
@@ -95,7 +89,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// A handler has returned and all its effects are carried out: other ranks get a share of what it has spawned.
+    /// A handler has returned and all its effects are carried out: other ranks get a share of all that it has spawned.
     #[inline]
     pub(super) fn share_seeds(&mut self) {
         if self.shared.seeds.is(TO_SHARE) {

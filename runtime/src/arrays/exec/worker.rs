@@ -314,9 +314,7 @@ impl<'r> Worker<'r> {
                 self.insert(ChunkId { array: chunk.array, key }, child, slot);
             }
             Effect::InsertRoot { chunk, slot } => self.insert_root(chunk, slot),
-            Effect::Spawn { priority, slot: child } => {
-                self.spawn(chunk.array, priority, slot.passport(), child);
-            }
+            Effect::Spawn(child) => self.spawn(chunk.array, slot.passport(), child),
             Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
             Effect::Remove => {
                 let passport = slot.passport();

@@ -15,7 +15,7 @@ impl RankCore {
 
     /// A worker of this rank finds no ready chunk: starts a seed, or asks other ranks for some.
     pub(crate) fn start_seed(&mut self, out: &mut Actions) {
-        let Some((Unstarted { array, cargo, .. }, key)) = self.seeds.start() else {
+        let Some((Unstarted { array, cargo }, key)) = self.seeds.start() else {
             return self.ask_for_seeds(out);
         };
         if self.arrays[array.index()].syncs() {
