@@ -244,7 +244,7 @@ impl<C: Chunk> Effects<C> {
                     .push((keys.iter().map(|&key| C::Index::unpack(key)).collect(), decode(&message)));
             }
             Effect::Broadcast { .. } | Effect::Multicast { .. } | Effect::InsertRoot { .. } => {
-                self.elsewhere += 1
+                self.elsewhere += 1;
             }
             Effect::Contribute { agreement, values, step: None } => {
                 self.contributions.push((agreement.tag, values));
