@@ -46,7 +46,7 @@ struct Heard {
 
 fn takes_part(index: u32, step: u64) -> bool {
     let is_out = index.is_multiple_of(2) && step > LAST_OF_EVEN;
-    !is_out && (u64::from(index) + step) % 3 != 0 && step != 5
+    !is_out && !(u64::from(index) + step).is_multiple_of(3) && step != 5
 }
 
 /// The first step of a chunk.
