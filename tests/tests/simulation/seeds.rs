@@ -162,7 +162,6 @@ fn every_seed_of_a_tree_starts_once_on_some_rank() {
         nodes += started.len();
         elsewhere += started.values().filter(|rank| rank.0 > 0).count();
     }
-    println!("{elsewhere} of {nodes} nodes started on another rank than the root");
     // Only where the whole sweep ran is it certain that some were balanced.
     assert!(nodes < 1000 || elsewhere * 10 > nodes, "{elsewhere} of {nodes}");
 }
