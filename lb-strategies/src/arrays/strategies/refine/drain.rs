@@ -1,5 +1,8 @@
 //! The loop of Algorithm 1 at one level: every available rank above a limit is a donor, every one below it, or
 //! below a lower one, a receiver.
+//!
+//! Only the figure at the top of a queue changes, and it only falls. So a plain heap is enough. The crate `priority-queue`, whose
+//! priorities may change anywhere, gives the same plans and takes 1.6 to 3.5 times as long (10^6 chunks on 10^4 ranks).
 
 use std::collections::BinaryHeap;
 
