@@ -16,12 +16,14 @@ mod pages {
 }
 
 pub mod counter;
+pub mod dynamic;
 pub mod events;
 pub mod faulty;
 pub mod full_ring;
 pub mod job;
 pub mod paced;
 
+use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -44,4 +46,12 @@ pub fn within_patience<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + 
             Ok(_) => unreachable!("a sender is dropped unused only by a panic"),
         },
     }
+}
+
+/// The seeds of a sweep: so many, or those that the environment names by `SEEDS` or `SEED`.
+#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
+pub fn seeds(usual: u64) -> Range<u64> {
+    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual);
+    let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+    first.map_or(0..seeds, |seed: u64| seed..seed + 1)
 }

@@ -22,12 +22,12 @@ mod spawning;
 mod taking_part;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use caribou::lb::ARRAYS;
 use caribou::lb::balancer::{Balancer, Decision};
 use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
+use caribou_tests::seeds;
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 12;
@@ -324,14 +324,6 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
     }
     let totals = std::mem::take(&mut *ledger.0.lock().expect("the run is over"));
     Ok(totals)
-}
-
-/// The seeds of a sweep: so many, or those of the environment.
-#[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
-fn seeds(usual: u64) -> Range<u64> {
-    let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(usual);
-    let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    first.map_or(0..seeds, |seed: u64| seed..seed + 1)
 }
 
 fn repeat(seed: u64) -> String {

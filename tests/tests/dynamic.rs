@@ -1,0 +1,74 @@
+//! Programs whose chunks come and go have the result of a loop, wherever their chunks are: under strategies, ranks, workers
+//! and wires, and under simulation by seed.
+//!
+//! 60 seeds by default; `SEEDS=10000` runs as many. A failure prints the seed and the command that repeats it.
+
+use caribou::Config;
+use caribou_tests::dynamic::{PROGRAMS, Program};
+use caribou_tests::seeds;
+
+const STRATEGIES: [&str; 5] = ["none", "refine", "greedy", "rotate", "random"];
+
+fn program(name: &str) -> Program {
+    PROGRAMS.into_iter().find(|program| program.name == name).expect("there is such a program")
+}
+
+fn assert_as_serial(name: &str) {
+    let (program, mut configs) = (program(name), Vec::new());
+    for lb in STRATEGIES {
+        for (ranks, workers) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)] {
+            configs.extend([false, true].map(|wire| (lb, ranks, workers, wire)));
+        }
+    }
+    let expected = (program.serial)();
+    for case @ (lb, ranks, workers, wire) in configs {
+        let config = Config::default().period(2).ranks(ranks).workers(workers).wire_always(wire);
+        let result = config.lb(lb).and_then(program.run);
+        assert_eq!(result.as_ref().ok(), Some(&expected), "{name}, {case:?}: {result:?}");
+    }
+}
+
+fn assert_as_serial_by_seed(name: &str) {
+    let program = program(name);
+    let expected = (program.serial)();
+    for seed in seeds(60) {
+        let [lb, ranks, workers] = [5, 4, 2].map({
+            let mut left = seed;
+            move |choices| (left % choices, left /= choices).0 as u32
+        });
+        let config = Config::default().period(2).simulate(seed).ranks(1 + ranks).workers(1 + workers);
+        let result = config.lb(STRATEGIES[lb as usize]).and_then(program.run);
+        let repeat = format!("SEED={seed} cargo test -p caribou-tests --release --test dynamic {name}");
+        assert_eq!(result.as_ref().ok(), Some(&expected), "{result:?}\nrepeat with: {repeat}");
+    }
+}
+
+#[test]
+fn patches_that_come_and_go_have_the_heat_of_the_serial_mesh() {
+    assert_as_serial("patches");
+}
+
+#[test]
+fn patches_that_come_and_go_have_the_heat_of_the_serial_mesh_by_seed() {
+    assert_as_serial_by_seed("patches");
+}
+
+#[test]
+fn agents_that_are_born_and_die_are_those_of_the_serial_loop() {
+    assert_as_serial("agents");
+}
+
+#[test]
+fn agents_that_are_born_and_die_are_those_of_the_serial_loop_by_seed() {
+    assert_as_serial_by_seed("agents");
+}
+
+#[test]
+fn tours_that_are_searched_in_branches_are_the_shortest() {
+    assert_as_serial("tours");
+}
+
+#[test]
+fn tours_that_are_searched_in_branches_are_the_shortest_by_seed() {
+    assert_as_serial_by_seed("tours");
+}
