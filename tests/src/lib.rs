@@ -6,6 +6,8 @@
 mod pages {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../docs/dynamic.md")]
+    struct Dynamic;
     #[doc = include_str!("../../docs/pools.md")]
     struct Pools;
     #[doc = include_str!("../../docs/traces.md")]

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use caribou_tests::dynamic::{PROGRAMS, Program};
 use caribou_tests::job::{Ended, Job, launcher, resident_kib, side_by_side, signal};
 
 /// A job of `processes` in a situation; none where there is no launcher.
@@ -365,6 +366,16 @@ fn a_pool_of_processes_gives_each_the_serial_result() {
         let agree = ended.stdout.iter().filter(|line| line.contains("all pools agree")).count();
         assert_eq!(agree as u32, processes, "{ended:?}");
     });
+}
+
+#[test]
+fn programs_whose_chunks_come_and_go_have_the_serial_result_in_each_process() {
+    let Some(ended) = run(2, &["dynamic"]) else { return };
+    assert!(ended.status.success(), "{ended:?}");
+    for Program { name, .. } in PROGRAMS {
+        let agree = ended.stdout.iter().filter(|line| line.contains(&format!("{name} is as serial"))).count();
+        assert_eq!(agree, 2, "{name}: {ended:?}");
+    }
 }
 
 #[test]

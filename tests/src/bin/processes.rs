@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use caribou::trace::Activity;
 use caribou::{Cancel, Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
 use caribou_tests::counter::COUNTER;
+use caribou_tests::dynamic::PROGRAMS;
 use caribou_tests::faulty::{DROPS, ENDLESS, MUTE};
 use caribou_tests::paced;
 use mpi::traits::{Communicator, CommunicatorCollectives};
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         "unequal" => unequal(),
         "unequal-steps" => paced::unequal(),
         "paced" => paced::run(argument(1)),
+        "dynamic" => dynamic(),
         other => panic!("there is no situation `{other}`"),
     };
     match outcome {
@@ -166,6 +168,16 @@ fn pools() -> Result<(), Error> {
     pool.run(|| 0, |_: &mut u64, range| range.for_each(|_| std::thread::sleep(Duration::from_millis(1))))?;
     assert!((1..=100).contains(&told.load(Ordering::Relaxed)), "every process hears of progress");
     println!("all pools agree");
+    Ok(())
+}
+
+/// Programs whose chunks come and go: all processes have the serial results.
+fn dynamic() -> Result<(), Error> {
+    for program in PROGRAMS {
+        let result = (program.run)(config()?.period(2).lb("rotate")?)?;
+        assert_eq!(result, (program.serial)(), "{}", program.name);
+        println!("{} is as serial", program.name);
+    }
     Ok(())
 }
 

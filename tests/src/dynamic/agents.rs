@@ -8,7 +8,6 @@ use super::grazing::{Agent, Grass, Id, PASTURES, STEPS, birthplace, first_herd, 
 
 pub(super) use super::grazing::serial;
 
-// program begins
 #[derive(Serialize, Deserialize)]
 struct Animal {
     agent: Agent,
@@ -172,4 +171,3 @@ pub(super) fn run(config: Config) -> Result<Vec<Vec<u64>>, Error> {
     assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
     report.value()
 }
-// program ends

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-pub(super) const CITIES: usize = 9;
+pub(super) const CITIES: usize = 8;
 
 /// By pair of cities.
 pub(super) struct Distances(Vec<Vec<u32>>);

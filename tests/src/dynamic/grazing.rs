@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 const SIZE: u16 = 5;
 pub(super) const PASTURES: Grid<[u16; 2]> = Grid::new([SIZE, SIZE]).periodic();
-pub(super) const STEPS: u64 = 16;
+pub(super) const STEPS: u64 = 12;
 
 /// Step of birth, pasture of birth, number.
 pub(super) type Id = [u16; 3];

@@ -7,11 +7,11 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 /// Patches along a side; cells along a side of a patch of either level.
-pub(super) const PATCHES: u16 = 5;
+pub(super) const PATCHES: u16 = 4;
 pub(super) const CELLS: usize = 4;
 /// Steps between two regrids; regrids.
 pub(super) const INTERVAL: u64 = 3;
-pub(super) const REGRIDS: u64 = 8;
+pub(super) const REGRIDS: u64 = 6;
 const SIDE: usize = PATCHES as usize * CELLS;
 
 /// The heat that flows between two cells along a segment, from their densities.

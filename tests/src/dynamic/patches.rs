@@ -10,7 +10,6 @@ use super::heat::{
 
 pub(super) use super::heat::serial;
 
-// program begins
 /// The cells of a patch, and the directions of its sides.
 const GRID: Grid<[u16; 2]> = Grid::new([CELLS as u16; 2]);
 const SIDES: [[i8; 2]; 4] = [[-1, 0], [1, 0], [0, -1], [0, 1]];
@@ -244,4 +243,3 @@ pub(super) fn run(config: Config) -> Result<Vec<Vec<u64>>, Error> {
     assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
     report.value()
 }
-// program ends

@@ -13,7 +13,6 @@ pub(super) use super::distances::serial;
 /// Longer beginnings of tours are searched by one chunk.
 const SPAWNED_MAX: usize = 3;
 
-// program begins
 #[derive(PartialEq, PartialOrd, Serialize, Deserialize)]
 struct Tour {
     cost: u32,
@@ -100,4 +99,3 @@ pub(super) fn run(config: Config) -> Result<(u32, Vec<usize>), Error> {
     let Tour { cost, cities } = report.combined()?;
     Ok((cost, cities))
 }
-// program ends

@@ -62,3 +62,54 @@ fn who_joins_hears_of_no_reduction_before() {
         assert_eq!(report.value::<Vec<u64>>().expect("all have contributed"), [u64::from(FIRST + ROUNDS)]);
     }
 }
+
+/// Chunk 0 inserts one chunk before it comes to a reduction and a sync, and another one after that, in one handler.
+#[derive(Serialize, Deserialize)]
+struct Orderly {
+    round: u32,
+}
+
+impl Chunk for Orderly {
+    type Index = u32;
+    type Message = u64;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let inserts = ctx.index() == 0 && self.round == 0;
+        if inserts {
+            ctx.insert(1, Orderly { round: 0 });
+        }
+        let target = if self.round == 0 { Target::Chunk(0) } else { Target::Exit };
+        ctx.contribute(self.round, Reducer::Sum, vec![1u64], target);
+        ctx.at_sync();
+        if inserts {
+            ctx.insert(2, Orderly { round: 1 });
+        }
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.round += 1;
+        self.start(ctx);
+    }
+
+    fn reduced(_: u32, values: Values) -> u64 {
+        let Values::U64(members) = values else { unreachable!("that is what they contribute") };
+        members[0]
+    }
+
+    fn receive(&mut self, members: u64, _: &mut Ctx<'_, Self>) {
+        assert_eq!(members, 2, "those of the first round");
+    }
+}
+
+#[test]
+fn what_a_handler_inserts_takes_part_in_what_the_handler_comes_to_afterwards() {
+    for seed in seeds(100) {
+        let config = Config::default().simulate(seed).ranks(1 + (seed % 4) as u32);
+        let report = caribou::run(config.lb("rotate").expect("listed"), |setup| {
+            setup.array_with(1, Placement::RoundRobin, |_| Orderly { round: 0 });
+        });
+        let report =
+            report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
+        assert_eq!(report.value::<Vec<u64>>().expect("all have contributed"), [3]);
+    }
+}

@@ -164,7 +164,10 @@ impl<I> Target<I> {
 
 /// The runtime as a handler of chunk type `C` sees it.
 ///
-/// Nothing done through it has happened before the handler returns (but see [`flush`](Ctx::flush)).
+/// Nothing done through it has happened before the handler returns (but see [`flush`](Ctx::flush)). Then its effects are
+/// carried out in the order of the calls. So a chunk inserted before a call of [`contribute`](Ctx::contribute) or
+/// [`at_sync`](Ctx::at_sync) takes part in that very reduction or sync, and one inserted after it in the next. A chunk that
+/// contributes and then [removes](Ctx::remove) itself in the same handler has contributed.
 ///
 /// ```
 /// use caribou::{Chunk, Ctx, testing::probe};
@@ -277,7 +280,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
-    /// or can be handled, on any rank. For programs that spawn, and would otherwise have to count what they have spawned.
+    /// or can be handled, on any rank. For programs that spawn, and would otherwise have to count what they have spawned. A
+    /// chunk that has been inserted or spawned and has yet to start is work that is left.
+    ///
+    /// A reduction detects termination too, and returns a value: each chunk [contributes](Self::contribute) its part after it
+    /// has inserted or spawned others, and removes itself. The result is there when the last one has contributed, at once and
+    /// without the wait of some ms; with [`Target::Exit`] it ends the run.
     ///
     /// It keeps no order with other messages. Several are sent at the same moment, some ms after the last handler has
     /// returned. Those that wait when the run ends are dropped.
@@ -553,7 +561,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
-    /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last.
+    /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last: with a period of 20 at
+    /// steps 5, 20, 40, 60. False of step 0. Chunks that count other steps than their neighbours come to other syncs.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.facts.period;
         let early = period >= 8 && step == period / 4;
@@ -658,8 +667,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index (or, if the index was used before, where its last
     /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
     ///
-    /// It takes part in the reduction and the sync that this chunk comes to next. To add one to another array:
-    /// [`insert_into`](Self::insert_into).
+    /// It takes part in the reduction and the sync that this chunk comes to next, if need be later in the same handler. A
+    /// parent that inserts it and then calls [`at_sync`](Self::at_sync) waits for it in that very sync, so the new chunk must
+    /// come to it too, from its own [`start`](Chunk::start). The same holds for a contribution.
+    ///
+    /// To add a chunk to another array: [`insert_into`](Self::insert_into), or [`insert_root`](Self::insert_root) without a
+    /// parent. To add one that may start on any rank: [`spawn`](Self::spawn).
     #[track_caller]
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
@@ -840,7 +853,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every process:
-    /// see [`Report::value`](crate::Report::value).
+    /// see [`Report::value`](crate::Report::value), which must be asked for the same type `T`. `&(cost, &tour)` is
+    /// another type than a tuple of owned values, and fails there with [`Error::Value`](crate::Error::Value).
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx};

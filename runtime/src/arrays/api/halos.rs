@@ -32,9 +32,10 @@ pub struct Halo<T> {
 /// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
 /// with [`expects`](Self::expects), and the runtime keeps what is early.
 ///
-/// A chunk that begins a step only when it has heard the result of a reduction, such as a residual, may get all messages of that
-/// step before: from neighbours that heard sooner. It would end a step that it has not begun, and then wait for ever. It notes when it
-/// has sent its own messages of a step, and answers with `self.has_sent && self.halos.expects(halo)`.
+/// A chunk whose step needs something else too, such as the result of a reduction or messages of another array, may get all
+/// halos of the step before that: from neighbours that were faster. It would end a step that it has not begun, and then
+/// wait for ever. So it notes when it has sent its own messages of a step, and answers with
+/// `self.has_sent && self.halos.expects(halo)`.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
