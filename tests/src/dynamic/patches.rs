@@ -216,11 +216,12 @@ impl Chunk for Patch {
                 self.regrid += 1;
                 if me == [0; 3] {
                     self.log.push(census);
+                    if self.regrid > REGRIDS {
+                        ctx.exit_with(&self.log);
+                    }
                 }
                 if self.regrid > REGRIDS {
-                    return if me == [0; 3] {
-                        ctx.exit_with(&self.log)
-                    };
+                    return;
                 }
                 if level == 1 && !self.mesh.is_refined([i / 2, j / 2]) {
                     return ctx.remove();
