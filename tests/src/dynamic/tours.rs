@@ -50,7 +50,7 @@ impl Branch {
         for city in others(&self.cities) {
             self.cities.push(city);
             if self.cities.len() <= SPAWNED_MAX {
-                ctx.spawn_with(-i64::from(distances.bound(&self.cities)), self.clone());
+                ctx.spawn(self.clone());
             } else {
                 self.search(best, ctx);
             }

@@ -1,28 +1,33 @@
 //! The loop of Algorithm 1 at one level: every available rank above a limit is a donor, every one below it, or
 //! below a lower one, a receiver.
 //!
-//! Only the figure at the top of a queue changes, and it only falls. So a plain heap is enough. The crate `priority-queue`, whose
-//! priorities may change anywhere, gives the same plans and takes 1.6 to 3.5 times as long (10^6 chunks on 10^4 ranks).
+//! `overHeap` of the paper is a priority queue of ranks whose completion times change. `underSet` is a plain heap: its top
+//! falls with each move, which is most of the loop, and there a queue with an index by rank takes 1.6 to 3.5 times as long
+//! (10^6 chunks on 10^4 ranks).
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use priority_queue::PriorityQueue;
+use rustc_hash::FxBuildHasher;
 
 use super::Plan;
 use super::donors::{Donors, End};
 use crate::rank::Rank;
 
-/// Ranks by a figure, largest first; of equal ones the lowest rank.
-type Queue = BinaryHeap<Entry>;
+/// Ranks by completion time, ns, the latest first; of equal ones the lowest rank. The order is total, so no hash shows in it.
+type OverHeap = PriorityQueue<Rank, (u64, Reverse<Rank>), FxBuildHasher>;
 
-/// A figure and a rank, in one integer: heaps spend their time comparing.
+/// A room and a rank, in one integer: heaps spend their time comparing. The most room first; of equal ones the lowest rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
 impl Entry {
-    fn new(figure: u64, rank: Rank) -> Self {
-        Self(u128::from(figure) << 32 | u128::from(!rank.0))
+    fn new(room: u64, rank: Rank) -> Self {
+        Self(u128::from(room) << 32 | u128::from(!rank.0))
     }
 
-    fn figure(self) -> u64 {
+    fn room(self) -> u64 {
         (self.0 >> 32) as u64
     }
 
@@ -43,21 +48,20 @@ pub(super) struct Limits {
 ///
 /// Says whether no rank is left that should give.
 pub(super) fn drain(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
-    // `overHeap` and `underSet` of the paper, the first by completion time, the second by room. The most room never
-    // grows: a rank that becomes a receiver has less than it just gave.
-    let (mut over, mut under) = (Queue::default(), Queue::default());
+    // The most room never grows: a rank that becomes a receiver has less than it just gave.
+    let (mut over, mut under) = (OverHeap::default(), BinaryHeap::new());
     for &rank in &plan.loads.available {
         if plan.room(rank, limits.donor_ns).is_none() {
             donors.offer_all(rank);
-            over.push(Entry::new(plan.loads.completion_ns(rank), rank));
+            over.push(rank, (plan.loads.completion_ns(rank), Reverse(rank)));
         } else if let Some(room @ 1..) = plan.room(rank, limits.receiver_ns) {
             under.push(Entry::new(room, rank));
         }
     }
 
     let mut all_settled = true;
-    while let (Some(latest), Some(emptiest)) = (over.peek(), under.peek()) {
-        let (donor, receiver, receiver_room) = (latest.rank(), emptiest.rank(), emptiest.figure());
+    while let (Some((&donor, _)), Some(&emptiest)) = (over.peek(), under.peek()) {
+        let (receiver, receiver_room) = (emptiest.rank(), emptiest.room());
         let end = if receiver > donor { End::Highest } else { End::Lowest };
         let Some(chunk) = donors.take(plan, donor, receiver_room, end, band) else {
             over.pop();
@@ -67,7 +71,7 @@ pub(super) fn drain(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, b
         plan.transfer(chunk.position, chunk.ticks, receiver);
         lower_top(&mut under, receiver_room - chunk.ticks);
         if plan.room(donor, limits.donor_ns).is_none() {
-            lower_top(&mut over, plan.loads.completion_ns(donor));
+            over.change_priority(&donor, (plan.loads.completion_ns(donor), Reverse(donor)));
             continue;
         }
         over.pop();
@@ -78,16 +82,14 @@ pub(super) fn drain(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, b
     all_settled && over.is_empty()
 }
 
-fn lower_top(queue: &mut Queue, figure: u64) {
-    if let Some(mut top) = queue.peek_mut() {
-        *top = Entry::new(figure, top.rank());
+fn lower_top(under: &mut BinaryHeap<Entry>, room: u64) {
+    if let Some(mut top) = under.peek_mut() {
+        *top = Entry::new(room, top.rank());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cmp::Reverse;
-
     use proptest::prelude::*;
 
     use super::*;
