@@ -81,9 +81,9 @@ pub(super) struct Options {
     /// The place of neighbours: on the same vCPU, or on the other hardware thread of the core.
     #[arg(long, default_value = "vcpu", value_parser = ["vcpu", CORE])]
     beside: String,
-    /// Speeds of hosts as they were measured, one host for each rank: CSV as `time_s,host,share`, `timestamp,value` (percent
-    /// of CPU in use), `starttime,value` (speed), `vm,value` (speed) or `name,percent,percent,...` every 300 s. Several files
-    /// follow each other. --seed N begins with the N-th group of so many hosts.
+    /// Speeds of hosts as they were measured, a host for each rank, from the first again where there are more ranks: CSV as
+    /// `time_s,host,share`, `timestamp,value` (percent of CPU in use), `starttime,value` (speed), `vm,value` (speed) or
+    /// `name,percent,percent,...` every 300 s. Several files follow each other. --seed N begins with the N-th group of so many hosts.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     hosts_trace: Vec<PathBuf>,
     /// Seconds between two samples of a host, instead of what its trace says.
