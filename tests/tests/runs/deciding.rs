@@ -346,13 +346,13 @@ impl Strategy for Thorough {
     }
 }
 
-/// For each of some syncs whether `Thorough` was asked, if two ranks have a chunk of so many ms each.
-fn asked_at(config: Config, ms: [u64; 2], syncs: u64) -> Vec<bool> {
+/// For each of some syncs whether `Thorough` was asked, if each of two ranks has two chunks of so many ms.
+fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
     let config = config.ranks(2).measure(false).strategy(Thorough(count.clone()));
     let report = within_patience("a thorough strategy", move || {
         caribou::run(config, move |setup| {
-            setup.array(2, move |index: u32| Weight { ms: ms[index as usize], syncs });
+            setup.array(4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs });
         })
     });
     let syncs = report.expect("it ends").syncs;
@@ -365,10 +365,18 @@ fn asked_at(config: Config, ms: [u64; 2], syncs: u64) -> Vec<bool> {
 #[test]
 fn a_strategy_is_asked_only_where_a_plan_could_pay_for_its_time() {
     for config in [Config::default(), Config::default().simulate(3)] {
-        assert_eq!(asked_at(config, [4, 4], 4), [true, false, false, false], "nothing is to be gained");
+        assert_eq!(
+            asked_at(config, [[2, 2], [3, 1]], 4),
+            [true, false, false, false],
+            "nothing is to be gained"
+        );
     }
     // Three of five ms: one less than it takes, but what stays undone adds up.
-    let asked = asked_at(Config::default(), [7, 1], 50);
+    let asked = asked_at(Config::default(), [[4, 3], [1, 0]], 50);
+    assert!(
+        !asked_at(Config::default(), [[7, 0], [1, 0]], 50)[1..].contains(&true),
+        "one chunk is all that is late"
+    );
     assert_eq!(asked[..2], [true, false]);
     assert!(asked[2..].contains(&true), "{asked:?}");
 }

@@ -96,6 +96,13 @@ impl Passport {
         matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
     }
 
+    /// A child takes part in the reduction and the sync that its parent comes to next.
+    pub(crate) fn join(&mut self, parent: &mut Passport) {
+        self.reductions = parent.reductions.child();
+        self.joined = self.reductions.next;
+        self.syncs = parent.syncs.child();
+    }
+
     /// The sync that it passes: what it has yet to read counts as kept for that, should it come to the next before it ends.
     pub(crate) fn passed(&self) -> Option<SyncId> {
         (self.sync == SyncState::Passing).then(|| self.awaited())

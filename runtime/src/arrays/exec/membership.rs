@@ -68,10 +68,7 @@ impl Worker<'_> {
         mut child: Box<dyn ErasedSlot>,
         parent: &mut dyn ErasedSlot,
     ) {
-        let (parent, passport) = (parent.passport(), child.passport());
-        passport.reductions = parent.reductions.child();
-        passport.joined = passport.reductions.next;
-        passport.syncs = parent.syncs.child();
+        child.passport().join(parent.passport());
         let traveller = Box::new(Traveller::inserted(chunk, child));
         self.with_core(|core, _, out| core.insert(traveller, out));
     }

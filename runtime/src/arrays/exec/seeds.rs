@@ -59,10 +59,7 @@ impl<'r> Worker<'r> {
 
     /// A handler has spawned a chunk. It takes part in the reductions and syncs that its parent comes to next.
     pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut Passport, mut child: Box<dyn ErasedSlot>) {
-        let passport = child.passport();
-        passport.reductions = parent.reductions.child();
-        passport.joined = passport.reductions.next;
-        passport.syncs = parent.syncs.child();
+        child.passport().join(parent);
         let seed = Unstarted { array, cargo: Cargo::Live(child) };
         self.with_core(|core, _, _| core.spawn(seed));
     }
