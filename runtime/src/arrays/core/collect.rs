@@ -144,11 +144,13 @@ impl Syncs {
         self.due.keys().chain(&self.sampling).min().copied()
     }
 
-    /// The first sync that some chunks of this rank have come to and others have not.
+    /// The first sync that some chunks of this rank have come to and others have not; else the first whose decision chunks of
+    /// this rank wait for, since a newcomer may come to the rank after that has reported.
     pub(crate) fn open(&self) -> Option<SyncId> {
         let come =
             |(&sync, gathering): (&SyncId, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
-        self.gathering.iter().find_map(come)
+        let reported = || self.waiting.keys().next().copied();
+        self.gathering.iter().find_map(come).or_else(reported)
     }
 
     /// The tallies of chunks that have come to syncs to which others of this rank have not.
