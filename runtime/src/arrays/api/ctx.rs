@@ -478,7 +478,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///     type Index = u32;
     ///     type Message = u64;
     ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-    ///         for step in (0..12).filter(|step| step % (u64::from(ctx.index()) + 1) == 0) {
+    ///         for step in (0..12).step_by(ctx.index() as usize + 1) {
     ///             ctx.contribute_at(step, 0, Reducer::Sum, vec![1u64], Target::Chunk(0));
     ///         }
     ///         ctx.abstain_until(12);
