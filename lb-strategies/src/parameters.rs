@@ -123,13 +123,14 @@ impl Parameters {
 
     /// The value of `key`: `on` or `off`.
     pub fn switch(&self, key: &'static str) -> Result<bool, ParseError> {
-        Ok(!self.second_of(key, ["on", "off"])?)
+        self.one_of(key, &[("on", true), ("off", false)])
     }
 
-    /// The value of `key`: the first or the second of two words. Says whether it is the second.
-    pub fn second_of(&self, key: &'static str, words: [&str; 2]) -> Result<bool, ParseError> {
-        let position = words.iter().position(|word| *word == self.value(key));
-        position.map(|position| position == 1).ok_or_else(|| self.bad(key, words.join(" or ")))
+    /// The value of `key`: what stands behind one of these words.
+    pub fn one_of<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Result<T, ParseError> {
+        let chosen = choices.iter().find(|(word, _)| *word == self.value(key));
+        let words = || choices.iter().map(|&(word, _)| word).collect::<Vec<_>>().join(" or ");
+        chosen.map(|&(_, value)| value).ok_or_else(|| self.bad(key, words()))
     }
 
     /// The value of `key` as it was written.

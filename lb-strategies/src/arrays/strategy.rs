@@ -131,8 +131,7 @@ impl Background {
     /// # Errors
     /// It is neither `share` nor `additive`.
     pub fn read(parameters: &Parameters) -> Result<Self, ParseError> {
-        let additive = parameters.second_of(Self::PARAMETER.name, ["share", "additive"])?;
-        Ok(if additive { Self::Additive } else { Self::Share })
+        parameters.one_of(Self::PARAMETER.name, &[("share", Self::Share), ("additive", Self::Additive)])
     }
 }
 

@@ -30,7 +30,7 @@ impl By {
     /// # Errors
     /// If it is neither.
     pub fn read(parameters: &Parameters) -> Result<Self, ParseError> {
-        parameters.second_of("by", ["cpu", "wall"]).map(|wall| if wall { Self::Wall } else { Self::Cpu })
+        parameters.one_of("by", &[("cpu", Self::Cpu), ("wall", Self::Wall)])
     }
 }
 

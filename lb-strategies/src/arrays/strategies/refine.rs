@@ -95,12 +95,42 @@ pub struct Refine {
     pub band: f64,
     /// The model of a neighbour's load.
     pub background: Background,
-    /// True if ticks are to be equal, rather than the times that ranks take for them.
-    pub equal_ticks: bool,
-    /// True if only ranks receive that are below the fair time by as much as donors are above it.
-    pub only_light_receive: bool,
-    /// True if the placement is planned anew where chunks are too coarse for Algorithm 1.
-    pub coarse: bool,
+    /// The quantity that ranks are to have equally much of.
+    pub equalise: Equalise,
+    /// The ranks that receive chunks.
+    pub receivers: Receivers,
+    /// What follows where no chunk of a donor fits a receiver.
+    pub misfit: Misfit,
+}
+
+/// The quantity that ranks are to have equally much of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Equalise {
+    /// The time that each rank takes for its ticks.
+    #[default]
+    Time,
+    /// Ticks, however fast the ranks are: equation 3 to the letter.
+    Ticks,
+}
+
+/// The ranks that receive chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Receivers {
+    /// All ranks that are not overloaded, up to the level above which a rank is.
+    #[default]
+    All,
+    /// Only those that are as far below the fair time as a donor is above it, and stay so (the paper).
+    Underloaded,
+}
+
+/// What follows where no chunk of a donor fits a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Misfit {
+    /// The placement is planned anew by exchanges and packing.
+    #[default]
+    Replan,
+    /// The donor stays late (the paper).
+    StayLate,
 }
 
 impl Default for Refine {
@@ -110,9 +140,9 @@ impl Default for Refine {
             settle: 0.005,
             band: 0.2,
             background: Background::Share,
-            equal_ticks: false,
-            only_light_receive: false,
-            coarse: true,
+            equalise: Equalise::default(),
+            receivers: Receivers::default(),
+            misfit: Misfit::default(),
         }
     }
 }
@@ -128,9 +158,14 @@ impl Refine {
 
     /// The current placement with unavailable ranks emptied.
     pub(crate) fn start(&self, snapshot: &Snapshot) -> Plan {
-        let plan = Plan::evacuated(snapshot, self.background);
-        let plan = if self.equal_ticks { plan.in_ticks() } else { plan };
-        if self.coarse && self.is_due(&plan) { plan.above_heaviest(snapshot, self.background) } else { plan }
+        let plan = match self.equalise {
+            Equalise::Time => Plan::evacuated(snapshot, self.background),
+            Equalise::Ticks => Plan::evacuated(snapshot, self.background).in_ticks(),
+        };
+        match self.misfit {
+            Misfit::Replan if self.is_due(&plan) => plan.above_heaviest(snapshot, self.background),
+            Misfit::Replan | Misfit::StayLate => plan,
+        }
     }
 
     /// Tells whether some rank is so late that a refinement starts.
@@ -142,10 +177,11 @@ impl Refine {
     pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
         let mut plan = start.clone();
         let mut donors = Donors::gather(snapshot, start, start.limit_ns(self.settle.min(self.tolerance)));
-        if self.drain(&mut plan, &mut donors) || !self.coarse {
-            return plan;
+        let all_settled = self.drain(&mut plan, &mut donors);
+        match self.misfit {
+            Misfit::Replan if !all_settled => coarse::refine(self, snapshot, start, plan, donors),
+            Misfit::Replan | Misfit::StayLate => plan,
         }
-        coarse::refine(self, snapshot, start, plan, donors)
     }
 
     /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
@@ -153,7 +189,10 @@ impl Refine {
     pub(crate) fn drain(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {
-            let receiver_level = if self.only_light_receive { -level } else { level };
+            let receiver_level = match self.receivers {
+                Receivers::All => level,
+                Receivers::Underloaded => -level,
+            };
             let [donor_ns, receiver_ns] = [level, receiver_level].map(|level| plan.limit_ns(level));
             let all_settled = drain::drain(plan, donors, &Limits { donor_ns, receiver_ns }, self.band);
             if all_settled || level >= self.tolerance {

@@ -25,7 +25,7 @@
 //! It does take less, so on two ranks this ends at three quarters of what is possible with a small epsilon (more with
 //! a larger one, which stops it earlier, and on more ranks), and finds itself balanced.
 
-use super::refine::Refine;
+use super::refine::{Equalise, Misfit, Receivers, Refine};
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
@@ -112,9 +112,10 @@ pub struct RefinePaper {
 impl RefinePaper {
     fn from_parameters(parameters: &Parameters) -> Result<Self, ParseError> {
         let refine = Refine {
-            equal_ticks: parameters.second_of("equal", ["time", "ticks"])?,
-            only_light_receive: parameters.second_of("receivers", ["all", "light"])?,
-            coarse: parameters.switch("coarse")?,
+            equalise: parameters.one_of("equal", &[("time", Equalise::Time), ("ticks", Equalise::Ticks)])?,
+            receivers: parameters
+                .one_of("receivers", &[("all", Receivers::All), ("light", Receivers::Underloaded)])?,
+            misfit: parameters.one_of("coarse", &[("on", Misfit::Replan), ("off", Misfit::StayLate)])?,
             ..Refine::from_parameters(parameters)?
         };
         let terms = Terms {
