@@ -1,0 +1,275 @@
+//! Messages that are leaving or coming, with the memory that MPI reads or writes meanwhile (rule 2).
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mpi::ffi;
+
+use super::{MpiError, check, is_finalized};
+use crate::wire::bulk::{Block, Shared};
+
+/// Something under way.
+pub(super) struct Request {
+    handle: ffi::MPI_Request,
+    source: u32,
+    bytes: usize,
+    complete: bool,
+    /// Rule 1.
+    here: PhantomData<Rc<()>>,
+}
+
+impl Request {
+    pub(super) fn new(handle: ffi::MPI_Request) -> Request {
+        Request { handle, source: 0, bytes: 0, complete: false, here: PhantomData }
+    }
+
+    /// Tells whether it is complete; lets MPI work on it.
+    #[inline]
+    pub(super) fn test(&mut self) -> Result<bool, MpiError> {
+        if self.complete {
+            return Ok(true);
+        }
+        let mut flag: c_int = 0;
+        let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
+        // SAFETY: the request is under way; MPI writes flag and status. A zeroed status is a valid C struct.
+        unsafe {
+            call!(MPI_Test(&raw mut self.handle, &raw mut flag, status.as_mut_ptr()))?;
+            if flag != 0 {
+                let mut bytes: c_int = 0;
+                let status = status.assume_init();
+                ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut bytes);
+                self.complete = true;
+                self.bytes = bytes.max(0) as usize;
+                self.source = status.MPI_SOURCE.max(0) as u32;
+            }
+        }
+        Ok(self.complete)
+    }
+}
+
+/// The pieces of what is under way together, in order.
+#[derive(Default)]
+pub(super) struct Requests {
+    pieces: Vec<Request>,
+    /// Number of pieces that are known to be complete.
+    complete: usize,
+}
+
+impl Requests {
+    pub(super) fn push(&mut self, piece: Request) {
+        self.pieces.push(piece);
+    }
+
+    /// Tells whether all are complete; lets MPI work on the first that is not.
+    #[inline]
+    fn test(&mut self) -> Result<bool, MpiError> {
+        while let Some(piece) = self.pieces.get_mut(self.complete) {
+            if !piece.test()? {
+                return Ok(false);
+            }
+            self.complete += 1;
+        }
+        Ok(true)
+    }
+
+    fn are_complete(&self) -> bool {
+        self.complete == self.pieces.len()
+    }
+}
+
+/// Bytes that are leaving.
+pub(crate) struct Sending {
+    requests: Requests,
+    bytes: Option<Arc<dyn Shared>>,
+}
+
+impl Sending {
+    pub(super) fn new(requests: Requests, bytes: Arc<dyn Shared>) -> Sending {
+        Sending { requests, bytes: Some(bytes) }
+    }
+
+    /// Tells whether they have left: the memory is free again.
+    pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
+        self.requests.test()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.bytes().len())
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.requests.are_complete() {
+            // Rule 2: better lost than freed while MPI reads it.
+            let _leaked = ManuallyDrop::new(self.bytes.take());
+        }
+    }
+}
+
+/// Messages that are leaving, in the order in which they were sent.
+#[derive(Default)]
+pub(crate) struct Sendings {
+    queue: VecDeque<Sending>,
+    bytes: usize,
+    /// Number that have left since the start.
+    left: u64,
+}
+
+impl Sendings {
+    pub(crate) fn push(&mut self, sending: Sending) {
+        self.bytes += sending.len();
+        self.queue.push_back(sending);
+    }
+
+    /// Lets go of what has left. True if everything has.
+    pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
+        while let Some(first) = self.queue.front_mut() {
+            if !first.test()? {
+                return Ok(false);
+            }
+            self.bytes -= first.len();
+            self.left += 1;
+            self.queue.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// Number of messages that have left since the start.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Bytes that have not left.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Bytes that are coming.
+pub(crate) struct Receiving {
+    requests: Requests,
+    buffer: Option<Buffer>,
+    /// Bytes that are to come, and those of the pieces that are awaited.
+    bytes: usize,
+    started: usize,
+}
+
+impl Receiving {
+    /// Memory for what is to come; no piece of it is awaited yet.
+    pub(crate) fn of(bytes: usize, alignment: u8) -> Receiving {
+        let buffer = Some(Buffer::with_capacity(bytes, alignment));
+        Receiving { requests: Requests::default(), buffer, bytes, started: 0 }
+    }
+
+    /// Where the next piece goes, and its length.
+    pub(super) fn next_piece(&mut self, piece_bytes: usize) -> Option<(*mut u8, usize)> {
+        let left = self.bytes - self.started;
+        let start = self.buffer.as_mut().filter(|_| left > 0)?.start();
+        Some((start.wrapping_add(self.started), piece_bytes.min(left)))
+    }
+
+    /// The next piece, of so many bytes, is awaited.
+    pub(super) fn starts(&mut self, piece: Request, bytes: usize) {
+        self.requests.push(piece);
+        self.started += bytes;
+    }
+
+    /// Tells whether the pieces that are awaited have come.
+    #[inline]
+    pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
+        self.requests.test()
+    }
+
+    /// The sender and what it sent. Only once [`test`](Self::test) has said that all of it came.
+    pub(crate) fn take(mut self) -> (u32, Block) {
+        assert!(self.requests.are_complete() && self.started == self.bytes, "it has come");
+        let buffer = self.buffer.take().expect("it is taken once");
+        let pieces = &self.requests.pieces;
+        let (source, bytes) =
+            (pieces.first().map_or(0, |piece| piece.source), pieces.iter().map(|piece| piece.bytes).sum());
+        // SAFETY: MPI has written so many bytes of the buffer: all pieces but the last are whole.
+        (source, unsafe { buffer.filled(bytes) })
+    }
+}
+
+/// Tests after which a receive that was to be taken back is left to MPI.
+const CANCEL_TESTS: u32 = 1000;
+
+impl Drop for Receiving {
+    /// Takes the receive back. One that has met its message cannot be, and may never be complete.
+    fn drop(&mut self) {
+        if self.requests.are_complete() || is_finalized() {
+            return;
+        }
+        for piece in self.requests.pieces.iter_mut().filter(|piece| !piece.complete) {
+            // SAFETY: the request is under way.
+            unsafe { ffi::MPI_Cancel(&raw mut piece.handle) };
+        }
+        let taken_back = (0..CANCEL_TESTS).any(|_| self.requests.test().unwrap_or(false));
+        if !taken_back {
+            // Rule 2: better lost than freed while MPI may write it.
+            let _leaked = ManuallyDrop::new(self.buffer.take());
+        }
+    }
+}
+
+/// Memory that MPI writes: a vector's room, not its contents yet.
+enum Buffer {
+    One(Vec<u8>),
+    Two(Vec<u16>),
+    Four(Vec<u32>),
+    Eight(Vec<u64>),
+}
+
+impl Buffer {
+    fn with_capacity(bytes: usize, alignment: u8) -> Buffer {
+        match alignment {
+            1 => Buffer::One(Vec::with_capacity(bytes)),
+            2 => Buffer::Two(Vec::with_capacity(bytes.div_ceil(2))),
+            4 => Buffer::Four(Vec::with_capacity(bytes.div_ceil(4))),
+            _ => Buffer::Eight(Vec::with_capacity(bytes.div_ceil(8))),
+        }
+    }
+
+    fn start(&mut self) -> *mut u8 {
+        match self {
+            Buffer::One(room) => room.as_mut_ptr(),
+            Buffer::Two(room) => room.as_mut_ptr().cast(),
+            Buffer::Four(room) => room.as_mut_ptr().cast(),
+            Buffer::Eight(room) => room.as_mut_ptr().cast(),
+        }
+    }
+
+    /// The block of so many bytes; what is left over of a number is cut off.
+    ///
+    /// # Safety
+    /// So many bytes, from the start on, have been written.
+    unsafe fn filled(self, bytes: usize) -> Block {
+        // SAFETY: the caller's; the room was made for at least as many numbers.
+        unsafe {
+            match self {
+                Buffer::One(mut room) => {
+                    room.set_len(bytes);
+                    Block::One(room)
+                }
+                Buffer::Two(mut room) => {
+                    room.set_len(bytes / 2);
+                    Block::Two(room)
+                }
+                Buffer::Four(mut room) => {
+                    room.set_len(bytes / 4);
+                    Block::Four(room)
+                }
+                Buffer::Eight(mut room) => {
+                    room.set_len(bytes / 8);
+                    Block::Eight(room)
+                }
+            }
+        }
+    }
+}
