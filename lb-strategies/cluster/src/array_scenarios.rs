@@ -1,4 +1,4 @@
-//! Named scenarios of arrays: the live demonstration, figures of the refinement paper, a hot spot that moves.
+//! Named scenarios of arrays: the plate of the README, figures of the refinement paper, a hot spot that moves.
 //!
 //! The refinement paper (Gupta, Sarood, Kale and Milojicic, 2013) runs Stencil2D on VMs of one vCPU, 500 iterations with a
 //! sync every 20, about 0.1 s each. *Slow* nodes have 2.13 GHz, *fast* ones 3.00 GHz, and four VMs. An interfering VM takes
@@ -42,11 +42,11 @@ const fn entry(name: &'static str, about: &'static str, build: fn() -> ArrayScen
 
 /// Every scenario.
 pub const ARRAY_SCENARIOS: &[ArrayScenarioEntry] = &[
-    entry("demo", "the demonstration of the README: a busy neighbour beside one of two ranks", demonstration),
-    entry("R3", "refinement paper, figure 3: a slow node, a neighbour for 200 iterations", figure_3),
+    entry("demo", "the README's plate for 500 iterations, a neighbour beside one rank of two", demonstration),
+    entry("R3", "refinement paper, figure 3: a slow node (4 VMs), a neighbour for 200 iterations", figure_3),
     entry("R6a", "figure 6a: a neighbour beside one of 32 VMs", || paper(0, Some((0.0, f64::INFINITY)))),
-    entry("R6b", "figure 6b: a slow node", || paper(SLOW, None)),
-    entry("R6c", "figure 6c: a slow node, a neighbour from iteration 50", || {
+    entry("R6b", "figure 6b: a slow node: 4 of the 32 VMs", || paper(SLOW, None)),
+    entry("R6c", "figure 6c: a slow node, and a neighbour from iteration 50", || {
         paper(SLOW, Some((50.0 * SLOW_ITERATION_S, f64::INFINITY)))
     }),
     entry("spot", "a hot spot on 64 ranks that stands still", || hot_spot(None)),
@@ -85,7 +85,7 @@ fn demonstration() -> ArrayScenario {
 
 /// VMs of the paper's figures 3 and 6.
 const VMS: u32 = 32;
-/// Those of a slow node.
+/// VMs of the slow node.
 const SLOW: u32 = 4;
 /// Speed of a slow node's clock.
 const SLOW_CLOCK: f64 = 2.13 / 3.0;

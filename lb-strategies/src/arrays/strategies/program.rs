@@ -1,4 +1,4 @@
-//! `program`: only the program itself moves chunks.
+//! `program`: the program itself moves chunks; the strategy only moves them off unavailable ranks.
 
 use crate::arrays::finish_first::FinishFirst;
 use crate::arrays::loads::Loads;
@@ -14,7 +14,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |_| Ok(Box::new(Program)),
 };
 
-/// Leaves the placement to the program. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
+/// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Strategy, strategies::program::Program, synthetic::Workload};

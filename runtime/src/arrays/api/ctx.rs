@@ -614,8 +614,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// know better, such as one that places its chunks along a curve. With this chunk's own rank, it stays in that sync.
     ///
     /// The strategy places all others around it. It holds for that one sync, so say it before each that it matters to; the
-    /// last call counts. With `CARIBOU_LB=program` nothing but the program moves chunks; with `none`
-    /// nothing at all, nor ever in an array without sync. Chunks [kept together](crate::Setup::array_beside) go together, also where
+    /// last call counts. With `CARIBOU_LB=program` nothing but the program moves chunks, except off an unavailable rank. With
+    /// `none` nothing at all moves them, nor ever in an array without sync. Chunks [kept together](crate::Setup::array_beside) go together, also where
     /// [`Chunk::migratable`] is false; where several say where to, the one of the lowest array counts.
     ///
     /// ```
