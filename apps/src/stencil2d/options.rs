@@ -35,8 +35,8 @@ const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
-The table: imbalance is the median over the syncs of the slowest rank's time over the best possible at the measured
-capacities, while something disturbs the run; settled after, the syncs from the first disturbance until iterations were
+The table: imbalance is the slowest rank's completion time over what it would be with all work divided by the measured
+capacities, the median of the syncs while something disturbs the run; settled after, the syncs from the first disturbance until iterations were
 as short as they stayed; of possible, the gain over what it would have been at best, with all work spread at all times
 over the capacity that the run measured.
 

@@ -138,7 +138,7 @@ fn syncs(status: &Status, text: &mut Text) {
     text.family(
         "imbalance_ratio",
         "gauge",
-        "Largest over average completion time, of the last phase measured.",
+        "Completion time of the slowest rank in the last phase, over that with all work divided by the capacities.",
     );
     text.sample("imbalance_ratio", &[], &last.imbalance_before);
     text.family("imbalance_predicted_ratio", "gauge", "The same, expected after the moves of the last sync.");

@@ -29,8 +29,8 @@ pub(super) struct Picture {
     pub(super) ranks_total: u32,
     /// In rank order.
     pub(super) ranks: Vec<RankPicture>,
-    /// Largest over average completion time of ranks in the last phase; before the first sync, over average time in chunks,
-    /// time lost there included.
+    /// Completion time of the slowest rank in the last phase over that with all work divided by the capacities. Before the first
+    /// sync largest over average time in chunks, time lost there included.
     pub(super) imbalance: Option<f64>,
     /// The last ones, oldest first.
     pub(super) syncs: Vec<SyncPicture>,

@@ -291,9 +291,9 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
         "without the vCPU; vCPU: CPU time got of that wanted;",
         "steal: taken by the hypervisor. Kinds: the whole run.",
         "mail B: bytes of messages that wait for their chunks.",
-        "imbalance: time of the slowest rank over the best",
-        "possible at the measured capacities; without syncs,",
-        "of its handlers over the average.",
+        "imbalance: time of the slowest rank over that with all",
+        "work divided by capacity; without syncs, largest over",
+        "average time in handlers, lost included.",
     ] {
         lines.push(Line::from(line));
     }

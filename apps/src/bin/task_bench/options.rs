@@ -51,7 +51,7 @@ pub(crate) struct Options {
     /// Find the smallest grain at which half of the peak rate is left: halve -iter from run to run, down to 1
     #[arg(long)]
     pub(crate) metg: bool,
-    /// Repetitions of all that, of which the median counts
+    /// Times that --metg runs the whole series of grains; the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = counts(1..=1000u32))]
     pub(crate) repetitions: u32,
     /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs, or of finer ones if they were faster]
