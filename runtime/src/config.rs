@@ -335,9 +335,9 @@ impl Config {
     /// tell of speeds, shares and bounds means nothing then.
     ///
     /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each; more than 16384 workers are refused, and of ranks
-    /// by the thousand a sync takes seconds. A simulated run is not recorded
-    /// ([`trace`](Self::trace)), has no profile, and slows no rank ([`slowed`](Self::slowed)); a warning says so where one
-    /// was asked for. Under `mpirun` it is refused, unless `CARIBOU_PROCESSES=threads` lets every process make the same run.
+    /// by the thousand a sync takes seconds. A simulated run is not recorded ([`trace`](Self::trace)), answers no
+    /// [`monitor`](Self::monitor), and slows no rank ([`slowed`](Self::slowed)); a warning says so where one of these was asked
+    /// for. It has no profile either, without a warning. Under `mpirun` it is refused, unless `CARIBOU_PROCESSES=threads` lets every process make the same run.
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);

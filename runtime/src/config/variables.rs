@@ -134,7 +134,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_PROFILE",
         default: "on",
-        meaning: "keep a bounded profile of each worker's time: on, off",
+        meaning: "keep a bounded profile of each worker's time: on, off (unless a trace is written, which has it)",
         example: "off",
         set: |config, value| Ok(config.profile(choice(value, &ON_OFF)?)),
     },
@@ -148,7 +148,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_WATCHDOG",
         default: "10",
-        meaning: "seconds after which a handler that has not returned, a pool whose workers all wait, a rank 0 of chunks that waits for other processes, or a process that is stopped, is told of, and processes that do not answer are left behind by a run that has failed; 0 for never",
+        meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, a rank 0 of chunks that waits for other processes, or (three seconds later) a stopped process. A run that has failed waits as long for processes that do not answer. 0 for never",
         example: "60",
         set: |config, value| Ok(config.watchdog(Duration::from_secs(whole(value, 0)?))),
     },

@@ -30,7 +30,8 @@ pub struct RunReport {
     /// The record of the run.
     #[serde(rename = "run")]
     pub record: RunRecord,
-    /// The profile of the time of each rank of this process; empty under simulation and with `CARIBOU_PROFILE=off`.
+    /// The profile of the time of each rank of this process. Empty under simulation, and with `CARIBOU_PROFILE=off` unless the run
+    /// writes a trace, which has it in any case.
     pub profiles: Vec<RankProfile>,
 }
 
