@@ -58,7 +58,7 @@
 //! | word | means | elsewhere |
 //! |---|---|---|
 //! | rank | one address space that holds chunks; a process, or an in-process stand-in | Charm++ PE, MPI rank |
-//! | worker | a thread of a rank, pinned to a vCPU | PE in an SMP build |
+//! | worker | a thread of a rank, pinned to a vCPU where there are enough | PE in an SMP build |
 //! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
 //! | seed | a chunk that was spawned and has not started: any rank may start it | seed (Charm++), GLB task |
 //! | message | a value of the one typed enum of an array | entry-method call |

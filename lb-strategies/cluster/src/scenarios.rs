@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | F6-1 ... F8b | [`paper`] | figures 6, 7 and 8 of the paper, rebuilt from what it shows |
 //! | L1 ... L8 | [`one_rank`] | one rank: unequal, collapsing, stopping and late workers, few and costly iterations |
-//! | M1 ... M5 | [`many_ranks`] | several ranks: many of them, dying ones, collapsing and periodic ones |
-//! | S1 ... S8 | [`sweeps`] | many of one kind: a single one may be luck |
+//! | M1, M3 ... M5 | [`many_ranks`] | several ranks: many of them, collapsing and periodic ones |
+//! | S1 ... S6, S8 | [`sweeps`] | many of one kind: a single one may be luck |
 //!
 //! Speeds are iterations per second, times are seconds. All are formulas with fixed seeds: nothing is read.
 

@@ -62,8 +62,8 @@ pub trait PoolStrategy: Send + Sync {
     /// The machine of one rank.
     fn rank(&self, pool: &Pool, rank: Rank) -> Machine;
 
-    /// Tells whether each index is run exactly once. If not, only the number of iterations counts: their indices are
-    /// other numbers, each used once, and there may be a few too many.
+    /// Tells whether each index counts exactly once; a copy of it may be run besides. If not, only the number of iterations
+    /// counts: their indices are other numbers, each used once, and there may be a few too many.
     fn is_exact(&self) -> bool {
         true
     }

@@ -28,7 +28,7 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
         Parameter {
             name: "every",
             default: "0",
-            meaning: "steps from one division to the next; 0: only the first",
+            meaning: "steps from one division until the look for the next begins; 0: only the first",
         },
         Parameter {
             name: "look",

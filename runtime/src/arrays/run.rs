@@ -24,7 +24,9 @@ use crate::run::shape::{ReadyRank, Shape};
 use crate::threads::guarded::Owner;
 use crate::warn::warn;
 
-/// Runs a program until one of its chunks calls [`Ctx::exit`](crate::Ctx::exit).
+/// Runs a program until one of its chunks ends it: by [`Ctx::exit`](crate::Ctx::exit) or
+/// [`exit_with`](crate::Ctx::exit_with), a reduction to [`Target::Exit`](crate::Target::Exit), an answer to
+/// [`ReplyTo::run`](crate::ReplyTo::run), or with an error by [`Ctx::fail`](crate::Ctx::fail).
 ///
 /// `setup` is called once on every rank and must do the same on all of them. Started by `mpirun` or `srun`, and built with
 /// the feature `mpi`, this process is one rank of the run: every process must call `run` with the same configuration, on

@@ -19,7 +19,7 @@ pub(super) struct Options {
     /// Scenarios with names, or `all`; --list says which there are. Without one, the cluster described below.
     #[arg(long, value_name = "NAME[,NAME..]|all", value_delimiter = ',', conflicts_with_all = ["described", "cluster"])]
     scenario: Vec<String>,
-    /// Mean, median and worst excess over many scenarios of one kind, S1 to S8 or `all`.
+    /// Mean, median and worst excess over many scenarios of one kind, S1 to S6, S8 or `all`.
     #[arg(
         long,
         value_name = "NAME[,NAME..]|all",

@@ -1,4 +1,4 @@
-//! The one trait that users implement.
+//! The trait of chunks: what a program of arrays implements.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

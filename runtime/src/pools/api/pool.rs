@@ -1,4 +1,4 @@
-//! Pools: independent iterations, spread over the workers of all ranks. How they run is in `run/pool.rs`.
+//! Pools: independent iterations, spread over the workers of all ranks. How they run is in `pools/run.rs`.
 
 use std::marker::PhantomData;
 use std::ops::Range;
