@@ -1,7 +1,7 @@
 //! Decimal numbers as programs in C and Fortran write them.
 
 /// A finite number; its exponent may begin with `e`, `E`, or with the `d` or `D` of Fortran's double precision.
-pub(crate) fn decimal(text: &str) -> Option<f64> {
+pub(crate) fn parse_decimal(text: &str) -> Option<f64> {
     // Neither names of numbers, as in `inf`, nor more than one exponent, as in `1d2e3`.
     if !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' | b'd' | b'D'))
     {
@@ -19,10 +19,10 @@ mod tests {
         for (text, number) in
             [("0.10D+02", 10.0), ("1.d0", 1.0), ("1.", 1.0), ("-2.5E-1", -0.25), ("+7", 7.0)]
         {
-            assert_eq!(decimal(text), Some(number), "{text}");
+            assert_eq!(parse_decimal(text), Some(number), "{text}");
         }
         for text in ["", "d", "1d2e3", "1d", "inf", "nan", "1e999", "0x1", "1,5", "1_0", "e5"] {
-            assert_eq!(decimal(text), None, "{text}");
+            assert_eq!(parse_decimal(text), None, "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@
 
 mod decimal;
 pub mod estimate;
-mod found;
 pub mod matrix_market;
+mod quoted;
 pub mod stencil2d;
 pub mod structure;

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use harness::output::open_input;
 
-use crate::decimal::decimal;
-use crate::found::found;
+use crate::decimal::parse_decimal;
+use crate::quoted::quoted;
 
 /// No line of such a file is longer; the format allows 1024.
 const LINE_BYTES: u64 = 4096;
@@ -90,7 +90,7 @@ impl<R: BufRead> Lines<R> {
         if bytes as u64 == LINE_BYTES && !self.text.ends_with(b"\n") {
             return Err(format!(
                 "expected a line of less than {LINE_BYTES} bytes, found {}",
-                found(&self.text)
+                quoted(&self.text)
             ));
         }
         let text = self.text.as_slice();
@@ -104,7 +104,7 @@ impl<R: BufRead> Lines<R> {
             // A comment may have any bytes.
             if !line.is_empty() && !line.starts_with(b"%") {
                 let text = str::from_utf8(line).ok().filter(|text| text.is_ascii());
-                let text = text.ok_or_else(|| format!("expected ASCII, found {}", found(line)))?;
+                let text = text.ok_or_else(|| format!("expected ASCII, found {}", quoted(line)))?;
                 return Ok(Some(text.split_ascii_whitespace().map(str::to_owned).collect()));
             }
         }
@@ -157,13 +157,13 @@ fn header(line: &[u8]) -> Result<Header, String> {
     let text = String::from_utf8_lossy(line).to_ascii_lowercase();
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
-        let found = if line.is_empty() { "nothing".to_owned() } else { found(line) };
+        let found = if line.is_empty() { "nothing".to_owned() } else { quoted(line) };
         return Err(format!("expected `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`, found {found}"));
     };
     let one_of = |what: &str, word: &str, first: &str, second: &str| match word {
         word if word == first => Ok(false),
         word if word == second => Ok(true),
-        other => Err(format!("expected {what} `{first}` or `{second}`, found {}", found(other.as_bytes()))),
+        other => Err(format!("expected {what} `{first}` or `{second}`, found {}", quoted(other.as_bytes()))),
     };
     Ok(Header {
         coordinate: one_of("the format", format, "array", "coordinate")?,
@@ -232,7 +232,7 @@ fn put(matrix: &mut Matrix, row: usize, column: usize, value: f64, header: Heade
 
 /// The words of a line as an error shows them.
 fn shown(words: &[String]) -> String {
-    found(words.join(" ").as_bytes())
+    quoted(words.join(" ").as_bytes())
 }
 
 /// A place from 1 on, as one from 0 on.
@@ -240,16 +240,16 @@ fn place(word: &str, what: &str, last: usize) -> Result<usize, String> {
     let place = word.parse::<usize>().ok().filter(|place| (1..=last).contains(place));
     place
         .map(|place| place - 1)
-        .ok_or_else(|| format!("expected a {what} from 1 to {last}, found {}", found(word.as_bytes())))
+        .ok_or_else(|| format!("expected a {what} from 1 to {last}, found {}", quoted(word.as_bytes())))
 }
 
 fn number(word: &str, header: Header) -> Result<f64, String> {
     let value = match header.integer {
         true => word.parse::<i64>().ok().map(|whole| whole as f64),
-        false => decimal(word),
+        false => parse_decimal(word),
     };
     let kind = if header.integer { "a whole number" } else { "a finite number" };
-    value.ok_or_else(|| format!("expected {kind}, found {}", found(word.as_bytes())))
+    value.ok_or_else(|| format!("expected {kind}, found {}", quoted(word.as_bytes())))
 }
 
 #[cfg(test)]

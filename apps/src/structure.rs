@@ -19,8 +19,8 @@ mod xyz;
 use std::fmt;
 use std::path::Path;
 
-use crate::decimal::decimal;
-use crate::found::found;
+use crate::decimal::parse_decimal;
+use crate::quoted::quoted;
 
 /// The position of an atom, or the sides of a box, in the unit of the file (usually angstrom).
 pub type Position = [f64; 3];
@@ -59,7 +59,7 @@ pub struct Fault {
 
 impl Fault {
     fn new(line: usize, expected: impl Into<String>, bytes: &[u8]) -> Self {
-        Self { line, expected: expected.into(), found: found(bytes) }
+        Self { line, expected: expected.into(), found: quoted(bytes) }
     }
 
     fn end(line: usize, expected: impl Into<String>) -> Self {
@@ -126,17 +126,17 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 
 /// A number that a coordinate may have.
 fn coordinate(text: &str) -> Option<f64> {
-    decimal(text.trim()).filter(|number| number.abs() <= COORDINATE_MAX)
+    parse_decimal(text.trim()).filter(|number| number.abs() <= COORDINATE_MAX)
 }
 
 /// Lines of one kind that were left out.
 #[derive(Debug, Default)]
-struct Tally {
+struct SkippedLines {
     count: usize,
     first: usize,
 }
 
-impl Tally {
+impl SkippedLines {
     fn add(&mut self, line: usize) {
         if self.count == 0 {
             self.first = line;

@@ -136,7 +136,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn who_lets_the_monitor_take_any_port_is_told_which() {
+fn the_port_that_the_monitor_took_is_printed() {
     let mut command = Command::new(RING);
     let output = command.args(["--hops", "100"]).env("CARIBOU_MONITOR", ":0").output().unwrap();
     let said = lines(&output.stderr);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use caribou::trace::What;
-use job::{Ended, Job, PATIENCE, launcher, side_by_side};
+use job::{JOB_TIMEOUT, Job, JobResult, launcher, side_by_side};
 use trace_reader::Trace;
 
 const STENCIL: &str = env!("CARGO_BIN_EXE_stencil2d");
@@ -26,13 +26,13 @@ const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
 const SOR: &str = env!("CARGO_BIN_EXE_sor");
 
 /// Starts a program as `processes` processes and waits for the end; `None` where nothing can start one.
-fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<Ended> {
+fn start(processes: u32, variables: &[(&str, &str)], program: &str, arguments: &str) -> Option<JobResult> {
     let mut command = launcher(processes)?;
     command.arg(program).args(arguments.split_whitespace()).envs(variables.iter().copied());
     Some(Job::start(command).wait())
 }
 
-impl Ended {
+impl JobResult {
     fn assert_success(&self, what: &str) {
         assert!(self.status.success(), "{what}: {:?}\n{:?}\n{}", self.status, self.stdout, self.stderr);
     }
@@ -175,7 +175,7 @@ fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
     let sum_ms: f64 = iterations_ms.iter().map(|ms| ms.as_f64().unwrap()).sum();
     let total_ms = 1e3 * numbers["runs"][0]["total_s"].as_f64().unwrap();
     assert!(iterations_ms.iter().all(|ms| ms.as_f64().unwrap() >= 0.0), "{iterations_ms:?}");
-    assert!((sum_ms - total_ms).abs() < 1e-3 && total_ms < 1e3 * PATIENCE.as_secs_f64());
+    assert!((sum_ms - total_ms).abs() < 1e-3 && total_ms < 1e3 * JOB_TIMEOUT.as_secs_f64());
     assert_eq!(numbers["runs"][0]["moves"], 7 * 64);
     assert_eq!(numbers["settings"]["ranks"], 2);
     assert!(numbers["placement"].as_str().unwrap().starts_with("1 host, 2 ranks x "), "{numbers}");

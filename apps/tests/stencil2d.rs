@@ -7,7 +7,7 @@ use caribou::Config;
 use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 const ITERATIONS: u32 = 25;
 
@@ -19,7 +19,7 @@ fn assert_serial(config: Config, what: &str) -> caribou::Report {
 fn assert_plate(shape: Shape, config: &Config, what: &str) -> caribou::Report {
     let plate = Plate { shape, iterations: ITERATIONS };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let outcome = plate.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = plate.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(Plate::difference(&outcome.result.unwrap(), &plate.reference()), None, "{what}");
     assert_eq!(clock.completed(), ITERATIONS, "{what}");

@@ -99,12 +99,12 @@ fn queue_and_call(messages: u32) {
 
 /// The peer within a worker: what one writes without thinking of cost.
 fn sketch(messages: u32) {
-    struct Place {
+    struct RingNode {
         state: Mutex<u64>,
         mail: Mutex<VecDeque<Box<dyn Any + Send>>>,
     }
-    let place = |_| Arc::new(Place { state: Mutex::new(0), mail: Mutex::default() });
-    let places: Vec<Arc<Place>> = (0..16).map(place).collect();
+    let place = |_| Arc::new(RingNode { state: Mutex::new(0), mail: Mutex::default() });
+    let places: Vec<Arc<RingNode>> = (0..16).map(place).collect();
     let ready = Mutex::new(VecDeque::from([places[0].clone()]));
     places[0].mail.lock().expect("nobody panics").push_back(Box::new(0u64));
     for hop in 1..=messages {

@@ -18,7 +18,7 @@ use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 const GRID: usize = 2048;
 const EDGES: [usize; 4] = [16, 32, 64, 256];
@@ -38,7 +38,7 @@ fn chunks(edge: usize, ranks: usize, lb: &str) -> f64 {
     let clock = Arc::new(IterationClock::new(iterations));
     let config = Config::default().ranks(ranks as u32).lb(lb).expect("it is in the table");
     let plate = Plate { shape: shape(edge), iterations };
-    plate.run(&Stage { config: &config, clock: &clock, gathers: false }).expect("it ends");
+    plate.run(&RunContext { config: &config, clock: &clock, gathers: false }).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[WARM_UP as usize - 1]) as f64 * 1e-9
 }

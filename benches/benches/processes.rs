@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use caribou::{Chunk, Config, Ctx, Placement, Runtime};
 use caribou_benches::figures::figure;
-use caribou_benches::{Contender, Setting, Spread, in_turn, job, seconds};
+use caribou_benches::{Contender, Quartiles, Setting, in_turn, job, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
 use serde::{Deserialize, Serialize};
@@ -306,7 +306,7 @@ fn measure() {
     compare("1 MiB, one way", "large", large, 2 * large_trips);
 }
 
-fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
+fn print(what: &str, name: &str, [raw, default, bare]: [Quartiles; 3]) {
     println!("{what}, ns (medians, quartiles)");
     for (setting, spread) in [("raw", raw), ("default", default), ("bare", bare)] {
         let (ratio, rate) = (spread.per(raw.median), million_a_second(spread));
@@ -324,7 +324,7 @@ fn print(what: &str, name: &str, [raw, default, bare]: [Spread; 3]) {
 }
 
 /// The rate of what takes so many ns; of a spread the low end is the high one's.
-fn million_a_second(ns: Spread) -> Spread {
+fn million_a_second(ns: Quartiles) -> Quartiles {
     let rate = |ns: f64| 1e3 / ns;
-    Spread { median: rate(ns.median), low: rate(ns.high), high: rate(ns.low), least: rate(ns.high) }
+    Quartiles { median: rate(ns.median), low: rate(ns.high), high: rate(ns.low), least: rate(ns.high) }
 }

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use caribou::{Chunk, Config, Ctx, Placement, Report, Runtime, SyncReport};
 use caribou_benches::figures::figure;
 use caribou_benches::nomad::{Holder, Nomad};
-use caribou_benches::{Contender, Spread, in_turn, job, seconds};
+use caribou_benches::{Contender, Quartiles, in_turn, job, seconds};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,7 @@ fn raw_exchange_s(world: &SimpleCommunicator, sent: &[Vec<f64>], come: &mut [Vec
         })
     };
     let took = (0..SYNCS).map(|_| once(&mut *come)).collect();
-    Spread::of(took).median
+    Quartiles::of(took).median
 }
 
 /// Time that this thread was ready to run and did not, ns. (The only worker is the thread that the process began with.)
@@ -244,8 +244,8 @@ fn measure() {
     }
 }
 
-fn say_bandwidth(raw: Spread, shared: Spread, copied: Spread, faults: f64) {
-    let us_a_chunk = |all: Spread| all.per(f64::from(CHUNKS) / 1e6);
+fn say_bandwidth(raw: Quartiles, shared: Quartiles, copied: Quartiles, faults: f64) {
+    let us_a_chunk = |all: Quartiles| all.per(f64::from(CHUNKS) / 1e6);
     println!("{CHUNKS} chunks of {CHUNK_BYTES} B change places, us a chunk (medians, quartiles)");
     println!("  raw     {}", us_a_chunk(raw));
     for (name, spread) in [("shared", shared), ("copied", copied)] {

@@ -14,7 +14,7 @@
 
 use caribou_benches::figures::figure;
 use caribou_benches::programs::{build, ns_per_message, number, numbers, program};
-use caribou_benches::{Contender, Setting, Spread, all_in_turn};
+use caribou_benches::{Contender, Quartiles, Setting, all_in_turn};
 use serde_json::Value;
 
 const ROUNDS: usize = 5;
@@ -36,7 +36,7 @@ const POLICIES: [&str; 3] = ["static", "ruper", "leases"];
 const RING_WITH_DEFAULT_PROFILE: &str = "../default-profile/release/ring";
 
 fn say(name: &str, unit: &str, what: &str, values: Vec<f64>) {
-    let spread = Spread::of(values);
+    let spread = Quartiles::of(values);
     eprintln!("  {name:<32}{spread:.2} {unit}");
     figure(name, unit, what, spread);
 }

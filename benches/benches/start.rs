@@ -13,7 +13,7 @@ use std::thread;
 
 use caribou::{Chunk, Config, Ctx};
 use caribou_benches::figures::figure;
-use caribou_benches::{Contender, Spread, in_turn, seconds};
+use caribou_benches::{Contender, Quartiles, in_turn, seconds};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 51;
@@ -91,7 +91,7 @@ fn chunk_bytes() -> f64 {
 
 fn main() {
     // First, while nothing that was freed can be used again.
-    let bytes = Spread::of(vec![chunk_bytes()]);
+    let bytes = Quartiles::of(vec![chunk_bytes()]);
     eprintln!("bytes of memory that each of a million chunks takes that hold nothing: {bytes:.0}");
     figure("start.chunk-bytes", "B", "a chunk that holds nothing", bytes);
     let contenders: [Contender<'_>; 4] =

@@ -26,9 +26,9 @@ use caribou_apps::stencil2d::plate::Shape;
 use caribou_apps::stencil2d::run::Plate;
 use caribou_benches::figures::figure;
 use caribou_benches::programs::{build, ns_per_message, program};
-use caribou_benches::{Contender, Spread, in_pairs};
+use caribou_benches::{Contender, Quartiles, in_pairs};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 const ROUNDS: usize = 15;
 
@@ -94,7 +94,7 @@ impl Drop for Directory {
 fn plate(config: Config, grid: usize, chunk: usize, iterations: u32) -> f64 {
     let clock = Arc::new(IterationClock::new(iterations));
     let shape = Shape::new(grid, chunk).expect("the chunk divides the grid");
-    let stage = Stage { config: &config.ranks(2), clock: &clock, gathers: false };
+    let stage = RunContext { config: &config.ranks(2), clock: &clock, gathers: false };
     Plate { shape, iterations }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)
@@ -120,11 +120,11 @@ fn compare(rounds: usize, name: &str, unit: &str, run: impl Fn(Recorded, &Path) 
         );
         let (low, high) = pairs.between;
         let [median, low_percent, high_percent] = [pairs.ratio, low, high].map(percent);
-        let more = Spread { median, low: low_percent, high: high_percent, least: low_percent };
+        let more = Quartiles { median, low: low_percent, high: high_percent, least: low_percent };
         figure(&format!("trace.{name}.{what}"), "%", "more than measured and not profiled", more);
         if name == "ring" {
             let one = pairs.one.median;
-            let more = Spread {
+            let more = Quartiles {
                 median: one * (pairs.ratio - 1.0),
                 low: one * (low - 1.0),
                 high: one * (high - 1.0),

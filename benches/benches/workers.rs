@@ -25,7 +25,7 @@ use caribou_benches::figures::figure;
 use caribou_benches::programs::{build, ns_per_message, program};
 use caribou_benches::{Contender, in_turn};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 7;
@@ -142,7 +142,7 @@ fn even(layout: Layout) -> f64 {
     let clock = Arc::new(IterationClock::new(iterations));
     let across = f64::from(CHUNKS * layout.vcpus()).sqrt().round() as usize;
     let shape = Shape::new(256 * across, 256).expect("a chunk is smaller than the grid");
-    let stage = Stage { config: &layout.config(), clock: &clock, gathers: false };
+    let stage = RunContext { config: &layout.config(), clock: &clock, gathers: false };
     Plate { shape, iterations }.run(&stage).expect("it ends");
     let (_, complete_ns) = clock.times_ns();
     (complete_ns[iterations as usize - 1] - complete_ns[9]) as f64 * 1e-6 / f64::from(iterations - 10)

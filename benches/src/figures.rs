@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::Spread;
+use crate::Quartiles;
 use crate::distance::round_trip_ns;
 
 /// Round trips of a cache line for the distance of the vCPUs that goes with each figure.
@@ -16,7 +16,7 @@ const TRIPS: u64 = 20_000;
 ///
 /// # Panics
 /// If the file cannot be written: a figure that is silently missing would be an old one for ever.
-pub fn figure(name: &str, unit: &str, what: &str, spread: Spread) {
+pub fn figure(name: &str, unit: &str, what: &str, spread: Quartiles) {
     if let Some(path) = std::env::var_os("FIGURES") {
         add(Path::new(&path), &line(name, unit, what, spread, distance_ns()));
     }
@@ -28,8 +28,8 @@ fn distance_ns() -> Option<f64> {
     *DISTANCE_NS.get_or_init(|| (caribou::vcpus().len() > 1).then(|| round_trip_ns(TRIPS)))
 }
 
-fn line(name: &str, unit: &str, what: &str, spread: Spread, distance_ns: Option<f64>) -> String {
-    let Spread { median, low, high, .. } = spread;
+fn line(name: &str, unit: &str, what: &str, spread: Quartiles, distance_ns: Option<f64>) -> String {
+    let Quartiles { median, low, high, .. } = spread;
     let distance = distance_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0}"));
     assert!(
         ![name, unit, what].iter().any(|text| text.contains([',', '\n'])),
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_figure_is_a_line_of_its_own() {
-        let spread = Spread { median: 124.0, low: 121.5, high: 130.25, least: 120.0 };
+        let spread = Quartiles { median: 124.0, low: 121.5, high: 130.25, least: 120.0 };
         let line = line("ring.default", "ns", "profile and measuring", spread, Some(58.4));
         assert_eq!(line, "ring.default,ns,124.0000,121.5000,130.2500,58,profile and measuring\n");
     }
@@ -62,7 +62,7 @@ mod tests {
             "ring",
             "ns",
             "measured, profiled",
-            Spread { median: 1.0, low: 1.0, high: 1.0, least: 1.0 },
+            Quartiles { median: 1.0, low: 1.0, high: 1.0, least: 1.0 },
             None,
         );
     }

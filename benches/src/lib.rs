@@ -78,7 +78,7 @@ pub type Contender<'c> = Box<dyn FnMut() -> f64 + 'c>;
 ///
 /// # Panics
 /// If `rounds` is 0.
-pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [Contender<'_>; N]) -> [Spread; N] {
+pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [Contender<'_>; N]) -> [Quartiles; N] {
     all_in_turn(rounds, &mut contenders).try_into().expect("each contender has a spread")
 }
 
@@ -86,7 +86,7 @@ pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [Contender<'_>; N]
 ///
 /// # Panics
 /// If `rounds` is 0.
-pub fn all_in_turn(rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Spread> {
+pub fn all_in_turn(rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Quartiles> {
     assert!(rounds > 0, "a median needs a value");
     let mut measured = vec![Vec::new(); contenders.len()];
     for round in 0..=rounds {
@@ -97,7 +97,7 @@ pub fn all_in_turn(rounds: usize, contenders: &mut [Contender<'_>]) -> Vec<Sprea
             }
         }
     }
-    measured.into_iter().map(Spread::of).collect()
+    measured.into_iter().map(Quartiles::of).collect()
 }
 
 /// Two contenders, run in pairs that take turns in who is first: what one leaves behind, such as pages to be written,
@@ -127,8 +127,8 @@ pub fn in_pairs(rounds: usize, mut one: Contender<'_>, mut other: Contender<'_>)
     let away = (0.98 * (rounds as f64).sqrt()).ceil() as usize;
     let (below, above) = ((rounds / 2).saturating_sub(away), (rounds / 2 + away).min(rounds - 1));
     Pairs {
-        one: Spread::of(ones),
-        other: Spread::of(others),
+        one: Quartiles::of(ones),
+        other: Quartiles::of(others),
         ratio: ratios[rounds / 2],
         between: (ratios[below], ratios[above]),
     }
@@ -138,9 +138,9 @@ pub fn in_pairs(rounds: usize, mut one: Contender<'_>, mut other: Contender<'_>)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
     /// The first contender.
-    pub one: Spread,
+    pub one: Quartiles,
     /// The second.
-    pub other: Spread,
+    pub other: Quartiles,
     /// The median of the second over the first of a pair.
     pub ratio: f64,
     /// The interval that has the true median in 19 of 20 cases.
@@ -149,7 +149,7 @@ pub struct Pairs {
 
 /// The median of some measurements, and their quartiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct Quartiles {
     /// The middle one.
     pub median: f64,
     /// A quarter is below.
@@ -160,30 +160,35 @@ pub struct Spread {
     pub least: f64,
 }
 
-impl Spread {
+impl Quartiles {
     /// The spread of these.
     ///
     /// # Panics
     /// If there are none.
     #[must_use]
-    pub fn of(mut values: Vec<f64>) -> Spread {
+    pub fn of(mut values: Vec<f64>) -> Quartiles {
         values.sort_by(f64::total_cmp);
         let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
-        Spread { median: at(2), low: at(1), high: at(3), least: values[0] }
+        Quartiles { median: at(2), low: at(1), high: at(3), least: values[0] }
     }
 
     /// Every number divided by `unit`.
     #[must_use]
-    pub fn per(self, unit: f64) -> Spread {
+    pub fn per(self, unit: f64) -> Quartiles {
         let per = |value: f64| value / unit;
-        Spread { median: per(self.median), low: per(self.low), high: per(self.high), least: per(self.least) }
+        Quartiles {
+            median: per(self.median),
+            low: per(self.low),
+            high: per(self.high),
+            least: per(self.least),
+        }
     }
 }
 
 /// The median, then the quartiles in brackets.
-impl fmt::Display for Spread {
+impl fmt::Display for Quartiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Spread { median, low, high, .. } = self;
+        let Quartiles { median, low, high, .. } = self;
         let digits = f.precision().unwrap_or(1);
         write!(f, "{median:>8.digits$} [{low:.digits$} .. {high:.digits$}]")
     }
@@ -223,7 +228,7 @@ mod tests {
         };
         let [first, second] = in_turn(5, [contender(0), contender(1)]);
         assert_eq!(order.borrow()[..4], [0, 1, 0, 1]);
-        assert_eq!(first, Spread { median: 4.0, low: 3.0, high: 5.0, least: 2.0 });
+        assert_eq!(first, Quartiles { median: 4.0, low: 3.0, high: 5.0, least: 2.0 });
         assert_eq!((first, first.per(2.0).median), (second, 2.0));
     }
 

@@ -15,7 +15,7 @@
 //! | [`synthetic`] | workloads to study strategies with |
 
 pub mod accept;
-mod asked;
+mod balanced_units;
 pub mod balancer;
 mod estimate;
 mod finish_first;

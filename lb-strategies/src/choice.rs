@@ -36,7 +36,7 @@ impl Choice {
     }
 
     /// The name as written, and the one that may have been meant.
-    pub(crate) fn question(&self) -> String {
+    pub(crate) fn suggestion(&self) -> String {
         match self.nearest {
             Some(nearest) => format!("{:?}, did you mean {nearest:?}?", self.given),
             None => format!("{:?};", self.given),
@@ -49,6 +49,6 @@ impl fmt::Display for Choice {
         if self.known.is_empty() {
             return write!(formatter, "{:?}; it takes none", self.given);
         }
-        write!(formatter, "{} known: {}", self.question(), self.known.join(", "))
+        write!(formatter, "{} known: {}", self.suggestion(), self.known.join(", "))
     }
 }

@@ -16,7 +16,7 @@ use crate::shape::Shape;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Name a listed strategy.
-    #[error("unknown strategy {} known: {known}{}", choice.question(), comma_hint(&choice.given))]
+    #[error("unknown strategy {} known: {known}{}", choice.suggestion(), comma_hint(&choice.given))]
     UnknownStrategy {
         /// The name, and those there are.
         choice: Choice,

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
 use crate::measure::cgroup::vcpus_within;
-pub use crate::measure::sample::BackgroundSource;
+pub use crate::measure::counters::BackgroundSource;
 pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;

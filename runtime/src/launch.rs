@@ -50,10 +50,10 @@ pub(crate) fn found() -> Launch {
         reason = "launchers' variables are read here, Caribou's own in Config"
     )]
     let variable = |name: &str| std::env::var(name).ok();
-    told(variable)
+    from_env_vars(variable)
 }
 
-fn told(variable: impl Fn(&str) -> Option<String>) -> Launch {
+fn from_env_vars(variable: impl Fn(&str) -> Option<String>) -> Launch {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     let launcher = |(rank, size): (&str, &str)| Some((number(rank)?, number(size)?));
     match LAUNCHERS.into_iter().find_map(launcher) {
@@ -69,7 +69,9 @@ mod tests {
     #[test]
     fn launchers_are_recognised_by_what_they_set() {
         let with = |set: &[(&str, &str)]| {
-            told(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+            from_env_vars(|name| {
+                set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            })
         };
         let third = Launch::Together { process: 2, processes: 4 };
         assert_eq!(with(&[("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "4")]), third);

@@ -137,6 +137,6 @@ pub use run::report::RunReport;
 pub use supersteps::api::{Exchange, Job, Parts, Supersteps, Then};
 pub use supersteps::report::{DivisionReport, SuperstepOutcome, SuperstepReport, SuperstepWorker};
 pub use supersteps::run::supersteps;
-pub use threads::room::check_room;
+pub use threads::limits::check_room;
 pub use trace::{ClockOffset, SyncReport, SyncTotals};
 pub use wire::bulk;

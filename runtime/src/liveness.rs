@@ -22,7 +22,7 @@
 //! # A round of questions
 //! A rank that has begun no work for some time [asks](Inquirer::ask) its neighbours whether they are there; they answer at
 //! once and ask theirs, so that the question reaches all ranks. A neighbour that has not answered after
-//! [`ANSWER_NS_MAX`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked says so
+//! [`PING_TIMEOUT_NS`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked says so
 //! once, and says when the neighbour answers again. Nothing follows from it: a silent rank is not lost.
 //!
 //! # States: a child, as its parent sees it
@@ -48,7 +48,7 @@
 //!    inner rank has reached its own parent before it speaks to its children.
 //! 4. Nothing blocks the thread: what a neighbour does not take is kept for it, at most a frame for each of the news, and
 //!    a question and an answer.
-//! 5. A rank passes news on to all its neighbours but the one that told it, and then calls its own [`OnNews`]. Whoever
+//! 5. A rank passes news on to all its neighbours but the one that told it, and then calls its own [`OnPeerEvent`]. Whoever
 //!    comes late is told what was news before. So nobody hears of a rank twice, for there is one way between two ranks;
 //!    and who dies of the news is heard of after them.
 //! 6. News are the first loss, and the first death if that was none. What else a rank hears it drops: a run is over at
@@ -56,7 +56,7 @@
 //! 7. Nobody takes the place of a lost rank: those whom it connected hear no more of each other. But on each side it
 //!    has a neighbour that tells of it. So all who are there hear of a loss: of that one, or of one on the way there.
 //! 8. A rank begins a round when its own process orders it, or when a neighbour asks, and passes the question to all
-//!    other neighbours. It begins no round within [`ANSWER_NS_MAX`] of the last, so a connection carries one question
+//!    other neighbours. It begins no round within [`PING_TIMEOUT_NS`] of the last, so a connection carries one question
 //!    in that time, however many ranks ask.
 //! 9. A rank calls a neighbour silent only after the time is up and all that had come by then is read. A thread that
 //!    itself ran much too late grants the time again: its own process was stopped, and others may have been too.
@@ -68,29 +68,29 @@
 //! network: the password keeps other jobs and port scanners out, not an attacker beside the wire. A process that has forked without `exec` is noticed when its child is
 //! gone too, and one with a large core dump when that is written.
 
-mod admission;
-mod door;
-mod inquiry;
+mod connect;
+mod handshakes;
 mod link;
-mod node;
+mod pings;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod tree;
 
 use std::io::{self, PipeWriter, Write};
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 
-use self::admission::Admission;
-use self::node::Node;
+use self::handshakes::Handshakes;
+use self::thread::LivenessThread;
 use crate::ids::Rank;
 
-pub(crate) use self::door::{Door, Invitation};
+pub(crate) use self::connect::{ContactInfo, Listener};
 pub(crate) use self::tree::Tree;
 
 /// The way in which a rank was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum LossKind {
     /// Its connection ended without a goodbye: killed, crashed, exited without dropping its [`Liveness`], or cut off.
     Died,
     /// It said goodbye.
@@ -101,12 +101,12 @@ pub(crate) enum How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) rank: Rank,
-    pub(crate) how: How,
+    pub(crate) kind: LossKind,
 }
 
 /// What a rank hears of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum PeerEvent {
     /// Only the first loss and the first death.
     Lost(Lost),
     /// A neighbour has not answered in time.
@@ -117,21 +117,21 @@ pub(crate) enum News {
 
 /// The action on news. Called by the watching thread. It must not block, above all not on the thread that drops the
 /// [`Liveness`], which waits for it.
-pub(crate) type OnNews = Box<dyn Fn(News) + Send>;
+pub(crate) type OnPeerEvent = Box<dyn Fn(PeerEvent) + Send>;
 
 /// Time in which a neighbour answers, ns.
-pub(crate) const ANSWER_NS_MAX: u64 = 3_000_000_000;
+pub(crate) const PING_TIMEOUT_NS: u64 = 3_000_000_000;
 
 /// Begins rounds of questions, from any thread.
 #[derive(Clone)]
-pub(crate) struct Inquirer {
+pub(crate) struct Pinger {
     /// None once the process has left.
     ask: Weak<PipeWriter>,
 }
 
-impl Inquirer {
+impl Pinger {
     /// Asks all ranks whether they are there.
-    pub(crate) fn ask(&self) {
+    pub(crate) fn ping(&self) {
         // An error is a thread that has ended: there is nobody left to ask.
         let _ = self.ask.upgrade().map(|pipe| (&*pipe).write(&[0]));
     }
@@ -154,22 +154,22 @@ impl Liveness {
     pub(crate) fn start(
         tree: Tree,
         rank: Rank,
-        parent: Option<&Invitation>,
-        door: Option<Door>,
-        on_news: OnNews,
+        parent: Option<&ContactInfo>,
+        door: Option<Listener>,
+        on_news: OnPeerEvent,
     ) -> io::Result<Liveness> {
-        let link = parent.map(|invitation| door::knock_everywhere(invitation, rank)).transpose()?;
+        let link = parent.map(|invitation| connect::connect_to_parent(invitation, rank)).transpose()?;
         let parent = tree.parent(rank).zip(link);
-        let admission = door.map(|door| Admission::new(door, tree.children(rank)));
+        let admission = door.map(|door| Handshakes::new(door, tree.children(rank)));
         let (reader, writer) = io::pipe()?;
-        let node = Node::new(rank, parent, admission, reader, on_news);
-        let thread = Builder::new().name("caribou peers".into()).spawn(|| node.watch())?;
+        let node = LivenessThread::new(rank, parent, admission, reader, on_news);
+        let thread = Builder::new().name("caribou peers".into()).spawn(|| node.run())?;
         Ok(Liveness { orders: Some(Arc::new(writer)), thread: Some(thread) })
     }
 
     /// What begins rounds of questions.
-    pub(crate) fn inquirer(&self) -> Inquirer {
-        Inquirer { ask: self.orders.as_ref().map_or_else(Weak::new, Arc::downgrade) }
+    pub(crate) fn pinger(&self) -> Pinger {
+        Pinger { ask: self.orders.as_ref().map_or_else(Weak::new, Arc::downgrade) }
     }
 }
 

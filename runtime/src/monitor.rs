@@ -17,9 +17,9 @@
 //! Layers, each knowing only those above it: what there is to say (`status`), as Prometheus wants it (`metrics`), what is
 //! answered to what (`page`), sockets (`listen`, `server`).
 
+mod http;
 mod listen;
 mod metrics;
-mod page;
 mod server;
 mod status;
 
@@ -55,7 +55,7 @@ impl Monitor {
         let cannot = |error: std::io::Error| wrong(format!("cannot listen on {address:?}: {error}"));
         let address = listener.local_addr().map_err(cannot)?;
         let (wake, woken) = UnixStream::pair().map_err(cannot)?;
-        let pages = page::Pages::new(collect, address.ip().is_loopback());
+        let pages = http::Pages::new(collect, address.ip().is_loopback());
         let thread = std::thread::Builder::new()
             .name("caribou monitor".into())
             .spawn(move || server::serve(&listener, &woken, pages))

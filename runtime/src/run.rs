@@ -1,11 +1,11 @@
 //! Starts a run of any shape of program: its ranks as threads of this process, or this process as one of the ranks.
 
+pub(crate) mod context;
 #[cfg(feature = "mpi")]
 pub(crate) mod job;
 pub(crate) mod outcome;
+pub(crate) mod recording;
 pub(crate) mod report;
-pub(crate) mod seat;
-pub(crate) mod session;
 pub(crate) mod shape;
 mod status;
 mod threads;

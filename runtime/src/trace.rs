@@ -13,21 +13,21 @@
 //! Layers, each knowing only those above it: what there is to say (`event`, `records`, `profile`), events as bytes
 //! ([`encoding`]), blocks and checksums ([`block`]), files ([`Writer`]).
 
-pub(crate) mod at_work;
+pub(crate) mod activity_board;
 pub mod block;
 pub mod encoding;
 mod event;
 pub(crate) mod filter;
 mod profile;
+pub(crate) mod queued_bytes;
 pub(crate) mod recorder;
 pub(crate) mod recording;
 pub(crate) mod records;
 mod steps;
 mod syncs;
-pub(crate) mod waiting;
 mod writer;
 
-pub use crate::measure::measured::{Look, Sample, Taker};
+pub use crate::measure::records::{Look, Sample, Taker};
 pub(crate) use event::UserEvent;
 pub use event::{ArrayId, ChunkId, Event, NameId, Part, RUNTIME, What};
 pub use filter::Filter;

@@ -9,11 +9,11 @@ use tracing::subscriber::NoSubscriber;
 pub(crate) fn warn(text: &str) {
     tracing::warn!("{text}");
     if get_default(|dispatch| dispatch.is::<NoSubscriber>()) {
-        say(&format!("caribou: {text}"));
+        print_line(&format!("caribou: {text}"));
     }
 }
 
 /// A line on standard error, in one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

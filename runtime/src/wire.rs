@@ -17,8 +17,8 @@ use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::panics::of_panic;
-use crate::text::of_type;
+use crate::panics::panic_message;
+use crate::text::short_type_name;
 
 /// A failed encode or decode: what the codec said.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ impl WireError {
 /// The format of messages between chunks.
 const MESSAGE: Configuration<LittleEndian, Fixint> = bincode::config::standard().with_fixed_int_encoding();
 /// The format of all else.
-const PLAIN: Configuration = bincode::config::standard();
+const COMPACT: Configuration = bincode::config::standard();
 
 /// Encodes a value. Fails where its `Serialize` implementation does.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
@@ -46,7 +46,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 /// Appends a value's encoding. Of a value that fails, a part may stand there.
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
-    append(value, bytes, PLAIN)
+    append(value, bytes, COMPACT)
 }
 
 /// The same of a message between chunks.
@@ -63,7 +63,7 @@ fn append<T: Serialize>(value: &T, bytes: &mut Vec<u8>, format: impl Config) -> 
 /// The length of a value's encoding, numbers in [`bulk`](crate::bulk) with it; 0 if it fails.
 #[inline]
 pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
-    count(value, PLAIN)
+    count(value, COMPACT)
 }
 
 /// The same of a message: what it holds, about, whether or not that lies in the message itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where
@@ -87,11 +87,13 @@ pub(crate) fn catching<T, R>(
 ) -> Result<R, WireError> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(WireError(why))) => Err(WireError(format!("`{}` cannot be {doing}: {why}", of_type::<T>()))),
+        Ok(Err(WireError(why))) => {
+            Err(WireError(format!("`{}` cannot be {doing}: {why}", short_type_name::<T>())))
+        }
         Err(panic) => Err(WireError(format!(
             "`{}` panicked when it was {doing}: {}",
-            of_type::<T>(),
-            of_panic(&*panic)
+            short_type_name::<T>(),
+            panic_message(&*panic)
         ))),
     }
 }
@@ -118,7 +120,7 @@ impl Writer for Append<'_> {
 
 /// Decodes a value that takes up all of `bytes`.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    decode_all(bytes, PLAIN)
+    decode_all(bytes, COMPACT)
 }
 
 /// Decodes a message between chunks that takes up all of `bytes`.
@@ -141,7 +143,7 @@ fn decode_all<T: DeserializeOwned>(mut bytes: &[u8], format: impl Config) -> Res
 /// Decodes the first value in `bytes`, which becomes what follows it.
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    take(bytes, PLAIN)
+    take(bytes, COMPACT)
 }
 
 #[inline]

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A job that takes longer hangs, unless it is given another limit.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const JOB_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time that a launcher has to end its job.
 const LAST_WORDS_MS: u32 = 5_000;
@@ -26,18 +26,18 @@ static RUNNING: Mutex<u32> = Mutex::new(0);
 static ONE_HAS_ENDED: Condvar = Condvar::new();
 
 /// The right to run a job, in as many of the places as it needs.
-struct Turn(u32);
+struct JobSlot(u32);
 
-impl Turn {
-    fn take(places: u32) -> Turn {
+impl JobSlot {
+    fn take(places: u32) -> JobSlot {
         let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let running = ONE_HAS_ENDED.wait_while(running, |running| *running + places > AT_A_TIME);
         *running.unwrap_or_else(PoisonError::into_inner) += places;
-        Turn(places)
+        JobSlot(places)
     }
 }
 
-impl Drop for Turn {
+impl Drop for JobSlot {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
         ONE_HAS_ENDED.notify_all();
@@ -141,12 +141,12 @@ pub struct Job {
     begin: Instant,
     limit: Duration,
     _folder: LauncherFolder,
-    _turn: Turn,
+    _turn: JobSlot,
 }
 
 /// The end of a job.
 #[derive(Debug)]
-pub struct Ended {
+pub struct JobResult {
     /// The launcher's status.
     pub status: ExitStatus,
     /// Its output from the last [`Job::line_with`] on.
@@ -168,7 +168,7 @@ impl Job {
     /// # Panics
     /// If the launcher does not start.
     pub fn start(command: Command) -> Job {
-        Job::start_in(Turn::take(1), command)
+        Job::start_in(JobSlot::take(1), command)
     }
 
     /// Starts it when no other job runs, and lets none start before its end: for what is told by times.
@@ -176,10 +176,10 @@ impl Job {
     /// # Panics
     /// If the launcher does not start.
     pub fn start_alone(command: Command) -> Job {
-        Job::start_in(Turn::take(AT_A_TIME), command)
+        Job::start_in(JobSlot::take(AT_A_TIME), command)
     }
 
-    fn start_in(turn: Turn, mut command: Command) -> Job {
+    fn start_in(turn: JobSlot, mut command: Command) -> Job {
         let folder = LauncherFolder::new();
         command.env("OMPI_MCA_orte_tmpdir_base", &folder.0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -199,7 +199,7 @@ impl Job {
             lines,
             stderr,
             begin: now(),
-            limit: PATIENCE,
+            limit: JOB_TIMEOUT,
             _folder: folder,
             _turn: turn,
         }
@@ -210,7 +210,8 @@ impl Job {
     /// # Panics
     /// If none comes.
     pub fn line_with(&self, words: &str) -> String {
-        let line = || self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with `{words}`"));
+        let line =
+            || self.lines.recv_timeout(JOB_TIMEOUT).unwrap_or_else(|_| panic!("no line with `{words}`"));
         std::iter::repeat_with(line).find(|line| line.contains(words)).expect("it does not end")
     }
 
@@ -241,7 +242,7 @@ impl Job {
     }
 
     /// Waits for the end. A job that hangs is ended, which its status shows.
-    pub fn wait(mut self) -> Ended {
+    pub fn wait(mut self) -> JobResult {
         let status = loop {
             if let Some(status) = self.launcher.status() {
                 break status;
@@ -252,7 +253,7 @@ impl Job {
             thread::sleep(Duration::from_millis(5));
         };
         let took = self.begin.elapsed();
-        Ended {
+        JobResult {
             status,
             stdout: self.lines.iter().collect(),
             stderr: self.stderr.join().unwrap_or_default(),

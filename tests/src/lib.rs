@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Panics
 /// With `what` if `run` takes longer than 20 s (its threads are left behind); and if `run` panics.
-pub fn within_patience<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+pub fn with_timeout<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let runner = thread::spawn(move || sender.send(run()));
     match receiver.recv_timeout(PATIENCE) {

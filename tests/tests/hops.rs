@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx};
 use caribou_tests::events::listen;
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 use tracing::Metadata;
 
@@ -76,7 +76,7 @@ fn hops_of_one_message(ranks: u32) -> Vec<Hop> {
     LISTENS.call_once(|| listen(|metadata| metadata.fields().field("hop").is_some(), keep));
     let seen = Seen::default();
     let service = seen.clone();
-    within_patience("one message", move || {
+    with_timeout("one message", move || {
         caribou::run(Config::default().ranks(ranks), |setup| {
             setup.service(service.clone());
             setup.array(2, |_| Correspondent);

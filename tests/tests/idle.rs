@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use caribou::{Chunk, Config, Ctx, Pin};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 /// Time that one rank keeps the other waiting.
@@ -66,7 +66,7 @@ fn a_rank_that_waits_does_not_burn_its_vcpu() {
         let used = Used::default();
         let service = used.clone();
         let config = Config::default().ranks(ranks).pin(pin);
-        within_patience(&format!("{ranks} ranks"), move || {
+        with_timeout(&format!("{ranks} ranks"), move || {
             caribou::run(config, |setup| {
                 setup.service(service.clone());
                 setup.array_with(2, caribou::Placement::RoundRobin, |_| Pair);
@@ -113,7 +113,7 @@ fn ranks_that_wait_for_a_time_sleep_until_then() {
     let _one_run = ONE_RUN.lock().unwrap_or_else(PoisonError::into_inner);
     let used = Used::default();
     let service = used.clone();
-    within_patience("a run that waits", move || {
+    with_timeout("a run that waits", move || {
         caribou::run(Config::default().ranks(2), |setup| {
             setup.service(service.clone());
             setup.array(1, |_| Alone { before: None });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
 use caribou::{Chunk, Config, Ctx, Error};
 use caribou_tests::events::listen;
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 
@@ -57,7 +57,7 @@ fn a_log_that_panics_ends_the_run() {
                 let config = config.lb("rotate").expect("it is in the table");
                 BROKEN.store(level, SeqCst);
                 TIMES.store(times, SeqCst);
-                let ended = within_patience(&what, move || {
+                let ended = with_timeout(&what, move || {
                     caribou::run(config, |setup| {
                         setup.array(6, |_| Tired { syncs: 0 });
                     })
@@ -68,7 +68,7 @@ fn a_log_that_panics_ends_the_run() {
             }
             let config = Config::default().ranks(2).workers(2);
             TIMES.store(times, SeqCst);
-            let ended = within_patience(&format!("a pool, level {level}, {times} times"), move || {
+            let ended = with_timeout(&format!("a pool, level {level}, {times} times"), move || {
                 caribou::pool(&config, 1000, || 0u64, |_, range| assert!(!range.contains(&700), "tired"))
             });
             assert!(ended.is_err());

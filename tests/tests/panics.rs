@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
 use caribou_tests::events::listen;
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 use tracing::{Level, Metadata};
 
@@ -120,7 +120,7 @@ fn config(ranks: u32, lb: &str) -> Config {
 }
 
 fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {
-    within_patience(&format!("{place:?}, {config:?}"), move || {
+    with_timeout(&format!("{place:?}, {config:?}"), move || {
         caribou::run(config, |setup| {
             setup.service(place);
             setup.array(CHUNKS, move |index| Juggler { place: place.filter(|_| index == CLUMSY), syncs: 0 });
@@ -182,7 +182,7 @@ fn a_panic_while_a_chunk_is_made_or_set_up_ends_the_run_too() {
         for in_setup in [true, false] {
             let calls = Arc::new(AtomicU32::new(0));
             let what = format!("{ranks} ranks, in setup: {in_setup}");
-            let result = within_patience(&what, move || {
+            let result = with_timeout(&what, move || {
                 caribou::run(config(ranks, "none"), |setup| {
                     // On one rank only: the others have to hear of it.
                     setup.service(None::<Place>);
@@ -215,7 +215,7 @@ impl Drop for Falls {
 #[test]
 fn a_service_that_panics_when_it_is_dropped_ends_the_run_with_an_error() {
     for config in [config(1, "none"), config(2, "none"), config(2, "none").simulate(3)] {
-        let result = within_patience("a service that panics", move || {
+        let result = with_timeout("a service that panics", move || {
             caribou::run(config, |setup| {
                 setup.service(Falls);
                 setup.array(1, |_| Leaves);
@@ -259,7 +259,7 @@ impl Chunk for Domino {
 #[test]
 fn of_many_panics_one_is_the_error() {
     for (ranks, workers) in [(1, 1), (3, 1), (2, 2)] {
-        let result = within_patience(&format!("{ranks} x {workers}"), move || {
+        let result = with_timeout(&format!("{ranks} x {workers}"), move || {
             caribou::run(config(ranks, "none").workers(workers), |setup| {
                 setup.array(12, |_| Domino);
             })
@@ -301,7 +301,7 @@ impl Chunk for Writes {
 fn many_messages_that_panic_when_they_are_encoded_end_the_run_once() {
     for workers in [1, 2] {
         for _ in 0..20 {
-            let result = within_patience(&format!("{workers} workers"), move || {
+            let result = with_timeout(&format!("{workers} workers"), move || {
                 caribou::run(config(2, "none").workers(workers).wire_always(true), |setup| {
                     setup.array(12, |_| Writes);
                 })
@@ -372,14 +372,14 @@ impl Chunk for Waits {
 #[test]
 fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_for() {
     keep_warnings();
-    let result = within_patience("a handler that waits", || {
+    let result = with_timeout("a handler that waits", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(40)), |setup| {
             setup.array(2, |_| Waits);
         })
     });
     let Err(Error::HandlerPanicked { panic, .. }) = result else { panic!("no panic") };
     assert_eq!(panic, "the first falls");
-    within_patience("a handler of a simulation that waits", || {
+    with_timeout("a handler of a simulation that waits", || {
         let config = config(2, "none").watchdog(Duration::from_millis(40)).simulate(7);
         caribou::run(config, |setup| {
             setup.array(2, |_| Simulated);
@@ -391,7 +391,7 @@ fn a_failure_is_told_when_it_happens_and_so_is_the_handler_that_the_end_waits_fo
 #[test]
 fn a_handler_that_comes_again_after_a_decision_is_told_by_its_kind() {
     keep_warnings();
-    within_patience("a handler that waits after two decisions", || {
+    with_timeout("a handler that waits after two decisions", || {
         caribou::run(config(1, "rotate").watchdog(Duration::from_millis(40)), |setup| {
             setup.array(1, |_| Resumes { left: 3 });
         })
@@ -428,7 +428,7 @@ impl Chunk for Resumes {
 #[test]
 fn a_rank_without_work_is_not_told_of() {
     keep_warnings();
-    within_patience("a handler that waits beside a rank without work", || {
+    with_timeout("a handler that waits beside a rank without work", || {
         caribou::run(config(2, "none").watchdog(Duration::from_millis(400)), |setup| {
             setup.array(2, |_| Lingers);
         })

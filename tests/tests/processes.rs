@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou_tests::dynamic::{PROGRAMS, Program};
-use caribou_tests::job::{Ended, Job, launcher, resident_kib, side_by_side, signal};
+use caribou_tests::job::{Job, JobResult, launcher, resident_kib, side_by_side, signal};
 
 /// A job of `processes` in a situation; none where there is no launcher.
 fn situation(processes: u32, arguments: &[&str]) -> Option<Command> {
@@ -34,7 +34,7 @@ fn situation_in_a_small_shm(processes: u32, arguments: &[&str]) -> Option<Comman
     Some(command)
 }
 
-fn run(processes: u32, arguments: &[&str]) -> Option<Ended> {
+fn run(processes: u32, arguments: &[&str]) -> Option<JobResult> {
     Some(Job::start(situation(processes, arguments)?).wait())
 }
 

@@ -11,7 +11,7 @@ use caribou::{
     Array, Chunk, Combine, Config, Ctx, Error, Grid, Halo, Halos, Index, Job, Launch, Parts, Placement, Rank,
     Reducer, ReplyTo, Section, Seed, Supersteps, Target, Then, Values,
 };
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ where
     for config in threads.chain(simulated) {
         let what = format!("{config:?}");
         let program = program.clone();
-        let value = within_patience(&what, move || program(config));
+        let value = with_timeout(&what, move || program(config));
         assert_eq!(value.unwrap_or_else(|error| panic!("{what}: {error}")), alone, "{what}");
     }
     alone

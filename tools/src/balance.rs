@@ -13,7 +13,7 @@ use lb_strategies::ARRAYS;
 use lb_strategies::spec::split_list;
 use lb_strategies::synthetic::Workload;
 use lb_strategies::{Snapshot, Strategy};
-use presentation::counts;
+use presentation::count_parser;
 
 use crate::report::{Report, Row};
 use crate::{Error, snapshot_file, warn_of_old_names};
@@ -22,10 +22,10 @@ use crate::{Error, snapshot_file, warn_of_old_names};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Chunks of the synthetic snapshot.
-    #[arg(long, default_value_t = 10_000, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, default_value_t = 10_000, value_parser = count_parser(1..=u32::MAX))]
     chunks: u32,
     /// Ranks of the synthetic snapshot.
-    #[arg(long, default_value_t = 100, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, default_value_t = 100, value_parser = count_parser(1..=u32::MAX))]
     ranks: u32,
     /// Shape of the synthetic snapshot: uniform, lognormal, ramp, tenth-slow, noisy-rank, giant, equal or hot-spots.
     #[arg(long, default_value = "uniform", value_parser = Workload::ALL.map(Workload::name))]

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use presentation::words::visible;
+use presentation::format::escape_control;
 
 /// Nothing longer is a snapshot, a list of speeds or a trace of hosts, bytes.
 const BYTES_MAX: u64 = 1 << 30;
@@ -33,7 +33,7 @@ pub(crate) fn read_text(file: &Path) -> io::Result<String> {
 /// Says on standard error what a person should know of a file that was read.
 pub(crate) fn note(line: &str) {
     // Nothing is left to be said if standard error is closed.
-    let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {line}")));
+    let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {line}")));
 }
 
 fn read_at_most(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {

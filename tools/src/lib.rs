@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lb_strategies::{ARRAYS, POOLS, ParseError, SUPERSTEPS, Snapshot, Table};
-use presentation::words::visible;
+use presentation::format::escape_control;
 use trace_reader::Trace;
 
 /// Study runs by their traces or while they go on, and load-balancing strategies offline.
@@ -152,7 +152,7 @@ fn ended(ran: Result<(), Error>) -> u8 {
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             // If standard error is closed as well, the exit code is all that is left.
-            let _ = writeln!(io::stderr(), "{}", visible(&format!("caribou: {error}")));
+            let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {error}")));
             error.exit_code()
         }
     }

@@ -45,7 +45,7 @@ impl Output {
     }
 
     /// The result is whole. Returns its size in bytes, 0 if it is no file.
-    pub(crate) fn keep(mut self) -> io::Result<u64> {
+    pub(crate) fn persist(mut self) -> io::Result<u64> {
         if let Some(part) = self.part.take() {
             fs::rename(part, &self.path)?;
         }
@@ -105,12 +105,12 @@ fn refuse(file: &Path) -> io::Result<()> {
 /// Writes a whole result, in place of an older one.
 pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut output = Output::create(file)?;
-    let written = output.write_all(result.as_ref()).and_then(|()| output.keep());
+    let written = output.write_all(result.as_ref()).and_then(|()| output.persist());
     written.map(drop).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
 /// Error of values separated by commas that could not be written. A reader that has gone away is known by its kind.
-pub(crate) fn unwritten(error: csv::Error) -> io::Error {
+pub(crate) fn csv_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(source) => source,
         other => io::Error::other(format!("{other:?}")),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lb_strategies::metrics::{Moved, gain_bound, max_ns, max_over_avg};
 use lb_strategies::{Assignment, Snapshot, Strategy};
 use presentation::Table;
-use presentation::words::decimal;
+use presentation::format::decimal;
 use serde::Serialize;
 
 /// One strategy's result.

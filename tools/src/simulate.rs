@@ -6,7 +6,7 @@
 //! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
 //! | `pool_described` | a pool on it |
 //! | `compare` | runs scenarios under policies |
-//! | `outcome`, `array_outcome`, `steps_outcome` | the figures of one run |
+//! | `outcome`, `array_metrics`, `step_metrics` | the figures of one run |
 //! | `table`, `files` | outcomes for people, programs and eyes |
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
 //! | `caa_figures` | figures 3 to 5 of the CAA paper |
@@ -15,21 +15,21 @@
 //! The cluster itself is a library: `virtual_cluster`.
 
 mod array;
-mod array_outcome;
+mod array_metrics;
 mod caa_figures;
 mod cluster;
 mod compare;
-mod figures;
 mod files;
 mod grid_figures;
 mod host_trace;
 mod jacobi_figures;
 mod neighbour;
-mod outcome;
 mod pool;
 mod pool_described;
+mod pool_metrics;
+mod ruper_figures;
+mod step_metrics;
 mod steps;
-mod steps_outcome;
 mod sweep;
 mod table;
 mod values;

@@ -7,7 +7,7 @@
 //! answer to the next (`watch`), what the person at the keys wants (`view`), how it looks (`text`, `screen`), and the
 //! terminal it is on (`terminal`).
 
-mod picture;
+mod dashboard;
 mod screen;
 mod source;
 mod terminal;
@@ -68,7 +68,7 @@ fn first_look(sources: &[Source]) -> Result<Watch, Error> {
         if let Err(why) = &answer {
             refused.get_or_insert(Error::Unreachable { address: source.address.clone(), why: why.clone() });
         }
-        watch.heard(number, answer);
+        watch.update(number, answer);
     }
     match refused {
         Some(error) if !answered => Err(error),

@@ -8,6 +8,7 @@ pub(crate) mod analysis;
 pub(crate) mod check;
 mod chunks;
 mod comm;
+mod competing_processes;
 mod critical_path;
 mod diff;
 mod export;
@@ -23,7 +24,6 @@ mod report;
 mod select;
 mod summary;
 mod supersteps;
-mod takers;
 mod timeline;
 mod utilisation;
 

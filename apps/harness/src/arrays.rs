@@ -9,7 +9,7 @@ mod syncs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caribou::{Config, Report, Setup, lb};
-use presentation::counts;
+use presentation::count_parser;
 
 pub use self::observers::{Observers, Part};
 #[cfg(test)]
@@ -17,7 +17,7 @@ pub(crate) use self::syncs::tests;
 pub use self::syncs::{SyncRecord, Syncs};
 use super::disturbance::{SlowSpec, Window};
 use super::error::Error;
-use super::program::{Stage, Total};
+use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
@@ -29,7 +29,7 @@ pub struct Array;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ArrayOptions {
     /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
-    #[arg(long, value_name = "ITERATIONS", value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "ITERATIONS", value_parser = count_parser(0..=u64::MAX))]
     pub period: Option<u64>,
     /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
     /// measures speed; repeatable
@@ -90,7 +90,7 @@ impl Shape for Array {
 /// # Errors
 /// Those of the runtime.
 pub fn run<T: Part>(
-    stage: &Stage<'_>,
+    stage: &RunContext<'_>,
     chunks: u64,
     set_up: impl Fn(&mut Setup) + Send + Sync,
 ) -> Result<(Vec<T>, Report), Error> {

@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{Arg, Parser};
 use lb_strategies::spec::split_list;
-use presentation::words::visible;
+use presentation::format::escape_control;
 
 use crate::error::Error;
 
@@ -39,7 +39,7 @@ fn one_line(text: &str) -> String {
     if let Some(tip) = paragraphs.find(|paragraph| paragraph.starts_with("tip:")) {
         line = format!("{line} ({tip})");
     }
-    visible(&format!("{line}; --help lists the options"))
+    escape_control(&format!("{line}; --help lists the options"))
 }
 
 /// The strategies of the list given to `--compare`, by the rule of [`split_list`].

@@ -1,18 +1,18 @@
 //! From a command line to a summary: which runs to make, making them one after the other, checking them.
 
 use caribou::{Config, Launch};
-use presentation::words::counted;
+use presentation::format::plural;
 use serde_json::Value;
 
 use super::disturbance::{Disturbances, NeighbourSpec};
 use super::error::Error;
-use super::experiment::{Disturbed, Experiment};
+use super::experiment::{DisturbedRun, Experiment};
 use super::launch;
 use super::machine::Machine;
 use super::options::{CommandLine, Options};
 use super::output::{Output, print};
 use super::plot;
-use super::program::{Conditions, Outcome, Program, Stage};
+use super::program::{Conditions, Outcome, Program, RunContext};
 use super::shape::{Facts, Shape};
 use super::strategies;
 use super::summary::{Run, Summary};
@@ -23,7 +23,7 @@ type FactsOf<P> = <<P as Program>::Shape as Shape>::Facts;
 type Last<P> = Option<<P as Program>::Result>;
 
 /// What came of a comparison.
-struct Made<P: Program> {
+struct ComparisonResult<P: Program> {
     /// The runs that ended well.
     runs: Vec<Run<FactsOf<P>>>,
     /// What the last of them computed.
@@ -73,7 +73,7 @@ impl<P: Program> Comparison<P> {
             // Under mpirun also the default is the run's to choose, and told in its report.
             workers: (launch == Launch::Alone).then_some(workers),
             disturbances: Disturbances { slowed: P::Shape::slowed(&of_shape), ..options.disturbances() },
-            machine: Machine::this(),
+            machine: Machine::detect(),
             launch,
         };
         if config.is_simulated() && experiment.disturbances.need_vcpus() {
@@ -98,7 +98,7 @@ impl<P: Program> Comparison<P> {
     ///
     /// # Errors
     /// Those of [`run`](Self::run), or [`Error::Output`], naming a file that cannot be written.
-    pub fn tell(&self) -> Result<(), Error> {
+    pub fn run_and_report(&self) -> Result<(), Error> {
         if !self.experiment.launch.speaks() {
             let (_, result) = self.run()?;
             return self.lacks(result.as_ref());
@@ -106,7 +106,7 @@ impl<P: Program> Comparison<P> {
         let [picture, numbers] = self.options.files()?;
         let file = self.program.file().map(Output::open).transpose()?;
         print(&format!("{}\n", self.introduction()))?;
-        let Made { runs, last: result, failed } = self.make();
+        let ComparisonResult { runs, last: result, failed } = self.make();
         if runs.is_empty() {
             return failed.map_or(Ok(()), Err);
         }
@@ -138,7 +138,7 @@ impl<P: Program> Comparison<P> {
     /// [`Error::Differs`] with `--check` when a result is wrong; the runtime's own when a run cannot go on; that of a
     /// disturbance that could not be had.
     pub fn run(&self) -> Result<(Summary<FactsOf<P>>, Last<P>), Error> {
-        let Made { runs, last, failed } = self.make();
+        let ComparisonResult { runs, last, failed } = self.make();
         failed.map_or_else(|| Ok((self.summary(runs), last)), Err)
     }
 
@@ -146,7 +146,7 @@ impl<P: Program> Comparison<P> {
     ///
     /// An error in one process alone waits until all runs are made, because the others know nothing of it and count on
     /// this one; and so does a result that is wrong.
-    fn make(&self) -> Made<P> {
+    fn make(&self) -> ComparisonResult<P> {
         let launch = self.experiment.launch;
         let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
         let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
@@ -166,7 +166,7 @@ impl<P: Program> Comparison<P> {
                 }
             }
         }
-        Made { runs, last, failed }
+        ComparisonResult { runs, last, failed }
     }
 
     fn one(
@@ -177,8 +177,8 @@ impl<P: Program> Comparison<P> {
         let lb = config.lb_spec(P::Shape::SHAPE);
         let label = self.label.as_deref().unwrap_or(lb);
         let gathers = self.options.check;
-        let Disturbed { outcome: Outcome { result, report }, quotas_held, clock } =
-            self.experiment.run(label, |clock| self.program.run(&Stage { config, clock, gathers }))?;
+        let DisturbedRun { outcome: Outcome { result, report }, quotas_held, clock } =
+            self.experiment.run(label, |clock| self.program.run(&RunContext { config, clock, gathers }))?;
         let difference =
             result.as_ref().zip(reference).and_then(|(result, reference)| P::difference(result, reference));
         if let Some(difference) = difference {
@@ -210,7 +210,7 @@ impl<P: Program> Comparison<P> {
             None | Some(0) => String::new(),
             Some(period) => format!(", a sync every {period}"),
         };
-        let ranks = counted(ranks, "rank");
+        let ranks = plural(ranks, "rank");
         format!("{} on {ranks}{workers}: {} {}{period}.", self.program.title(), total.count, total.unit)
     }
 
@@ -283,7 +283,7 @@ mod tests {
             serde_json::json!({ "darts": DARTS })
         }
 
-        fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+        fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
             if stage.config.lb_spec(lb::Shape::Pools) == self.kills {
                 let status = std::process::ExitStatus::default();
                 return Err(Error::NeighbourEnded { rank: 0, completed: 0, status });
@@ -336,7 +336,7 @@ mod tests {
         let told = |kills: &str| {
             let arguments =
                 format!("--json {} --kills {kills} --compare static,leases,ruper", path.display());
-            let error = prepare(&arguments).unwrap().tell().unwrap_err();
+            let error = prepare(&arguments).unwrap().run_and_report().unwrap_err();
             assert!(matches!(error, Error::NeighbourEnded { .. }), "{error}");
             std::fs::read_to_string(&path).ok()
         };

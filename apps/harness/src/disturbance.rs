@@ -3,7 +3,7 @@
 //! This file is pure: it parses the options and says what acts when. The processes are in `neighbour`, the control groups
 //! in `quota`, slow kernels in `slow`; `director` makes them come and go, beside the threads that `workers` finds.
 
-pub(crate) mod director;
+pub(crate) mod injector;
 pub mod neighbour;
 pub(crate) mod quota;
 pub mod slow;

@@ -10,7 +10,7 @@ use std::thread;
 use caribou::Launch;
 
 use super::disturbance::Disturbances;
-use super::disturbance::director::Director;
+use super::disturbance::injector::DisturbanceInjector;
 use super::error::Error;
 use super::iteration_clock::IterationClock;
 use super::launch;
@@ -40,7 +40,7 @@ pub struct Experiment {
 
 /// The end of a run under disturbances.
 #[derive(Debug)]
-pub struct Disturbed<T> {
+pub struct DisturbedRun<T> {
     /// The value that the program returned.
     pub outcome: T,
     /// True if every quota asked for was in force.
@@ -108,12 +108,12 @@ impl Experiment {
         &self,
         lb: &str,
         program: impl FnOnce(&Arc<IterationClock>) -> Result<T, Error>,
-    ) -> Result<Disturbed<T>, Error> {
+    ) -> Result<DisturbedRun<T>, Error> {
         let clock = Arc::new(IterationClock::new(self.steps));
         let over = AtomicBool::new(false);
         let (outcome, directed) = thread::scope(|scope| {
             let direct = || {
-                let mut director = Director::new(self, &clock, lb);
+                let mut director = DisturbanceInjector::new(self, &clock, lb);
                 director.follow(|| over.load(SeqCst)).map(|()| director.quotas_hold())
             };
             let directing = thread::Builder::new().name("director".to_owned()).spawn_scoped(scope, direct);
@@ -137,7 +137,7 @@ impl Experiment {
         };
         // First its own.
         let quotas_held = directed?;
-        agreed.map(|()| Disturbed { outcome, quotas_held, clock })
+        agreed.map(|()| DisturbedRun { outcome, quotas_held, clock })
     }
 
     /// Tells if it is this process that has, and disturbs, that rank.
@@ -204,7 +204,7 @@ mod tests {
             (1..=8).for_each(|completed| clock.record(completed, 100 + 10 * u64::from(completed)));
             Ok("done")
         });
-        let Disturbed { outcome, quotas_held, clock } = run.unwrap();
+        let DisturbedRun { outcome, quotas_held, clock } = run.unwrap();
         let (start_ns, complete_ns) = clock.times_ns();
         assert_eq!((outcome, quotas_held, start_ns, complete_ns.len()), ("done", true, 100, 8));
     }

@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// The way this process was started. `CARIBOU_PROCESSES=threads` makes each process one that runs, and speaks, by itself.
 #[must_use]
-pub fn this() -> Launch {
+pub fn current() -> Launch {
     // What is wrong with the environment is said where the configuration is used.
     Config::from_env().unwrap_or_default().launch()
 }
@@ -35,7 +35,7 @@ fn asked_for(what: &str) -> Result<Config, Error> {
 ///
 /// # Errors
 /// [`Error::Runtime`] where another one was started with other options or settings.
-pub fn gives_way(launch: Launch) -> Result<(), Error> {
+pub fn agree_to_print(launch: Launch) -> Result<(), Error> {
     let Launch::Together { processes: processes @ 2.., .. } = launch else { return Ok(()) };
     meet(asked_for("help or a list")?, processes)
 }
@@ -62,13 +62,13 @@ fn meet(config: Config, processes: u32) -> Result<(), Error> {
 
 /// Tells if this process is the one to print `error`.
 #[must_use]
-pub fn tells(launch: Launch, error: &Error) -> bool {
+pub fn prints(launch: Launch, error: &Error) -> bool {
     launch.speaks() || !error.is_known_to_all()
 }
 
 /// Waits a moment, before this process ends with an error that another one prints: a launcher ends the whole job when the
 /// first process fails, and the one that speaks is to be heard before.
-pub fn give_way() {
+pub fn wait_for_printer() {
     thread::sleep(Duration::from_millis(200));
 }
 
@@ -130,14 +130,14 @@ mod tests {
         let usage = Error::Usage("no".to_owned());
         let lost =
             Error::Runtime(caribou::Error::RankLost { rank: caribou::Rank(1), why: "killed".to_owned() });
-        assert!(tells(Launch::Alone, &usage) && tells(Launch::Alone, &lost));
-        assert!(tells(Launch::Together { process: 0, processes: 4 }, &usage));
-        assert!(!tells(LAST, &usage) && tells(LAST, &lost));
-        assert!(tells(LAST, &Error::NotPinned { rank: 3 }));
+        assert!(prints(Launch::Alone, &usage) && prints(Launch::Alone, &lost));
+        assert!(prints(Launch::Together { process: 0, processes: 4 }, &usage));
+        assert!(!prints(LAST, &usage) && prints(LAST, &lost));
+        assert!(prints(LAST, &Error::NotPinned { rank: 3 }));
         let config = |setting: &str| {
             Error::Runtime(caribou::Error::Config { setting: setting.to_owned(), why: "no".to_owned() })
         };
-        assert!(!tells(LAST, &config("CARIBOU_LB")));
-        assert!(tells(LAST, &config("CARIBOU_PROCESSES")), "others may not be there");
+        assert!(!prints(LAST, &config("CARIBOU_LB")));
+        assert!(prints(LAST, &config("CARIBOU_PROCESSES")), "others may not be there");
     }
 }

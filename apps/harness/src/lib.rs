@@ -101,7 +101,7 @@ mod trace;
 pub use self::comparison::Comparison;
 pub use self::error::Error;
 pub use self::options::{CommandLine, Options};
-pub use self::program::{Conditions, Outcome, Program, Stage, Total};
+pub use self::program::{Conditions, Outcome, Program, RunContext, Total};
 pub use self::shape::{Facts, Shape};
 pub use self::start::{main, start};
 pub use self::summary::{Run, Settings, Summary};

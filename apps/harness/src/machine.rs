@@ -21,7 +21,7 @@ pub struct Machine {
 impl Machine {
     /// Asks the system.
     #[must_use]
-    pub fn this() -> Self {
+    pub fn detect() -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let model = model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.to_owned());
@@ -41,6 +41,6 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_vcpu() {
-        assert!(!Machine::this().vcpus.is_empty());
+        assert!(!Machine::detect().vcpus.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use caribou::Config;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
-use presentation::counts;
+use presentation::count_parser;
 
 use super::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
 use super::error::Error;
@@ -29,10 +29,10 @@ pub struct Options {
     #[arg(long, value_name = "LIST")]
     pub compare: Option<String>,
     /// Ranks
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub ranks: Option<u32>,
     /// Worker threads of each rank
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub workers: Option<u32>,
     /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: from
     /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%); repeatable

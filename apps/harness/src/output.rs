@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use caribou::Launch;
 use caribou::trace::block::is_trace;
-use presentation::words::visible;
+use presentation::format::escape_control;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -36,7 +36,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 pub fn note(launch: Launch, line: &str) {
     if launch.speaks() {
         // In one piece, as other processes may be speaking too. A closed stream leaves nobody to tell.
-        let _ = stderr().write_all(visible(&format!("note: {line}\n")).as_bytes());
+        let _ = stderr().write_all(escape_control(&format!("note: {line}\n")).as_bytes());
     }
 }
 

@@ -15,7 +15,7 @@ const POINTS: usize = 1500;
 
 /// A plot to be drawn.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct Plot {
     /// Above it.
     pub caption: String,
     /// A step of the horizontal axis, such as "iteration".
@@ -30,8 +30,8 @@ pub struct Picture {
 
 /// The plot as the text of an SVG file.
 #[must_use]
-pub fn svg(picture: &Picture) -> String {
-    let Picture { caption, step, steps, windows, curves } = picture;
+pub fn svg(picture: &Plot) -> String {
+    let Plot { caption, step, steps, windows, curves } = picture;
     let top_ms = top_ms(picture);
     let disturbed = windows.iter().filter(|window| window.disturbed);
     let band = |window: &Window| Band {
@@ -73,7 +73,7 @@ fn series(name: &str, times_ms: &[f64], top_ms: f64) -> Series {
 }
 
 /// The upper end of the time axis: room above the lines and nearly all points; a single stray iteration is left out.
-fn top_ms(picture: &Picture) -> f64 {
+fn top_ms(picture: &Plot) -> f64 {
     let mut all: Vec<f64> =
         picture.curves.iter().flat_map(|(_, times_ms)| times_ms.iter().copied()).collect();
     all.sort_by(f64::total_cmp);
@@ -118,8 +118,7 @@ mod tests {
     fn a_point_above_the_axis_is_told() {
         let mut times_ms = vec![2.0; 400];
         times_ms[200] = 500.0;
-        let picture =
-            Picture { curves: vec![("none".to_owned(), times_ms)], ..(&sample("none", &[])).into() };
+        let picture = Plot { curves: vec![("none".to_owned(), times_ms)], ..(&sample("none", &[])).into() };
         assert!(svg(&picture).contains("none, 1 above, 500 ms at most"));
     }
 

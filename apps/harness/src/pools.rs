@@ -12,10 +12,10 @@ use std::time::Duration;
 use caribou::{Accumulator, Config, PoolReport, lb};
 
 pub use self::facts::PoolFacts;
-use self::progress::Marks;
+use self::progress::ProgressSteps;
 use super::disturbance::Window;
 use super::error::Error;
-use super::program::{Stage, Total};
+use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
@@ -71,13 +71,13 @@ impl Shape for Pool {
 /// # Errors
 /// Those of the runtime.
 pub fn run<A: Accumulator>(
-    stage: &Stage<'_>,
+    stage: &RunContext<'_>,
     iterations: u64,
     cost: Duration,
     init: impl Fn() -> A + Sync,
     body: impl Fn(&mut A, Range<u64>) + Sync,
 ) -> Result<(A, PoolReport), Error> {
-    let marks = Marks::of(stage.clock);
+    let marks = ProgressSteps::of(stage.clock);
     let pool = caribou::Pool::new(stage.config, iterations).cost_hint(cost);
     let outcome = pool.on_progress(LOOK_EVERY, |progress| marks.tell(progress)).run(&init, &body)?;
     marks.end(outcome.report.elapsed_ns);

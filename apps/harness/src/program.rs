@@ -47,7 +47,7 @@ pub trait Program: Sized {
     ///
     /// # Errors
     /// Those of the runtime.
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error>;
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error>;
 
     /// The serial program's result.
     fn reference(&self) -> Self::Result;
@@ -103,7 +103,7 @@ pub struct Total {
 
 /// The part of the harness in one run of a program.
 #[derive(Debug)]
-pub struct Stage<'r> {
+pub struct RunContext<'r> {
     /// The configuration, with the strategy.
     pub config: &'r Config,
     /// The clock in which the program tells that a step is complete.

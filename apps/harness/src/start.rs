@@ -5,7 +5,7 @@ use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use caribou::Launch;
-use presentation::words::visible;
+use presentation::format::escape_control;
 
 use super::cli;
 use super::comparison::Comparison;
@@ -20,7 +20,7 @@ use super::{launch, log};
 pub fn main<P: Program>(arguments: impl IntoIterator<Item: Into<OsString>>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let bare = arguments.len() == 1;
-    start(arguments, |line: CommandLine<P>, _| Comparison::prepare(line, bare)?.tell())
+    start(arguments, |line: CommandLine<P>, _| Comparison::prepare(line, bare)?.run_and_report())
 }
 
 /// Reads the command line, runs the program, and says what went wrong, if anything did.
@@ -31,15 +31,16 @@ pub fn start<O: clap::Parser>(
     arguments: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(O, Launch) -> Result<(), Error>,
 ) -> ExitCode {
-    let helps = neighbour::become_one_if_asked().or_else(|| quota::keep_one_if_asked(std::env::args_os()));
+    let helps = neighbour::run_as_neighbour_if_requested()
+        .or_else(|| quota::run_as_keeper_if_requested(std::env::args_os()));
     if let Some(code) = helps {
         return code;
     }
     log::start();
-    let launch = launch::this();
+    let launch = launch::current();
     let ended = cli::parse::<O>(arguments).and_then(|options| run(options, launch));
     let ended = match ended {
-        Err(Error::Listed(text)) => launch::gives_way(launch).and(Err(Error::Listed(text))),
+        Err(Error::Listed(text)) => launch::agree_to_print(launch).and(Err(Error::Listed(text))),
         ended => ended,
     };
     match ended {
@@ -52,12 +53,12 @@ pub fn start<O: clap::Parser>(
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let line = visible(&format!("error: {error}"));
+            let line = escape_control(&format!("error: {error}"));
             launch.refuse(&line, error.exit_code());
-            if launch::tells(launch, &error) {
+            if launch::prints(launch, &error) {
                 complain(&line);
             } else {
-                launch::give_way();
+                launch::wait_for_printer();
             }
             error.exit_code().into()
         }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::disturbance::{Disturbances, Window};
 use super::experiment::Experiment;
 use super::machine::Machine;
-use super::plot::Picture;
+use super::plot::Plot;
 use super::shape::Facts;
 use super::times::Times;
 use super::trace::Trace;
@@ -138,7 +138,7 @@ impl<F: Facts> Summary<F> {
 }
 
 /// The time of each step, of every run.
-impl<F: Facts> From<&Summary<F>> for Picture {
+impl<F: Facts> From<&Summary<F>> for Plot {
     fn from(summary: &Summary<F>) -> Self {
         let Summary { program, settings, windows, runs, .. } = summary;
         let problem =

@@ -8,11 +8,11 @@ mod facts;
 
 use caribou::{Config, SuperstepOutcome, SuperstepReport, lb};
 
-use self::clocked::Clocked;
+use self::clocked::ClockedProgram;
 pub use self::facts::SuperstepFacts;
 use super::disturbance::Window;
 use super::error::Error;
-use super::program::{Stage, Total};
+use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
@@ -62,8 +62,8 @@ impl Shape for Superstep {
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run<P: caribou::Supersteps>(stage: &Stage<'_>, program: P) -> Result<SuperstepOutcome<P>, Error> {
-    let clocked = Clocked::new(program, stage.clock.clone());
+pub fn run<P: caribou::Supersteps>(stage: &RunContext<'_>, program: P) -> Result<SuperstepOutcome<P>, Error> {
+    let clocked = ClockedProgram::new(program, stage.clock.clone());
     let SuperstepOutcome { shared, units, report } = caribou::supersteps(stage.config, clocked)?;
     Ok(SuperstepOutcome { shared: shared.1, units, report })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use presentation::Table;
-use presentation::words::decimal;
+use presentation::format::decimal;
 
 use super::shape::Facts;
 use super::summary::{Run, Summary};
@@ -37,7 +37,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
         let _ = writeln!(text, "{note}");
     }
-    text + &summary.runs.iter().map(|run| run.trace.told(run.facts.lb())).collect::<String>()
+    text + &summary.runs.iter().map(|run| run.trace.line(run.facts.lb())).collect::<String>()
 }
 
 fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {

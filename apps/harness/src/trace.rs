@@ -26,7 +26,7 @@ impl Trace {
 
     /// Says where it is, in a line; nothing where there is none.
     #[must_use]
-    pub fn told(&self, lb: &str) -> String {
+    pub fn line(&self, lb: &str) -> String {
         let Self { dir, cut_off } = self;
         let but = if *cut_off { ", cut off" } else { "" };
         match dir.is_empty() {
@@ -44,14 +44,14 @@ mod tests {
     #[test]
     fn a_trace_that_could_not_be_written_to_its_end_is_said_to_be_cut_off() {
         let mut run = RunReport::default();
-        assert_eq!(Trace::of(&run).told("none"), "");
+        assert_eq!(Trace::of(&run).line("none"), "");
         run.record.trace = "traces/run-1".to_owned();
         let whole = RankProfile::default();
         let broken = RankProfile { broken: Some("no space".to_owned()), ..RankProfile::default() };
         for (last, but) in [(whole.clone(), ""), (broken, ", cut off")] {
             run.profiles = vec![whole.clone(), last];
             let line = format!("Trace of `none`{but}: traces/run-1 (`caribou trace summary traces/run-1`)\n");
-            assert_eq!(Trace::of(&run).told("none"), line);
+            assert_eq!(Trace::of(&run).line("none"), line);
         }
     }
 }

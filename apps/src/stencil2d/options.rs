@@ -1,7 +1,7 @@
 //! The options of `stencil2d`.
 
 use caribou::Launch;
-use presentation::counts;
+use presentation::count_parser;
 
 use super::plate::Shape;
 use harness::{Conditions, Error, memory};
@@ -16,7 +16,7 @@ pub struct Options {
     #[command(flatten)]
     pub grid: GridOptions,
     /// Iterations of each run
-    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = counts(1..=100_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 800, value_parser = count_parser(1..=100_000_000u32))]
     pub iterations: u32,
 }
 
@@ -24,10 +24,10 @@ pub struct Options {
 #[derive(Clone, Debug, clap::Args)]
 pub struct GridOptions {
     /// Cells along one side of the grid
-    #[arg(long, value_name = "CELLS", default_value_t = 4096, value_parser = counts(1..=usize::MAX))]
+    #[arg(long, value_name = "CELLS", default_value_t = 4096, value_parser = count_parser(1..=usize::MAX))]
     pub grid: usize,
     /// Cells along one side of a chunk [default: 256, less where a rank would have few chunks]
-    #[arg(long, value_name = "CELLS", value_parser = counts(1..=usize::MAX))]
+    #[arg(long, value_name = "CELLS", value_parser = count_parser(1..=usize::MAX))]
     pub chunk: Option<usize>,
 }
 

@@ -5,7 +5,7 @@ use super::options::Options;
 use super::plate::Shape;
 use super::serial::{self, Field};
 use harness::arrays::{self, Array};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
 /// A plate that cools for so many iterations.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Program for Plate {
         serde_json::json!({ "grid": shape.grid(), "chunk": shape.chunk(), "chunks": shape.chunks() })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let Self { shape, iterations } = *self;
         let (parts, report) = arrays::run(stage, shape.chunks(), |setup| {
             setup.array(shape.extent(), move |index| Heat::new(shape, iterations, index));

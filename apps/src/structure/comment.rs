@@ -9,7 +9,7 @@
 //! it refuses what looks like a box and is none, and because it adds no crate (extxyz adds 40).
 
 use super::Position;
-use crate::decimal::decimal;
+use crate::decimal::parse_decimal;
 
 /// Off the diagonal, over the longest side: rounding of the program that wrote the file.
 const ROUNDING: f64 = 1e-9;
@@ -56,7 +56,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
         notes.push("pbc names an axis that is not periodic; the box is periodic along all three");
     }
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    if matches!(words.len(), 3 | 6 | 9) && words.iter().all(|word| decimal(word).is_some()) {
+    if matches!(words.len(), 3 | 6 | 9) && words.iter().all(|word| parse_decimal(word).is_some()) {
         notes.push("the comment is numbers, which are not read as a box; Lattice=\"...\" names one");
     }
     Ok(Comment { sides, columns, notes })
@@ -183,7 +183,7 @@ fn names_a_box(text: &str) -> bool {
     let words = text.split(|letter: char| letter.is_whitespace() || "=:;,[](){}\"'".contains(letter));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let are_numbers = |from: usize| {
-        words.get(from..from + 3).is_some_and(|three| three.iter().all(|word| decimal(word).is_some()))
+        words.get(from..from + 3).is_some_and(|three| three.iter().all(|word| parse_decimal(word).is_some()))
     };
     words.iter().enumerate().any(|(at, word)| {
         let word = word.trim_start_matches('#');

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::residue::Residue;
-use super::{Fault, Position, Structure, Tally, coordinate, lines};
+use super::{Fault, Position, SkippedLines, Structure, coordinate, lines};
 
 /// Records that say nothing of positions.
 const DESCRIPTIONS: [&str; 49] = [
@@ -62,9 +62,9 @@ struct Reader<'f> {
 /// Lines that are not read, by why.
 #[derive(Default)]
 struct LeftOut {
-    alternatives: Tally,
-    copies: Tally,
-    unknown: Tally,
+    alternatives: SkippedLines,
+    copies: SkippedLines,
+    unknown: SkippedLines,
 }
 
 impl<'f> Reader<'f> {

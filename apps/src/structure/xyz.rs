@@ -3,7 +3,7 @@
 //! Without `Properties` a line has an element and three coordinates first. With them it has the columns that they name.
 
 use super::comment::{self, Comment};
-use super::{Fault, Position, Structure, Tally, coordinate, lines};
+use super::{Fault, Position, SkippedLines, Structure, coordinate, lines};
 
 pub(super) fn parse(bytes: &[u8], frame: usize) -> Result<Structure, Fault> {
     let mut lines = Lines { rest: lines(bytes), last: 0 };
@@ -74,7 +74,7 @@ fn read<'f>(
     let (number, line) = lines.within(|| "a comment".to_owned())?;
     let comment = comment::parse(line).map_err(|expected| Fault::new(number, expected, line))?;
     let mut notes: Vec<String> = comment.notes.iter().map(|note| format!("line {number}: {note}")).collect();
-    let (mut positions, mut more) = (Vec::new(), Tally::default());
+    let (mut positions, mut more) = (Vec::new(), SkippedLines::default());
     while positions.len() < count {
         let expected = || format!("{count} atoms, of which there are {}", positions.len());
         let (number, line) = lines.within(expected)?;

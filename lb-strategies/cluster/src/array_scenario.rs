@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::array_simulation::{Array, ArrayRun, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
 use super::ideal::ideal_s;
-use super::run_array::{Array, ArrayRun, RunArray};
-use super::scenario::{MakeVcpus, Network};
+use super::pool_scenario::{MakeVcpus, Network};
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::SECOND;
 use lb_strategies::virtual_time::vcpus::Vcpus;

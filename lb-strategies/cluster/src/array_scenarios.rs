@@ -5,9 +5,9 @@
 //! turns with one vCPU. Communication, caches, and the differences between its fast nodes are not modelled.
 
 use super::array_scenario::ArrayScenario;
+use super::array_simulation::Array;
 use super::chunk_costs::ChunkCosts;
 use super::neighbours::{Beside, Neighbour};
-use super::run_array::Array;
 use super::series::{PerWorker, Series, Shared};
 use lb_strategies::Rank;
 use lb_strategies::choice::Choice;

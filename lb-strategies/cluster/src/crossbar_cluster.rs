@@ -24,7 +24,7 @@ use std::ops::Range;
 use super::{Links, PoolRun, RunPool, Traces, Worker};
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
-use lb_strategies::pools::caa::Choice;
+use lb_strategies::pools::caa::NextPhase;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::pools::policy::{Pool, PoolStrategy};
 
@@ -101,7 +101,7 @@ impl CrossbarModel {
             let policy = POOLS.parse(spec).expect("policies of the table");
             (0..runs).map(|seed| self.run(&*policy, cores, seed)).collect::<Vec<_>>()
         });
-        let chose = |run: &&PoolRun, choice: Choice| {
+        let chose = |run: &&PoolRun, choice: NextPhase| {
             run.said.as_deref().is_some_and(|said| said.starts_with(&choice.to_string()))
         };
         Comparison {
@@ -109,8 +109,8 @@ impl CrossbarModel {
             shares: mean_seconds(&shares),
             master: mean_seconds(&master),
             adaptive: mean_seconds(&adaptive),
-            chose_shares: adaptive.iter().filter(|run| chose(run, Choice::Shares)).count(),
-            chose_master: adaptive.iter().filter(|run| chose(run, Choice::Master)).count(),
+            chose_shares: adaptive.iter().filter(|run| chose(run, NextPhase::Shares)).count(),
+            chose_master: adaptive.iter().filter(|run| chose(run, NextPhase::Master)).count(),
         }
     }
 

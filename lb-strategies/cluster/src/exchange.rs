@@ -52,7 +52,7 @@ pub struct Wire {
 
 impl Exchange {
     /// When each of so many workers has all parts, s. Takes O(parts x workers), and the logarithm of that more for [`Direct`](Self::Direct).
-    pub fn arrivals(self, parts: &[Part], wire: Wire, workers: usize) -> Vec<f64> {
+    pub fn arrival_times(self, parts: &[Part], wire: Wire, workers: usize) -> Vec<f64> {
         let Wire { delay_s, bytes_per_s } = wire;
         let seconds = |bytes: f64| bytes / bytes_per_s;
         let last = parts.iter().map(|part| part.at_s).fold(0.0, f64::max);
@@ -127,7 +127,7 @@ mod tests {
     /// When the last of so many workers has all, that are through at once with a kilobyte each.
     fn last(exchange: Exchange, workers: usize) -> f64 {
         let parts: Vec<Part> = (0..workers).map(|by| Part { by, at_s: 1.0, bytes: 1e3 }).collect();
-        let arrivals = exchange.arrivals(&parts, WIRE, workers);
+        let arrivals = exchange.arrival_times(&parts, WIRE, workers);
         assert_eq!(arrivals.len(), workers);
         (arrivals.into_iter().fold(0.0, f64::max) * 1e6).round() / 1e6
     }
@@ -148,7 +148,7 @@ mod tests {
         for way in
             [Exchange::Direct, Exchange::Ring, Exchange::Gather, Exchange::Blocking, Exchange::Doubling]
         {
-            let arrivals = way.arrivals(&parts, WIRE, 3);
+            let arrivals = way.arrival_times(&parts, WIRE, 3);
             assert!(arrivals.iter().all(|&at| at >= 5.0), "{way:?}: {arrivals:?}");
         }
     }

@@ -7,7 +7,7 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
 /// A worker is looked at: its speed changes, or it is through.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct WorkerEvent {
     pub(super) worker: usize,
     /// An older one is of no use.
     pub(super) version: u64,
@@ -15,7 +15,7 @@ pub(super) struct Look {
 
 /// The time of a worker while it had something to execute, by its use, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Spent {
+pub(super) struct WorkerTime {
     /// It ran.
     pub(super) cpu_ns: f64,
     /// Others ran on its vCPU.
@@ -34,7 +34,7 @@ struct State {
     /// True if the vCPUs count it as running: between two pieces of work without a pause it does not stop for them.
     occupies: bool,
     version: u64,
-    spent: Spent,
+    spent: WorkerTime,
 }
 
 struct Running {
@@ -59,7 +59,7 @@ impl<'r> Execution<'r> {
     }
 
     /// As of the last look at it.
-    pub(super) fn spent(&self, worker: usize) -> Spent {
+    pub(super) fn spent(&self, worker: usize) -> WorkerTime {
         self.states[worker].spent
     }
 
@@ -71,7 +71,7 @@ impl<'r> Execution<'r> {
     }
 
     /// A worker begins so much work. True if it is through at once: there is none.
-    pub(super) fn begin<E: From<Look>>(
+    pub(super) fn begin<E: From<WorkerEvent>>(
         &mut self,
         worker: usize,
         work: f64,
@@ -85,19 +85,30 @@ impl<'r> Execution<'r> {
     }
 
     /// Looks at a worker. True if it is through.
-    pub(super) fn look<E: From<Look>>(&mut self, look: Look, now: Nanos, events: &mut Events<E>) -> bool {
+    pub(super) fn advance_to<E: From<WorkerEvent>>(
+        &mut self,
+        look: WorkerEvent,
+        now: Nanos,
+        events: &mut Events<E>,
+    ) -> bool {
         self.states[look.worker].version == look.version && self.advance(look.worker, now, events)
     }
 
     /// A worker that is through, and has begun nothing else, leaves its vCPU.
-    pub(super) fn rest<E: From<Look>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
+    pub(super) fn rest<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
         if !self.is_running(worker) {
             self.occupies(worker, false, now, events);
         }
     }
 
     /// A worker begins to run or stops, which may change the speed of others.
-    fn occupies<E: From<Look>>(&mut self, worker: usize, occupied: bool, now: Nanos, events: &mut Events<E>) {
+    fn occupies<E: From<WorkerEvent>>(
+        &mut self,
+        worker: usize,
+        occupied: bool,
+        now: Nanos,
+        events: &mut Events<E>,
+    ) {
         let before = std::mem::replace(&mut self.states[worker].occupies, occupied);
         if before != occupied && self.vcpus.occupied(self.names[worker], occupied, now) {
             self.look_at_all_but(worker, now, events);
@@ -105,7 +116,7 @@ impl<'r> Execution<'r> {
     }
 
     #[expect(clippy::float_cmp, reason = "it is the same number or another speed")]
-    fn look_at_all_but<E: From<Look>>(&mut self, but: usize, now: Nanos, events: &mut Events<E>) {
+    fn look_at_all_but<E: From<WorkerEvent>>(&mut self, but: usize, now: Nanos, events: &mut Events<E>) {
         for worker in 0..self.states.len() {
             let Some(running) = &self.states[worker].running else { continue };
             // An earlier look stays planned, and is right as long as the speed is.
@@ -114,7 +125,7 @@ impl<'r> Execution<'r> {
             }
             if self.account(worker, now) {
                 // Whoever drives this hears of it by a look.
-                events.at(now, Look { worker, version: self.states[worker].version }.into());
+                events.at(now, WorkerEvent { worker, version: self.states[worker].version }.into());
             } else {
                 self.plan(worker, now, events);
             }
@@ -122,7 +133,7 @@ impl<'r> Execution<'r> {
     }
 
     /// Goes on from the last look to the next. True if the worker is through.
-    fn advance<E: From<Look>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) -> bool {
+    fn advance<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) -> bool {
         let through = self.account(worker, now);
         if through {
             self.states[worker].running = None;
@@ -146,7 +157,7 @@ impl<'r> Execution<'r> {
     }
 
     /// Says when to look again.
-    fn plan<E: From<Look>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
+    fn plan<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
         let state = &mut self.states[worker];
         let running = state.running.as_mut().expect("only who runs is looked at");
         let (speed, until) = self.vcpus.speed(self.names[worker], now);
@@ -159,7 +170,7 @@ impl<'r> Execution<'r> {
         let end = if rest < 1e18 { now + (rest.ceil() as Nanos).max(1) } else { Nanos::MAX };
         let next = end.min(until);
         if next < Nanos::MAX {
-            events.at(next, Look { worker, version: state.version }.into());
+            events.at(next, WorkerEvent { worker, version: state.version }.into());
         }
     }
 }

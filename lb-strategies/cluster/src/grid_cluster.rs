@@ -17,8 +17,8 @@
 use std::sync::Arc;
 
 use super::exchange::Wire;
-use super::run_steps::StepProgram;
 use super::step_scenario::{StepScenario, Times};
+use super::step_simulation::StepProgram;
 use lb_strategies::supersteps::Weights;
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 
@@ -137,8 +137,8 @@ pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64
     let send_s = if processors > 1 { ratio * mean } else { 0.0 };
     let program = StepProgram {
         steps: JOBS as u64,
-        wire: Wire { delay_s: send_s, bytes_per_s: f64::INFINITY },
-        word_s: WORD * send_s,
+        link: Wire { delay_s: send_s, bytes_per_s: f64::INFINITY },
+        notify_s: WORD * send_s,
         division_s: DIVISION_S,
         lag: 0,
         ..StepProgram::new(Weights::Equal(units), processors)
@@ -157,7 +157,7 @@ pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64
 /// ```
 pub fn paper_copies_s(scenario: &StepScenario, copies: usize) -> f64 {
     let (series, by_step) = (scenario.times.series(), matches!(scenario.times, Times::Steps(_)));
-    let StepProgram { word_s, wire, .. } = scenario.program;
+    let StepProgram { notify_s: word_s, link: wire, .. } = scenario.program;
     let iterations = JOBS / copies;
     let iteration = |number: usize| {
         let group = |nodes: &[Vec<f64>]| {

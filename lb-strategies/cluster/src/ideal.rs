@@ -52,7 +52,7 @@ mod tests {
     use lb_strategies::Rank;
 
     #[test]
-    fn it_counts_who_comes_late_and_who_stands_still() {
+    fn late_and_stopped_workers_count() {
         let mut vcpus = PerWorker::new(&[2], |worker| {
             let trace = Series::constant(10.0);
             if worker.number == 0 { trace.then(3.0, 0.0).then(5.0, 10.0) } else { trace }
@@ -61,12 +61,12 @@ mod tests {
         // 30 by the first alone, 10 by the second alone, then 20 a second.
         assert_eq!(ideal_s(&workers, &mut vcpus, 60.0), 6.0);
         assert_eq!(ideal_s(&workers, &mut vcpus, 0.0), 0.0);
-        assert_eq!(ideal_s(&workers[..1], &mut Shut, 1.0), f64::INFINITY);
+        assert_eq!(ideal_s(&workers[..1], &mut Halted, 1.0), f64::INFINITY);
     }
 
-    struct Shut;
+    struct Halted;
 
-    impl Vcpus for Shut {
+    impl Vcpus for Halted {
         fn speed(&mut self, _worker: Worker, _now: Nanos) -> (f64, Nanos) {
             (0.0, Nanos::MAX)
         }

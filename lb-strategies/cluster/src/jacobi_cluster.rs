@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use super::exchange::{Exchange, Wire};
-use super::run_steps::StepProgram;
 use super::step_scenario::{StepScenario, Times};
+use super::step_simulation::StepProgram;
 use lb_strategies::supersteps::Weights;
 
 /// Rows of the systems.
@@ -55,8 +55,8 @@ pub fn scenario(size: u64, nodes: usize, exchange: Exchange) -> StepScenario {
         part_bytes: 8.0,
         unit_bytes: 8.0 * (size + 1) as f64,
         exchange,
-        wire: Wire { delay_s: DELAY_S, bytes_per_s: BYTES_PER_S },
-        word_s: DELAY_S,
+        link: Wire { delay_s: DELAY_S, bytes_per_s: BYTES_PER_S },
+        notify_s: DELAY_S,
         lag: 0,
         ..StepProgram::new(Weights::Equal(size), nodes)
     };

@@ -11,7 +11,7 @@
 //! | [`costs`], [`chunk_costs`] | what iterations cost, and chunks |
 //! | [`job_times`], [`mod@exchange`] | who computes how long in a step, and how long parts take to all |
 //! | `execution` | who executes how much until something happens |
-//! | [`run_pool`], [`run_array`], [`run_steps`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
+//! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
 //! | [`ideal`] | how long the best policy would take |
 //! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
 //! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
@@ -35,6 +35,7 @@
 
 pub mod array_scenario;
 pub mod array_scenarios;
+pub mod array_simulation;
 pub mod chunk_costs;
 pub mod costs;
 pub mod crossbar_cluster;
@@ -48,16 +49,16 @@ pub mod jacobi_cluster;
 pub mod job_times;
 pub mod jumps;
 pub mod neighbours;
-pub mod run_array;
-pub mod run_pool;
-pub mod run_steps;
-pub mod scenario;
-pub mod scenarios;
+pub mod pool_scenario;
+pub mod pool_scenarios;
+pub mod pool_simulation;
 pub mod series;
 pub mod step_scenario;
+pub mod step_simulation;
 
 pub use array_scenario::ArrayScenario;
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
+pub use array_simulation::{Array, ArrayRun, Executed, RunArray, SyncRun};
 pub use chunk_costs::{ChunkCosts, Grid};
 pub use costs::Costs;
 pub use exchange::{Exchange, Part, Wire};
@@ -70,11 +71,10 @@ pub use lb_strategies::virtual_time::{
     Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
 };
 pub use neighbours::{Beside, Neighbour};
-pub use run_array::{Array, ArrayRun, Executed, RunArray, SyncRun};
-pub use run_pool::{PoolRun, RunPool, WorkerRun};
-pub use run_steps::{NewDivision, RunSteps, StepProgram, StepsRun};
-pub use scenario::{MakeVcpus, Network, Scenario};
-pub use scenarios::sweeps::{SWEEPS, Sweep};
-pub use scenarios::{SCENARIOS, ScenarioEntry, scenario};
+pub use pool_scenario::{MakeVcpus, Network, Scenario};
+pub use pool_scenarios::sweeps::{SWEEPS, Sweep};
+pub use pool_scenarios::{SCENARIOS, ScenarioEntry, scenario};
+pub use pool_simulation::{PoolRun, RunPool, WorkerRun};
 pub use series::{PerWorker, Series, Shared};
 pub use step_scenario::{StepScenario, Times};
+pub use step_simulation::{NewDivision, RunSteps, StepProgram, StepsRun};

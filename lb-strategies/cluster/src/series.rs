@@ -106,18 +106,18 @@ pub struct Shared {
     vcpus: Box<dyn Vcpus>,
     parts: PerWorker,
     /// True if others take turns with the worker, rather than slow it down while it runs.
-    turns: bool,
+    time_sliced: bool,
 }
 
 impl Shared {
     /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
     pub fn new(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, turns: true }
+        Self { vcpus, parts, time_sliced: true }
     }
 
     /// `vcpus`, on which each worker runs all the time with this part of the speed.
     pub fn slowed(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, turns: false }
+        Self { vcpus, parts, time_sliced: false }
     }
 }
 
@@ -130,7 +130,7 @@ impl Vcpus for Shared {
 
     fn share(&mut self, worker: Worker, now: Nanos) -> f64 {
         let share = self.vcpus.share(worker, now);
-        if self.turns { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
+        if self.time_sliced { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
     }
 
     fn occupied(&mut self, worker: Worker, occupied: bool, now: Nanos) -> bool {

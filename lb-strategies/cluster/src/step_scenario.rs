@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::ideal::ideal_s;
 use super::job_times::{Computing, JobTimes, OnVcpus};
-use super::run_steps::{RunSteps, StepProgram, StepsRun};
-use super::scenario::MakeVcpus;
+use super::pool_scenario::MakeVcpus;
+use super::step_simulation::{RunSteps, StepProgram, StepsRun};
 use lb_strategies::supersteps::SuperstepStrategy;
 use lb_strategies::virtual_time::vcpus::{Worker, all_workers};
 

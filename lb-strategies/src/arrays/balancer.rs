@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::accept::{MoveCost, Verdict, accept, worth_asking};
-use super::asked::Asked;
+use super::balanced_units::BalancedUnits;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::metrics::{Moved, bound_ns, completion_ns, max_over_avg};
@@ -108,7 +108,7 @@ pub struct Move {
 }
 
 /// What the strategy has said to the phase that is expected.
-enum Answer {
+enum StrategyResult {
     /// Where chunks should be, and the time that it took to decide, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
     /// It was not asked, as [`Balancer::declines`] says.
@@ -214,7 +214,7 @@ pub struct Balancer {
     /// The phase that is reported next.
     phase: u64,
     /// The chunks that the strategy saw of those last reported.
-    asked: Asked,
+    units: BalancedUnits,
     /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
     /// The least time that the strategy took, ns; none before it was asked first.
@@ -222,7 +222,7 @@ pub struct Balancer {
     /// The time that it took the last two times that it was asked, ns; the first time alone twice.
     last_ns: Option<[u64; 2]>,
     /// The most that could have been saved since it was asked last, ns.
-    missed_ns: u64,
+    forgone_gain_ns: u64,
 }
 
 impl Balancer {
@@ -233,11 +233,11 @@ impl Balancer {
             estimates: Vec::new(),
             history: Vec::new(),
             phase: 0,
-            asked: Asked::default(),
+            units: BalancedUnits::default(),
             moved_from: None,
             least_ns: None,
             last_ns: None,
-            missed_ns: 0,
+            forgone_gain_ns: 0,
         }
     }
 
@@ -278,10 +278,10 @@ impl Balancer {
     ) -> Result<Decision, E> {
         let expected = self.report(report);
         let answer = match self.declines(&expected) {
-            Some(verdict) => Answer::Unasked(verdict),
+            Some(verdict) => StrategyResult::Unasked(verdict),
             None => {
                 let (assignment, took_ns) = ask(&expected)?;
-                Answer::Assigned { assignment, took_ns }
+                StrategyResult::Assigned { assignment, took_ns }
             }
         };
         Ok(self.settle(&expected, answer))
@@ -297,7 +297,7 @@ impl Balancer {
     fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
-        let price_ns = least_ns.saturating_sub(self.missed_ns);
+        let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
         let verdict = worth_asking(expected, model, 1, &MOVE_COST, price_ns);
         (!verdict.accepted).then_some(verdict)
     }
@@ -309,7 +309,7 @@ impl Balancer {
     /// If a chunk is on a rank that the first report did not have.
     fn report(&mut self, report: PhaseReport) -> Snapshot {
         self.estimate(&report.ranks);
-        self.asked = Asked::new(&report.leaders, &report.chunks);
+        self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
             report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
@@ -319,7 +319,7 @@ impl Balancer {
         }
         self.history.push(Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() });
         let expected = self.smoothing().predict(&self.history).expect("there is a phase to predict from");
-        self.asked.of(expected)
+        self.units.coarsen(expected)
     }
 
     fn estimate(&mut self, ranks: &[RankReport]) {
@@ -348,25 +348,25 @@ impl Balancer {
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
     /// carried out.
-    fn settle(&mut self, expected: &Snapshot, answer: Answer) -> Decision {
+    fn settle(&mut self, expected: &Snapshot, answer: StrategyResult) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
         let (assignment, verdict, took_ns) = match answer {
-            Answer::Assigned { assignment, took_ns } => {
+            StrategyResult::Assigned { assignment, took_ns } => {
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
-                self.missed_ns = 0;
+                self.forgone_gain_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
-            Answer::Unasked(verdict) => {
-                self.missed_ns = self.missed_ns.saturating_add(verdict.gain_ns);
+            StrategyResult::Unasked(verdict) => {
+                self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);
                 (Assignment::current(expected), verdict, None)
             }
         };
         let accepted = verdict.accepted;
         let measured = self.history.last().expect("the expected phase was made from it");
-        let placed = |assignment: &Assignment| Assignment { ranks: self.asked.ranks(&assignment.ranks) };
+        let placed = |assignment: &Assignment| Assignment { ranks: self.units.expand(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
         let assignment = if accepted { assignment } else { Assignment::current(expected) };
         let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hardly_wanted_to_run_showed_no_share() {
+    fn a_rank_that_hardly_ran_shows_no_share() {
         let idle = RankSample { wall_ns: SECOND_NS, cpu_ns: 1, wait_ns: 40_000_000, ..RankSample::default() };
         let mut estimate = estimate();
         estimate.follow(Some(&idle), 1.0, 0.08);

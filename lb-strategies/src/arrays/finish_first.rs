@@ -20,14 +20,14 @@ const CLASSES_MAX: usize = 65;
 
 /// Ranks by completion time, one heap a class of capacity.
 pub(crate) struct FinishFirst {
-    classes: Vec<BinaryHeap<Reverse<Entry>>>,
+    classes: Vec<BinaryHeap<Reverse<CompletionKey>>>,
 }
 
 /// A completion time and a rank, in one integer: heaps spend their time comparing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry(u128);
+struct CompletionKey(u128);
 
-impl Entry {
+impl CompletionKey {
     fn new(completion_ns: u64, rank: Rank) -> Self {
         Self(u128::from(completion_ns) << 32 | u128::from(rank.0))
     }
@@ -49,7 +49,8 @@ impl FinishFirst {
         let mut members = vec![Vec::new(); CLASSES_MAX];
         for rank in &loads.available {
             let class = ((largest / capacity(rank)).log2() * 8.0) as usize;
-            members[class.min(CLASSES_MAX - 1)].push(Reverse(Entry::new(loads.completion_ns(*rank), *rank)));
+            members[class.min(CLASSES_MAX - 1)]
+                .push(Reverse(CompletionKey::new(loads.completion_ns(*rank), *rank)));
         }
         let classes = members.into_iter().filter(|class| !class.is_empty()).map(BinaryHeap::from).collect();
         Self { classes }
@@ -69,14 +70,14 @@ impl FinishFirst {
         let (completion_ns, class, rank) = best?;
         loads.ticks[rank.index()] += ticks;
         if let Some(mut top) = self.classes[class].peek_mut() {
-            *top = Reverse(Entry::new(completion_ns, rank));
+            *top = Reverse(CompletionKey::new(completion_ns, rank));
         }
         Some(rank)
     }
 }
 
 /// Refreshes the top until it is true; then it is the rank of the class that is done first.
-fn freshest(heap: &mut BinaryHeap<Reverse<Entry>>, loads: &Loads) -> Rank {
+fn freshest(heap: &mut BinaryHeap<Reverse<CompletionKey>>, loads: &Loads) -> Rank {
     loop {
         let mut top = heap.peek_mut().expect("classes without a rank were dropped");
         let rank = top.0.rank();
@@ -84,7 +85,7 @@ fn freshest(heap: &mut BinaryHeap<Reverse<Entry>>, loads: &Loads) -> Rank {
         if completion_ns == top.0.completion_ns() {
             return rank;
         }
-        *top = Reverse(Entry::new(completion_ns, rank));
+        *top = Reverse(CompletionKey::new(completion_ns, rank));
         drop::<PeekMut<'_, _>>(top);
     }
 }

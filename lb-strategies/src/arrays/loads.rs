@@ -67,7 +67,7 @@ impl Loads {
     }
 
     /// The load of a chunk of `ticks`, at most `limit`.
-    pub(crate) fn cut(&self, ticks: u64) -> u64 {
+    pub(crate) fn clamp_load(&self, ticks: u64) -> u64 {
         ticks.min(self.limit)
     }
 
@@ -100,7 +100,7 @@ impl Loads {
     /// put where it finishes first. No placement finishes earlier.
     pub(crate) fn heaviest_ns(&self, snapshot: &Snapshot) -> u64 {
         let movable = snapshot.chunks.iter().filter(|chunk| chunk.migratable);
-        let heaviest = self.cut(movable.map(|chunk| chunk.ticks).max().unwrap_or(0));
+        let heaviest = self.clamp_load(movable.map(|chunk| chunk.ticks).max().unwrap_or(0));
         let ranks = || self.available.iter().copied();
         let with_it = ranks().map(|rank| self.completion_with(rank, heaviest)).min();
         with_it.max(ranks().map(|rank| self.completion_ns(rank)).max()).unwrap_or(0)

@@ -40,8 +40,8 @@
 //! | `member` | what every rank does with its workers |
 
 pub mod decide;
-mod head;
 mod member;
+mod root;
 
 use std::ops::Range;
 
@@ -56,11 +56,11 @@ use crate::parse_error::ParseError;
 use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank};
 use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::{Rank, WorkerId};
-use decide::{Conditions, Tally};
-use head::Head;
+use decide::{TaskStats, Thresholds};
 use member::Member;
+use root::CaaRoot;
 
-pub use decide::{Choice, Facts, decide};
+pub use decide::{NextPhase, RoundStats, decide};
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "caa",
@@ -102,16 +102,16 @@ pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
         Ok(Box::new(Caa {
             conditions: conditions(parameters)?,
             task: parameters.count_or_auto("task")?,
-            later: if parameters.switch("repeat")? { Until::FirstThrough } else { Until::AllThrough },
+            later: if parameters.switch("repeat")? { Until::FirstThrough } else { Until::AllFinished },
             chunk: chunk(parameters)?,
         }))
     },
 };
 
-fn conditions(parameters: &Parameters) -> Result<Conditions, ParseError> {
+fn conditions(parameters: &Parameters) -> Result<Thresholds, ParseError> {
     let share = |key| parameters.number(key, 0.0..=1e6);
     let weight = |key| parameters.number(key, 0.0..=1.0);
-    Ok(Conditions {
+    Ok(Thresholds {
         clocks: share("u1")?,
         workers: parameters.integer("u2")?,
         done: share("u3")?,
@@ -131,7 +131,7 @@ pub enum Until {
     /// With the first worker that is through its share; the others finish the task in hand.
     FirstThrough,
     /// With the last one.
-    AllThrough,
+    AllFinished,
 }
 
 /// The report of one worker.
@@ -146,7 +146,7 @@ pub struct WorkerReport {
     /// Clock speed of its vCPU.
     pub clock: f64,
     /// The tasks it has finished in this round.
-    pub tally: Tally,
+    pub tally: TaskStats,
 }
 
 /// A message between rank 0 and another rank. Indices are those of tasks.
@@ -182,7 +182,7 @@ pub enum CaaMessage {
 }
 
 struct Caa {
-    conditions: Conditions,
+    conditions: Thresholds,
     /// Iterations in a task, unless it is what fits into `chunk`.
     task: Option<u64>,
     /// The end of the rounds after the first.
@@ -209,7 +209,7 @@ impl PoolStrategy for Caa {
         Machine::new(CaaRank {
             rank,
             member: Member::new(&tasks, rank, pace, self.chunk),
-            head: (rank == Rank(0)).then(|| Head::new(&tasks, self.conditions, rule, self.later)),
+            head: (rank == Rank(0)).then(|| CaaRoot::new(&tasks, self.conditions, rule, self.later)),
             task,
             iterations: pool.iterations,
         })
@@ -224,14 +224,14 @@ struct CaaRank {
     rank: Rank,
     member: Member,
     /// Of rank 0.
-    head: Option<Head>,
+    head: Option<CaaRoot>,
     /// Iterations in a task.
     task: u64,
     iterations: u64,
 }
 
 impl CaaRank {
-    fn hear(
+    fn receive(
         &mut self,
         now: Nanos,
         from: Rank,
@@ -240,8 +240,8 @@ impl CaaRank {
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         match &mut self.head {
-            Some(head) if head.is_for(&message) => head.hear(from, message, outbox),
-            _ => self.member.hear(now, message, outbox, out),
+            Some(head) if head.is_for(&message) => head.receive(from, message, outbox),
+            _ => self.member.receive(now, message, outbox, out),
         }
     }
 
@@ -264,12 +264,12 @@ impl PoolRank for CaaRank {
         let mut outbox = Outbox::new();
         match input {
             Input::Wants { worker } => self.member.wants(now, worker, &mut outbox, out),
-            Input::Message { from, message } => self.hear(now, from, message, &mut outbox, out),
+            Input::Message { from, message } => self.receive(now, from, message, &mut outbox, out),
             Input::Begin | Input::Timer => {}
         }
         while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {
-                self.hear(now, to, message, &mut outbox, out);
+                self.receive(now, to, message, &mut outbox, out);
             } else {
                 out.push(Output::Send { to, message });
             }

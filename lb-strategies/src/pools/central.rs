@@ -59,7 +59,7 @@ impl CentralRank {
         Self { rank, workers: Workers::new(pool, rank, Pace::Fitting, chunk), queue }
     }
 
-    fn hear(
+    fn receive(
         &mut self,
         now: Nanos,
         from: Rank,
@@ -89,17 +89,17 @@ impl PoolRank for CentralRank {
         let mut outbox = Outbox::new();
         match input {
             Input::Wants { worker } => {
-                self.workers.through(now, worker, out);
+                self.workers.finish_step(now, worker, out);
                 if self.workers.is_waiting(worker) && !self.workers.run(now, worker, out) {
                     outbox.push_back((Rank(0), self.workers.ask(worker)));
                 }
             }
-            Input::Message { from, message } => self.hear(now, from, message, &mut outbox, out),
+            Input::Message { from, message } => self.receive(now, from, message, &mut outbox, out),
             Input::Begin | Input::Timer => {}
         }
         while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {
-                self.hear(now, to, message, &mut outbox, out);
+                self.receive(now, to, message, &mut outbox, out);
             } else {
                 out.push(Output::Send { to, message });
             }

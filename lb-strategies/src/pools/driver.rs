@@ -106,7 +106,7 @@ impl Driver {
 
     /// The pool begins.
     pub fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
-        self.tell(now, Input::Begin, actions);
+        self.feed(now, Input::Begin, actions);
     }
 
     /// A worker has nothing to do.
@@ -115,7 +115,7 @@ impl Driver {
             self.states[worker.index()].dismiss();
             return;
         }
-        self.tell(now, Input::Wants { worker }, actions);
+        self.feed(now, Input::Wants { worker }, actions);
     }
 
     /// Another rank's machine says something.
@@ -137,7 +137,7 @@ impl Driver {
         let due = self.wake_at.is_some_and(|at| at <= now);
         if due {
             self.wake_at = None;
-            self.tell(now, Input::Timer, actions);
+            self.feed(now, Input::Timer, actions);
         }
         due
     }
@@ -194,7 +194,7 @@ impl Driver {
         self.machine.said()
     }
 
-    fn tell(&mut self, now: Nanos, input: Input<Message>, actions: &mut Vec<Action>) {
+    fn feed(&mut self, now: Nanos, input: Input<Message>, actions: &mut Vec<Action>) {
         self.step(now, input, actions).expect("only a message can be unreadable");
     }
 
@@ -210,13 +210,13 @@ impl Driver {
         let mut outputs = std::mem::take(&mut self.outputs);
         self.machine.step(now, input, &mut outputs)?;
         for output in outputs.drain(..) {
-            self.hear_machine(output, actions);
+            self.apply_output(output, actions);
         }
         self.outputs = outputs;
         Ok(())
     }
 
-    fn hear_machine(&mut self, output: Output<Message>, actions: &mut Vec<Action>) {
+    fn apply_output(&mut self, output: Output<Message>, actions: &mut Vec<Action>) {
         match output {
             Output::Run { worker, range, copy } => {
                 assert!(range.start < range.end, "a policy gives a worker something to run");
@@ -257,9 +257,9 @@ mod tests {
     use crate::pools::machine::PoolRank;
 
     /// Says whatever it is made of.
-    struct Says(Vec<Output<()>>);
+    struct Scripted(Vec<Output<()>>);
 
-    impl PoolRank for Says {
+    impl PoolRank for Scripted {
         type Message = ();
 
         fn step(&mut self, _now: Nanos, _input: Input<()>, out: &mut Vec<Output<()>>) {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn says(outputs: Vec<Output<()>>) -> Driver {
-        let mut driver = Driver::new(Machine::new(Says(outputs)), 1);
+        let mut driver = Driver::new(Machine::new(Scripted(outputs)), 1);
         driver.begin(0, &mut Vec::new());
         driver
     }

@@ -80,7 +80,7 @@ impl PoolRank for StaticRank {
     fn step(&mut self, now: Nanos, input: Input<()>, out: &mut Vec<Output<()>>) {
         let Input::Wants { worker } = input else { return };
         let share = &mut self.shares[worker.index()];
-        share.through(now);
+        share.finish_step(now);
         if let Some(range) = share.next(now) {
             out.push(Output::Run { worker, range, copy: false });
             return;

@@ -21,26 +21,26 @@
 //! | [`range_pool`] | which piece a worker takes |
 //! | [`pace`] | how long pieces are |
 //! | [`speed`] | how fast a worker is |
-//! | `rank`, `conversation` | when a rank asks, and what the root must know |
+//! | `rank`, `root_link` | when a rank asks, and what the root must know |
 //! | `root`, `peers`, [`holdings`] | who gets what, and who has it |
 //! | [`size`] | how much |
 //! | `steal` | from whom, when nothing is left |
 //! | `tail`, `copies` | who executes what a second time, and whose result counts |
 //! | [`message`] | in which words |
 
-mod conversation;
-mod copies;
 pub mod holdings;
 pub mod message;
 pub mod pace;
 mod peers;
 pub mod range_pool;
 mod rank;
+mod replica_broker;
 mod root;
+mod root_link;
 pub mod size;
 pub mod speed;
 mod steal;
-mod tail;
+mod tail_replication;
 
 pub use holdings::Holdings;
 pub use message::{LeaseMessage, Occasion, Order, Report, Standing, Thieves};
@@ -50,7 +50,7 @@ pub use size::Batch;
 pub use speed::SpeedEstimator;
 
 use message::Output;
-use rank::{Copies, LeaseRank};
+use rank::{LeaseRank, Replication};
 use root::{LeaseRoot, Orders, RootSettings};
 use size::Bounds;
 
@@ -102,7 +102,7 @@ pub(crate) struct Leases {
     name: &'static str,
     chunk: Nanos,
     pace: Pace,
-    copies: Copies,
+    copies: Replication,
     root: RootSettings,
 }
 
@@ -124,7 +124,7 @@ impl Leases {
         let bounds = Bounds { min: time("lease-min")?, max: time("lease-max")? };
         let (first, chunk) = (parameters.number("first", 0.0..=1.0)?, chunk(parameters)?);
         let root = RootSettings { batch, bounds, first, chunk };
-        let copies = if parameters.switch("replicate")? { Copies::NotYet } else { Copies::Never };
+        let copies = if parameters.switch("replicate")? { Replication::NotYet } else { Replication::Never };
         Ok(Self { name, chunk, pace, copies, root })
     }
 }
@@ -167,10 +167,10 @@ impl PoolRank for LeasesRank {
             (Input::Wants { worker }, _) => self.rank.wants(now, worker, out),
             (Input::Timer, _) => self.rank.timer(now, out),
             (Input::Message { from, message: LeaseMessage::Report(report) }, Some(root)) => {
-                root.hear(now, from, report, &mut orders);
+                root.receive(now, from, report, &mut orders);
             }
             (Input::Message { message: LeaseMessage::Order(order), .. }, None) => {
-                self.rank.obey(now, order, out);
+                self.rank.receive(now, order, out);
             }
             (Input::Begin | Input::Message { .. }, _) => {}
         }
@@ -188,7 +188,7 @@ impl LeasesRank {
         loop {
             for (to, order) in std::mem::take(&mut orders) {
                 if to == Rank(0) {
-                    self.rank.obey(now, order, out);
+                    self.rank.receive(now, order, out);
                 } else {
                     out.push(Output::Send { to, message: LeaseMessage::Order(order) });
                 }
@@ -199,7 +199,7 @@ impl LeasesRank {
             }
             for report in reports {
                 if let Some(root) = &mut self.root {
-                    root.hear(now, Rank(0), report, &mut orders);
+                    root.receive(now, Rank(0), report, &mut orders);
                 } else {
                     out.push(Output::Send { to: Rank(0), message: LeaseMessage::Report(report) });
                 }

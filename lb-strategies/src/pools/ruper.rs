@@ -40,8 +40,8 @@ mod command;
 mod grants;
 mod guess_worker;
 mod interval;
-mod messages;
-mod own_workers;
+mod local_workers;
+mod message;
 mod parameters;
 mod rank;
 mod rank_monitor;
@@ -58,7 +58,7 @@ use crate::rank::Rank;
 use parameters::{Counts, Settings};
 use rank::RuperRank;
 
-pub use messages::{Reason, RuperMessage};
+pub use message::{Reason, RuperMessage};
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "ruper",

@@ -60,7 +60,7 @@ impl Steps {
     }
 
     /// The present step, if there is one, is over: how many indices it had and how long it took.
-    pub fn through(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
+    pub fn finish_step(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
         let (count, since) = self.running.take()?;
         let took = now.saturating_sub(since);
         self.sizer.ran(count, took);

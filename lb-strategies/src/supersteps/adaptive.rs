@@ -5,7 +5,7 @@
 //! judged by what came. A way takes over when its [`Regret`] is more than chance makes of it and than the division takes.
 //! Of neither paper: dlb-jr.txt has two ways and a line for each.
 
-use super::des::{Des, EVERY, Following, WINDOW};
+use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::equal::equal;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
@@ -64,7 +64,7 @@ impl SuperstepStrategy for Adaptive {
             .into_iter()
             .chain(powers.map(|copies| replicated(problem, &balanced.row, copies)));
         let fixed: Vec<Division> = fixed.collect();
-        Box::new(Ways {
+        Box::new(AdaptiveDivider {
             regrets: vec![Regret::default(); fixed.len() + 1],
             fixed,
             balanced,
@@ -77,9 +77,9 @@ impl SuperstepStrategy for Adaptive {
     }
 }
 
-struct Ways {
+struct AdaptiveDivider {
     /// Shares in proportion: way 0.
-    balanced: Following,
+    balanced: DesDivider,
     /// The ways from 1 on: equal shares, then copies of them.
     fixed: Vec<Division>,
     in_force: usize,
@@ -91,7 +91,7 @@ struct Ways {
     reason: Option<String>,
 }
 
-impl Divider for Ways {
+impl Divider for AdaptiveDivider {
     fn first(&mut self) -> Division {
         self.balanced.division.clone()
     }
@@ -126,7 +126,7 @@ impl Divider for Ways {
     }
 }
 
-impl Ways {
+impl AdaptiveDivider {
     fn division(&self, way: usize) -> &Division {
         way.checked_sub(1).map_or(&self.balanced.division, |fixed| &self.fixed[fixed])
     }

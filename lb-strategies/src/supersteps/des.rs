@@ -6,7 +6,7 @@
 use super::equal::equal;
 use super::pace::{By, Paces};
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
-use super::redivide::{AHEAD, Price, TOLERANCE, Terms, slowest};
+use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, slowest};
 use super::row::Row;
 use super::smoothing::Smoothing;
 use crate::entry::Entry;
@@ -41,7 +41,7 @@ pub(crate) struct Des {
     every: Option<u64>,
     window: usize,
     by: By,
-    pub(crate) terms: Terms,
+    pub(crate) terms: GainTest,
 }
 
 impl Des {
@@ -51,21 +51,21 @@ impl Des {
             every: parameters.count_or_auto("every")?,
             window: parameters.whole("window", 1..=1_000_000)? as usize,
             by: By::read(parameters)?,
-            terms: Terms::read(parameters)?,
+            terms: GainTest::read(parameters)?,
         })
     }
 
     /// What follows the paces of a program's workers.
-    pub(crate) fn follow(&self, problem: &Problem) -> Following {
+    pub(crate) fn follow(&self, problem: &Problem) -> DesDivider {
         let row = Row::new(&problem.weights);
         let workers = problem.workers;
         let every = self.every.unwrap_or((5 * workers as u64).div_ceil(2)).max(1);
-        Following {
+        DesDivider {
             division: equal(problem, &row),
             row,
             paces: Paces::new(self.by, workers),
             series: vec![Smoothing::new(self.window); workers],
-            price: Price::default(),
+            price: DivisionCost::default(),
             steps: 0,
             due: self.every.unwrap_or(FIRST).clamp(1, every),
             looked: false,
@@ -87,12 +87,12 @@ impl SuperstepStrategy for Des {
 }
 
 /// A division that follows the predicted paces of the workers, whether it is in force or only would be.
-pub(crate) struct Following {
+pub(crate) struct DesDivider {
     pub(crate) row: Row,
     pub(crate) division: Division,
     paces: Paces,
     series: Vec<Smoothing>,
-    pub(crate) price: Price,
+    pub(crate) price: DivisionCost,
     /// Since the last time to divide.
     steps: u64,
     /// From then to the next.
@@ -101,11 +101,11 @@ pub(crate) struct Following {
     pub(crate) looked: bool,
     /// The most that `due` becomes.
     every: u64,
-    terms: Terms,
+    terms: GainTest,
     reason: Option<String>,
 }
 
-impl Following {
+impl DesDivider {
     /// Adds a step, and returns the pace of each worker in it.
     pub(crate) fn add(&mut self, step: &Step) -> Vec<f64> {
         self.paces.add(step);
@@ -144,7 +144,7 @@ impl Following {
     }
 }
 
-impl Divider for Following {
+impl Divider for DesDivider {
     fn first(&mut self) -> Division {
         self.division.clone()
     }

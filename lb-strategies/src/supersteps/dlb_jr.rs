@@ -11,7 +11,7 @@
 //! switch costs: 140 % of the mean time of a division towards copies and 60 % of it back (section 3.1). The lines
 //! correct that regret: a period in the wrong way is more than a short run can make up for.
 
-use super::des::{Des, EVERY, Following, WINDOW};
+use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::line::Line;
 use super::pace::By;
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
@@ -67,7 +67,7 @@ impl SuperstepStrategy for DlbJr {
         }
         let balanced = self.des.follow(problem);
         let job = balanced.row.weight(0..balanced.row.units()) / problem.workers.max(1) as f64;
-        Box::new(Choosing {
+        Box::new(DlbJrDivider {
             copied: replicated(problem, &balanced.row, self.copies),
             overhead: Overhead::default(),
             early: Vec::new(),
@@ -85,8 +85,8 @@ impl SuperstepStrategy for DlbJr {
     }
 }
 
-struct Choosing {
-    balanced: Following,
+struct DlbJrDivider {
+    balanced: DesDivider,
     copied: Division,
     copies_in_force: bool,
     overhead: Overhead,
@@ -120,7 +120,7 @@ impl Sums {
     }
 }
 
-impl Divider for Choosing {
+impl Divider for DlbJrDivider {
     fn first(&mut self) -> Division {
         self.copied.clone()
     }
@@ -159,7 +159,7 @@ impl Divider for Choosing {
     }
 }
 
-impl Choosing {
+impl DlbJrDivider {
     /// Steps 2 and 3: what a step took, and what it would have taken the other way; without the price of a switch.
     fn sum_up(&mut self, seconds: f64, paces: &[f64]) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);

@@ -20,7 +20,7 @@ impl SuperstepStrategy for Equal {
     }
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
-        Box::new(Fixed(equal(problem, &Row::new(&problem.weights))))
+        Box::new(FixedDivider(equal(problem, &Row::new(&problem.weights))))
     }
 }
 
@@ -30,9 +30,9 @@ pub(crate) fn equal(problem: &Problem, row: &Row) -> Division {
 }
 
 /// A division that stays.
-pub(crate) struct Fixed(pub(crate) Division);
+pub(crate) struct FixedDivider(pub(crate) Division);
 
-impl Divider for Fixed {
+impl Divider for FixedDivider {
     fn first(&mut self) -> Division {
         self.0.clone()
     }

@@ -15,7 +15,7 @@
 use super::equal::equal;
 use super::pace::{By, Paces};
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy, Work};
-use super::redivide::{AHEAD, Price, TOLERANCE, Terms, slowest};
+use super::redivide::{AHEAD, DivisionCost, GainTest, TOLERANCE, slowest};
 use super::row::Row;
 use crate::entry::Entry;
 use crate::parameters::{Parameter, Parameters};
@@ -47,7 +47,7 @@ struct LoadFactor {
     every: u64,
     look_seconds: f64,
     by: By,
-    terms: Terms,
+    terms: GainTest,
 }
 
 impl LoadFactor {
@@ -56,7 +56,7 @@ impl LoadFactor {
             every: parameters.integer("every")?,
             look_seconds: parameters.number("look", 0.0..=1e9)?,
             by: By::read(parameters)?,
-            terms: Terms::read(parameters)?,
+            terms: GainTest::read(parameters)?,
         })
     }
 }
@@ -68,21 +68,21 @@ impl SuperstepStrategy for LoadFactor {
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
         let row = Row::new(&problem.weights);
-        Box::new(Factors {
+        Box::new(LoadFactorDivider {
             division: equal(problem, &row),
             row,
             paces: Paces::new(self.by, problem.workers),
             sums: vec![Work::default(); problem.workers],
             looked_seconds: 0.0,
             next: 0,
-            price: Price::default(),
+            price: DivisionCost::default(),
             policy: *self,
             reason: None,
         })
     }
 }
 
-struct Factors {
+struct LoadFactorDivider {
     row: Row,
     division: Division,
     paces: Paces,
@@ -91,12 +91,12 @@ struct Factors {
     looked_seconds: f64,
     /// The first step that may be looked at.
     next: u64,
-    price: Price,
+    price: DivisionCost,
     policy: LoadFactor,
     reason: Option<String>,
 }
 
-impl Divider for Factors {
+impl Divider for LoadFactorDivider {
     fn first(&mut self) -> Division {
         self.division.clone()
     }

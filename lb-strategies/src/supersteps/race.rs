@@ -30,7 +30,7 @@ pub struct Race {
     pub finished: Vec<(usize, f64)>,
     /// What workers did, in the order in which it ended.
     pub attempts: Vec<Attempt>,
-    word: f64,
+    notify_s: f64,
 }
 
 /// A worker at a job.
@@ -85,13 +85,13 @@ impl Race {
             hands[worker] = next.map(|job| attempt(worker, job, now));
         }
         let finished = finished.into_iter().map(|job| job.expect("somebody finished it")).collect();
-        Self { finished, attempts, word }
+        Self { finished, attempts, notify_s: word }
     }
 
     /// When a worker knows that a job is finished.
     pub fn knows(&self, worker: usize, job: usize) -> f64 {
         let (by, at) = self.finished[job];
-        if by == worker { at } else { at + self.word }
+        if by == worker { at } else { at + self.notify_s }
     }
 
     /// When everybody knows that all jobs are.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_and_who_came_later_is_told() {
+    fn dropped_jobs_and_late_workers_are_reported() {
         let race = Race::run(&[0.0, 5.0], 0.5, |_, _, since| since + 2.0);
         // The first does both, and the second begins when it has heard of that.
         assert_eq!(race.finished, [(0, 2.0), (0, 4.0)]);

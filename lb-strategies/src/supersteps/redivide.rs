@@ -29,12 +29,12 @@ pub(crate) const AHEAD: Parameter = Parameter {
 
 /// What a new division must promise.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct GainTest {
     pub(crate) tolerance: f64,
     ahead: f64,
 }
 
-impl Terms {
+impl GainTest {
     /// The values of [`TOLERANCE`] and [`AHEAD`].
     pub(crate) fn read(parameters: &Parameters) -> Result<Self, ParseError> {
         let tolerance = parameters.number("tolerance", 0.0..=10.0)?;
@@ -48,7 +48,7 @@ impl Terms {
     /// its gain counts what the estimate of James and Stein (1961) leaves. Not so where moving is free, as in the papers.
     pub(crate) fn accept(
         self,
-        price: &mut Price,
+        price: &mut DivisionCost,
         (old, old_seconds): (&Division, f64),
         (new, new_seconds): (&Division, f64),
         chance: f64,
@@ -71,7 +71,7 @@ const REMEMBERED: usize = 32;
 
 /// The time that a division takes, as far as it was seen. Free until then.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Price {
+pub(crate) struct DivisionCost {
     /// Units that moved, and the time that it took, s.
     seen: VecDeque<(f64, f64)>,
     /// Divisions that were accepted, whether they came into force or not.
@@ -79,7 +79,7 @@ pub(crate) struct Price {
     steps: u64,
 }
 
-impl Price {
+impl DivisionCost {
     /// Adds a step, and what moved before it.
     pub(crate) fn add(&mut self, step: &Step) {
         self.steps += 1;
@@ -172,19 +172,20 @@ mod tests {
 
     #[test]
     fn a_division_must_gain_more_than_noise_and_earn_its_price() {
-        let terms = Terms { tolerance: 0.02, ahead: 100.0 };
+        let terms = GainTest { tolerance: 0.02, ahead: 100.0 };
         let division = |units: &[u64]| Division { units: units.to_vec(), copies: 1 };
         let (old, new) = (division(&[50, 50]), division(&[60, 40]));
-        let mut price = Price::default();
-        let accepts =
-            |price: &mut Price, seconds| terms.accept(price, (&old, 1.0), (&new, seconds), 0.0).is_some();
+        let mut price = DivisionCost::default();
+        let accepts = |price: &mut DivisionCost, seconds| {
+            terms.accept(price, (&old, 1.0), (&new, seconds), 0.0).is_some()
+        };
         assert!(accepts(&mut price, 0.9) && !accepts(&mut price, 0.99) && !accepts(&mut price, 1.1));
         // Ten units for 20 s: in 100 steps a tenth of a second each does not make up for them.
         price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() });
         (1..100).for_each(|_| price.add(&Step::default()));
         assert!(!accepts(&mut price, 0.9) && accepts(&mut price, 0.7));
         // If a division lasts 20 steps, more must be gained in each.
-        let free = Terms { ahead: 0.0, ..terms };
+        let free = GainTest { ahead: 0.0, ..terms };
         (0..3).for_each(|_| assert_eq!(free.accept(&mut price, (&old, 1.0), (&new, 0.9), 0.0), Some(10)));
         assert!(!accepts(&mut price, 0.7));
         assert!(free.accept(&mut price, (&old, 1.0), (&new, 0.9), 0.0).is_some());
@@ -194,8 +195,8 @@ mod tests {
     fn a_gain_that_may_be_chance_counts_less_but_where_moving_is_free() {
         let [old, new] = [50, 60].map(|first| Division { units: vec![first, 100 - first], copies: 1 });
         let accepts = |ahead, chance| {
-            let terms = Terms { tolerance: 0.02, ahead };
-            terms.accept(&mut Price::default(), (&old, 1.0), (&new, 0.9), chance).is_some()
+            let terms = GainTest { tolerance: 0.02, ahead };
+            terms.accept(&mut DivisionCost::default(), (&old, 1.0), (&new, 0.9), chance).is_some()
         };
         assert_eq!([0.0, 0.08, 0.09, 0.1].map(|chance| accepts(100.0, chance)), [true, true, false, false]);
         assert!(accepts(0.0, 0.1));
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn a_price_is_of_a_division_and_of_units_as_far_as_they_are_told_apart() {
         let price = |seen: &[(u64, f64)]| {
-            let mut price = Price::default();
+            let mut price = DivisionCost::default();
             for &(moved, redivision_seconds) in seen {
                 price.add(&Step { moved, redivision_seconds, ..Step::default() });
             }

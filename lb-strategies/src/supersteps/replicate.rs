@@ -1,6 +1,6 @@
 //! `replicate`: every job is computed by several workers, and the first to finish it counts. R-JR of dlb-jr.txt.
 
-use super::equal::{Fixed, equal};
+use super::equal::{FixedDivider, equal};
 use super::policy::{Divider, Division, Problem, SuperstepStrategy};
 use super::row::Row;
 use crate::entry::Entry;
@@ -32,7 +32,7 @@ impl SuperstepStrategy for Replicate {
     }
 
     fn divider(&self, problem: &Problem) -> Box<dyn Divider> {
-        Box::new(Fixed(replicated(problem, &Row::new(&problem.weights), self.copies)))
+        Box::new(FixedDivider(replicated(problem, &Row::new(&problem.weights), self.copies)))
     }
 }
 

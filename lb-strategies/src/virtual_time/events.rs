@@ -18,11 +18,11 @@ use crate::pools::machine::Nanos;
 /// assert_eq!(order, [(3, "first"), (3, "second"), (7, "third")]);
 /// ```
 pub struct Events<E> {
-    heap: BinaryHeap<Planned<E>>,
+    heap: BinaryHeap<TimedEvent<E>>,
     sequence: u64,
 }
 
-struct Planned<E> {
+struct TimedEvent<E> {
     at: Nanos,
     sequence: u64,
     event: E,
@@ -38,7 +38,7 @@ impl<E> Events<E> {
     /// This happens then.
     pub fn at(&mut self, at: Nanos, event: E) {
         self.sequence += 1;
-        self.heap.push(Planned { at, sequence: self.sequence, event });
+        self.heap.push(TimedEvent { at, sequence: self.sequence, event });
     }
 
     /// Time of the next event.
@@ -52,32 +52,32 @@ impl<E> Events<E> {
     }
 }
 
-impl<E> Planned<E> {
+impl<E> TimedEvent<E> {
     /// The heap gives the greatest first.
     fn key(&self) -> std::cmp::Reverse<(Nanos, u64)> {
         std::cmp::Reverse((self.at, self.sequence))
     }
 }
 
-impl<E> Ord for Planned<E> {
+impl<E> Ord for TimedEvent<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl<E> PartialOrd for Planned<E> {
+impl<E> PartialOrd for TimedEvent<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> PartialEq for Planned<E> {
+impl<E> PartialEq for TimedEvent<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<E> Eq for Planned<E> {}
+impl<E> Eq for TimedEvent<E> {}
 
 /// A number that stands for a history with one more event, of which `event` says what it was.
 pub fn digested(before: u64, now: Nanos, event: u64) -> u64 {

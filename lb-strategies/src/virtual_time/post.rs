@@ -19,12 +19,12 @@ pub struct Post<L, M> {
     links: L,
     ranks: u32,
     /// By sender and receiver.
-    ways: Vec<Way<M>>,
+    pairs: Vec<PairQueue<M>>,
     /// By receiver, when it is through with the messages that it has taken.
     free: Vec<Nanos>,
 }
 
-struct Way<M> {
+struct PairQueue<M> {
     messages: VecDeque<M>,
     /// Arrival of the last of them.
     last: Nanos,
@@ -33,16 +33,16 @@ struct Way<M> {
 impl<L: Links, M> Post<L, M> {
     /// Between so many ranks.
     pub fn new(ranks: u32, links: L) -> Self {
-        let way = || Way { messages: VecDeque::new(), last: 0 };
+        let way = || PairQueue { messages: VecDeque::new(), last: 0 };
         let pairs = ranks as usize * ranks as usize;
         let ways = std::iter::repeat_with(way).take(pairs).collect();
-        Self { links, ranks, ways, free: vec![0; ranks as usize] }
+        Self { links, ranks, pairs: ways, free: vec![0; ranks as usize] }
     }
 
     /// A message leaves now; says when it arrives.
     pub fn send(&mut self, from: Rank, to: Rank, message: M, now: Nanos) -> Nanos {
         let delay = self.links.delay(from, to, now);
-        let way = self.way(from, to);
+        let way = self.pair(from, to);
         way.messages.push_back(message);
         way.last = way.last.max(now + delay);
         way.last
@@ -50,7 +50,7 @@ impl<L: Links, M> Post<L, M> {
 
     /// Takes the message that has been longest on its way between two ranks.
     pub fn take(&mut self, from: Rank, to: Rank) -> Option<M> {
-        self.way(from, to).messages.pop_front()
+        self.pair(from, to).messages.pop_front()
     }
 
     /// A message has arrived now; says when its receiver has served it. It serves one after the other.
@@ -61,7 +61,7 @@ impl<L: Links, M> Post<L, M> {
         *free
     }
 
-    fn way(&mut self, from: Rank, to: Rank) -> &mut Way<M> {
-        &mut self.ways[from.0 as usize * self.ranks as usize + to.0 as usize]
+    fn pair(&mut self, from: Rank, to: Rank) -> &mut PairQueue<M> {
+        &mut self.pairs[from.0 as usize * self.ranks as usize + to.0 as usize]
     }
 }

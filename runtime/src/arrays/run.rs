@@ -16,12 +16,12 @@ use super::report::{Figures, Report};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
+use crate::run::context::RankContext;
 #[cfg(feature = "mpi")]
 use crate::run::job::Runtime;
 use crate::run::run_shape;
-use crate::run::seat::Seat;
 use crate::run::shape::{ReadyRank, Shape};
-use crate::threads::guarded::Owner;
+use crate::threads::elided_mutex::Owner;
 use crate::warn::warn;
 
 /// Runs a program until one of its chunks ends it: by [`Ctx::exit`](crate::Ctx::exit) or
@@ -148,7 +148,7 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
     }
 
     /// It is worker 0 as well.
-    fn name_of_driver(&self, rank: Rank) -> String {
+    fn driver_thread_name(&self, rank: Rank) -> String {
         format!("caribou {rank}.0")
     }
 
@@ -179,7 +179,7 @@ impl ReadyRank for ArraysOfRank {
         ArrayCodec::new(rank, self.described.arrays.clone())
     }
 
-    fn run(self, seat: Seat<'_, Packet>) -> Figures {
+    fn run(self, seat: RankContext<'_, Packet>) -> Figures {
         let ArraysOfRank { described, chunks, strategy } = self;
         Start { seat, described, chunks, strategy }.run()
     }

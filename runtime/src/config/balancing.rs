@@ -13,7 +13,7 @@ use lb_strategies::{
 
 use super::{Config, wrong};
 use crate::error::Error;
-use crate::panics::of_panic;
+use crate::panics::panic_message;
 use crate::warn::warn;
 
 /// The chosen strategy; each is for one shape of program.
@@ -203,7 +203,7 @@ impl Config {
         self.check_shape(Shape::Arrays)?;
         self.warn_of(self.lb.arrays.old_names(self.lb_spec(Shape::Arrays)));
         match &self.lb.chosen {
-            Chosen::Arrays(strategy) => Ok(Arc::new(Asked::once(strategy)?)),
+            Chosen::Arrays(strategy) => Ok(Arc::new(StrategyWithTerms::once(strategy)?)),
             _ => Ok(ARRAYS.default_policy().into()),
         }
     }
@@ -233,22 +233,22 @@ impl Config {
 
 /// A strategy that was asked for its terms before the run. In the middle of a sync it is asked for assignments alone: it may
 /// be the user's own, and panic.
-struct Asked {
+struct StrategyWithTerms {
     strategy: Arc<dyn Strategy>,
     terms: Terms,
 }
 
-impl Asked {
-    fn once(strategy: &Arc<dyn Strategy>) -> Result<Asked, Error> {
-        let ask = || Asked { terms: strategy.terms(), strategy: strategy.clone() };
+impl StrategyWithTerms {
+    fn once(strategy: &Arc<dyn Strategy>) -> Result<StrategyWithTerms, Error> {
+        let ask = || StrategyWithTerms { terms: strategy.terms(), strategy: strategy.clone() };
         catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
-            let why = format!("it panicked before the run: {}", of_panic(&*panic));
+            let why = format!("it panicked before the run: {}", panic_message(&*panic));
             wrong(&format!("the strategy `{}`", strategy.name()), why)
         })
     }
 }
 
-impl Strategy for Asked {
+impl Strategy for StrategyWithTerms {
     fn name(&self) -> &'static str {
         self.strategy.name()
     }

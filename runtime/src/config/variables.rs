@@ -29,14 +29,14 @@ pub const VARIABLES: &[Variable] = &[
         default: "one per vCPU, or per `CARIBOU_WORKERS` of them, within a CPU quota; of a pool 1",
         meaning: "ranks in this process; under mpirun each process is one",
         example: "3",
-        set: |config, value| Ok(config.ranks(whole(value, 1)? as u32)),
+        set: |config, value| Ok(config.ranks(parse_integer(value, 1)? as u32)),
     },
     Variable {
         name: "CARIBOU_WORKERS",
         default: "1, of a pool one per vCPU; under mpirun one per core of the rank; within a CPU quota",
         meaning: "workers (threads) of each rank",
         example: "2",
-        set: |config, value| Ok(config.workers(whole(value, 1)? as u32)),
+        set: |config, value| Ok(config.workers(parse_integer(value, 1)? as u32)),
     },
     Variable {
         name: "CARIBOU_LB",
@@ -50,14 +50,14 @@ pub const VARIABLES: &[Variable] = &[
         default: "20",
         meaning: "of arrays: steps between two syncs, for programs that ask sync_due; 0 for never",
         example: "7",
-        set: |config, value| Ok(config.period(whole(value, 0)?)),
+        set: |config, value| Ok(config.period(parse_integer(value, 0)?)),
     },
     Variable {
         name: "CARIBOU_LB_REPORTS",
         default: "off",
         meaning: "of arrays: keep what each sync was decided from, for `caribou balance --trace`: on, off",
         example: "on",
-        set: |config, value| Ok(config.lb_reports(choice(value, &ON_OFF)?)),
+        set: |config, value| Ok(config.lb_reports(parse_choice(value, &ON_OFF)?)),
     },
     Variable {
         name: "CARIBOU_PIN",
@@ -65,7 +65,7 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "bind workers to vCPUs: auto (if there are enough), on, off",
         example: "off",
         set: |config, value| {
-            Ok(config.pin(choice(value, &[("auto", Pin::Auto), ("on", Pin::On), ("off", Pin::Off)])?))
+            Ok(config.pin(parse_choice(value, &[("auto", Pin::Auto), ("on", Pin::On), ("off", Pin::Off)])?))
         },
     },
     Variable {
@@ -73,42 +73,44 @@ pub const VARIABLES: &[Variable] = &[
         default: "on",
         meaning: "of arrays: measure the CPU time of chunks: on, off (then only declared load counts)",
         example: "off",
-        set: |config, value| Ok(config.measure(choice(value, &ON_OFF)?)),
+        set: |config, value| Ok(config.measure(parse_choice(value, &ON_OFF)?)),
     },
     Variable {
         name: "CARIBOU_BACKGROUND",
         default: "auto",
         meaning: "source of the background load O_p: auto, schedstat, procstat, off",
         example: "procstat",
-        set: |config, value| Ok(config.background(choice(value, &BACKGROUND)?)),
+        set: |config, value| Ok(config.background(parse_choice(value, &BACKGROUND)?)),
     },
     Variable {
         name: "CARIBOU_WIRE",
         default: "auto",
         meaning: "encode messages: auto (when they leave the process), always (all of them, to test serialisation)",
         example: "always",
-        set: |config, value| Ok(config.wire_always(choice(value, &[("auto", false), ("always", true)])?)),
+        set: |config, value| {
+            Ok(config.wire_always(parse_choice(value, &[("auto", false), ("always", true)])?))
+        },
     },
     Variable {
         name: "CARIBOU_MAIL_LIMIT",
         default: "65536",
         meaning: "of chunks, also of supersteps: KiB of messages that may wait on a rank before those that send to it wait",
         example: "1024",
-        set: |config, value| Ok(config.mail_limit(whole(value, 1)? << 10)),
+        set: |config, value| Ok(config.mail_limit(parse_integer(value, 1)? << 10)),
     },
     Variable {
         name: "CARIBOU_PROCESSES",
         default: "auto",
         meaning: "ranks are processes: auto (if mpirun or srun started several), mpi (always), threads (never)",
         example: "mpi",
-        set: |config, value| Ok(config.processes(choice(value, &PROCESSES)?)),
+        set: |config, value| Ok(config.processes(parse_choice(value, &PROCESSES)?)),
     },
     Variable {
         name: "CARIBOU_SHARED_MEMORY",
         default: "on",
         meaning: "processes of one host exchange messages through shared memory: on, off (all through MPI)",
         example: "off",
-        set: |config, value| Ok(config.shared_memory(choice(value, &ON_OFF)?)),
+        set: |config, value| Ok(config.shared_memory(parse_choice(value, &ON_OFF)?)),
     },
     Variable {
         name: "CARIBOU_TRACE",
@@ -129,14 +131,14 @@ pub const VARIABLES: &[Variable] = &[
         default: "4096",
         meaning: "MiB of events that each rank records at most; later ones are dropped, and counted",
         example: "10",
-        set: |config, value| Ok(config.trace_limit(whole(value, 1)? << 20)),
+        set: |config, value| Ok(config.trace_limit(parse_integer(value, 1)? << 20)),
     },
     Variable {
         name: "CARIBOU_PROFILE",
         default: "on",
         meaning: "keep a bounded profile of each worker's time: on, off (unless a trace is written, which has it)",
         example: "off",
-        set: |config, value| Ok(config.profile(choice(value, &ON_OFF)?)),
+        set: |config, value| Ok(config.profile(parse_choice(value, &ON_OFF)?)),
     },
     Variable {
         name: "CARIBOU_MONITOR",
@@ -150,14 +152,14 @@ pub const VARIABLES: &[Variable] = &[
         default: "10",
         meaning: "seconds until a warning names a handler that has not returned, a pool whose workers all wait, a rank 0 of chunks that waits for other processes, or (three seconds later) a stopped process. A run that has failed waits as long for processes that do not answer. 0 for never",
         example: "60",
-        set: |config, value| Ok(config.watchdog(Duration::from_secs(whole(value, 0)?))),
+        set: |config, value| Ok(config.watchdog(Duration::from_secs(parse_integer(value, 0)?))),
     },
     Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",
         example: "42",
-        set: |config, value| Ok(config.simulate(whole_to(value, 0, u64::MAX)?)),
+        set: |config, value| Ok(config.simulate(parse_integer_in(value, 0, u64::MAX)?)),
     },
 ];
 
@@ -195,11 +197,11 @@ impl Config {
     }
 }
 
-fn whole(value: &str, least: u64) -> Result<u64, String> {
-    whole_to(value, least, u64::from(u32::MAX))
+fn parse_integer(value: &str, least: u64) -> Result<u64, String> {
+    parse_integer_in(value, least, u64::from(u32::MAX))
 }
 
-fn whole_to(value: &str, least: u64, most: u64) -> Result<u64, String> {
+fn parse_integer_in(value: &str, least: u64, most: u64) -> Result<u64, String> {
     match value.trim().parse() {
         Ok(number) if number < least => Err(format!("`{value}` is too few: expected at least {least}")),
         Ok(number) if number <= most => Ok(number),
@@ -207,7 +209,7 @@ fn whole_to(value: &str, least: u64, most: u64) -> Result<u64, String> {
     }
 }
 
-fn choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
+fn parse_choice<T: Copy>(value: &str, choices: &[(&str, T)]) -> Result<T, String> {
     let found = choices.iter().find(|(text, _)| *text == value.trim());
     found.map(|&(_, choice)| choice).ok_or_else(|| {
         let known: Vec<&str> = choices.iter().map(|(text, _)| *text).collect();

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::{How, Lost};
+use super::{LossKind, Lost};
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
 
@@ -25,7 +25,7 @@ const IDLE_S: u64 = 5;
 const PROBE_INTERVAL_S: u64 = 2;
 const PROBES: u32 = 3;
 /// Time that a process that leaves waits for the other ends to close.
-const PART_NS_MAX: u64 = 200_000_000;
+const GOODBYE_NS_MAX: u64 = 200_000_000;
 
 /// A message of the protocol once a rank is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ pub(super) enum Frame {
     /// A rank was lost. About the sender itself, with [`How::Left`], it is a goodbye.
     Lost(Lost),
     /// Are you there?
-    Ask,
+    Ping,
     /// The answer.
-    Here,
+    Pong,
 }
 
 impl Frame {
@@ -46,10 +46,10 @@ impl Frame {
     pub(super) fn encode(self) -> [u8; Frame::BYTES] {
         let (kind, rank) = match self {
             Frame::Welcome => (b'w', 0),
-            Frame::Ask => (b'a', 0),
-            Frame::Here => (b'h', 0),
-            Frame::Lost(Lost { rank, how: How::Died }) => (b'd', rank.0),
-            Frame::Lost(Lost { rank, how: How::Left }) => (b'l', rank.0),
+            Frame::Ping => (b'a', 0),
+            Frame::Pong => (b'h', 0),
+            Frame::Lost(Lost { rank, kind: LossKind::Died }) => (b'd', rank.0),
+            Frame::Lost(Lost { rank, kind: LossKind::Left }) => (b'l', rank.0),
         };
         let [a, b, c, d] = rank.to_le_bytes();
         [kind, a, b, c, d]
@@ -60,10 +60,10 @@ impl Frame {
         let rank = Rank(u32::from_le_bytes([a, b, c, d]));
         match kind {
             b'w' => Some(Frame::Welcome),
-            b'a' => Some(Frame::Ask),
-            b'h' => Some(Frame::Here),
-            b'd' => Some(Frame::Lost(Lost { rank, how: How::Died })),
-            b'l' => Some(Frame::Lost(Lost { rank, how: How::Left })),
+            b'a' => Some(Frame::Ping),
+            b'h' => Some(Frame::Pong),
+            b'd' => Some(Frame::Lost(Lost { rank, kind: LossKind::Died })),
+            b'l' => Some(Frame::Lost(Lost { rank, kind: LossKind::Left })),
             _ => None,
         }
     }
@@ -72,14 +72,14 @@ impl Frame {
 /// One end of a connection.
 pub(super) struct Link {
     stream: TcpStream,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     unsent: Vec<u8>,
 }
 
 impl Link {
     pub(super) fn new(stream: TcpStream) -> io::Result<Link> {
         stream.set_nonblocking(true)?;
-        Ok(Link { stream, heard: Vec::new(), unsent: Vec::new() })
+        Ok(Link { stream, received: Vec::new(), unsent: Vec::new() })
     }
 
     /// Sends, or keeps for [`Link::flush`] what the other end does not take yet.
@@ -101,12 +101,12 @@ impl Link {
     }
 
     /// Reads a little of what has come; the poll that found it finds the rest. False if the connection has ended.
-    pub(super) fn hear(&mut self) -> bool {
+    pub(super) fn read_available(&mut self) -> bool {
         let mut bytes = [0; 64];
         match self.stream.read(&mut bytes) {
             Ok(0) => false,
             Ok(count) => {
-                self.heard.extend_from_slice(&bytes[..count]);
+                self.received.extend_from_slice(&bytes[..count]);
                 true
             }
             Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
@@ -115,8 +115,8 @@ impl Link {
 
     /// Takes the first `N` bytes heard; none while fewer have come.
     pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = *self.heard.first_chunk()?;
-        self.heard.drain(..N);
+        let bytes = *self.received.first_chunk()?;
+        self.received.drain(..N);
         Some(bytes)
     }
 
@@ -161,22 +161,22 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], timeout_ns: Option<u64>) {
 
 /// Says goodbye on all `links` for `rank`, and waits a little for the other ends to close: to close first, with
 /// something unread, would reset the connection and could lose the goodbye.
-pub(super) fn part(mut links: Vec<Link>, rank: Rank) {
-    let goodbye = Frame::Lost(Lost { rank, how: How::Left }).encode();
+pub(super) fn say_goodbye(mut links: Vec<Link>, rank: Rank) {
+    let goodbye = Frame::Lost(Lost { rank, kind: LossKind::Left }).encode();
     for link in &mut links {
         link.send(&goodbye);
         // An error is a connection that has ended already.
         let _ = link.stream.shutdown(Shutdown::Write);
     }
     let clock = Clock::machine();
-    while let Some(left_ns) = PART_NS_MAX.checked_sub(clock.now_ns())
+    while let Some(left_ns) = GOODBYE_NS_MAX.checked_sub(clock.now_ns())
         && !links.is_empty()
     {
         let mut fds: Vec<_> = links.iter().map(|link| PollFd::new(&link.stream, PollFlags::IN)).collect();
         wait(&mut fds, Some(left_ns));
         let news: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let mut news = news.into_iter();
-        links.retain_mut(|link| !news.next().unwrap_or(false) || link.hear());
+        links.retain_mut(|link| !news.next().unwrap_or(false) || link.read_available());
     }
 }
 
@@ -196,15 +196,16 @@ mod tests {
         })
     }
 
-    fn hear(link: &mut Link) -> bool {
+    fn read_available(link: &mut Link) -> bool {
         wait(&mut [link.poll_fd()], None);
-        link.hear()
+        link.read_available()
     }
 
     #[test]
     fn a_frame_is_what_was_said() {
-        let lost = [How::Died, How::Left].map(|how| Frame::Lost(Lost { rank: Rank(70_000), how }));
-        for frame in [Frame::Welcome, Frame::Ask, Frame::Here, lost[0], lost[1]] {
+        let lost =
+            [LossKind::Died, LossKind::Left].map(|how| Frame::Lost(Lost { rank: Rank(70_000), kind: how }));
+        for frame in [Frame::Welcome, Frame::Ping, Frame::Pong, lost[0], lost[1]] {
             assert_eq!(Frame::decode(frame.encode()), Some(frame));
         }
         assert_eq!(Frame::decode(*b"GET /"), None);
@@ -215,12 +216,12 @@ mod tests {
         let [mut near, mut far] = pair();
         let bytes = Frame::Welcome.encode();
         near.send(&bytes[..2]);
-        assert!(hear(&mut far) && far.next_frame().is_none());
+        assert!(read_available(&mut far) && far.next_frame().is_none());
         near.send(&bytes[2..]);
         drop(near);
-        assert!(hear(&mut far));
+        assert!(read_available(&mut far));
         assert_eq!(far.next_frame(), Some(Some(Frame::Welcome)));
-        assert!(!hear(&mut far));
+        assert!(!read_available(&mut far));
     }
 
     #[test]
@@ -234,8 +235,8 @@ mod tests {
         let mut heard = 0;
         while heard < sent {
             near.flush();
-            assert!(hear(&mut far));
-            heard += far.heard.drain(..).len();
+            assert!(read_available(&mut far));
+            heard += far.received.drain(..).len();
         }
         assert!(near.unsent.is_empty());
     }

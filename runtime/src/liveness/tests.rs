@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::door::{Hello, Secret};
+use super::connect::{Hello, Secret};
 use super::*;
 use crate::wire;
 
@@ -23,39 +23,44 @@ const ROLE: &str = "LIVENESS_TEST_ROLE";
 /// A rank of this process and what it hears.
 struct Here {
     liveness: Liveness,
-    news: Receiver<News>,
+    news: Receiver<PeerEvent>,
 }
 
 impl Here {
-    fn start(tree: Tree, rank: u32, parent: Option<&Invitation>, door: Option<Door>) -> io::Result<Here> {
+    fn start(
+        tree: Tree,
+        rank: u32,
+        parent: Option<&ContactInfo>,
+        door: Option<Listener>,
+    ) -> io::Result<Here> {
         let (on_news, news) = ear();
         Ok(Here { liveness: Liveness::start(tree, Rank(rank), parent, door, on_news)?, news })
     }
 
-    fn host(door: Door, ranks: u32) -> Here {
+    fn host(door: Listener, ranks: u32) -> Here {
         Here::start(Tree::of(ranks), 0, None, Some(door)).unwrap()
     }
 
-    fn join(invitation: &Invitation, rank: u32) -> Here {
+    fn join(invitation: &ContactInfo, rank: u32) -> Here {
         Here::try_join(invitation, rank).unwrap()
     }
 
-    fn try_join(invitation: &Invitation, rank: u32) -> io::Result<Here> {
+    fn try_join(invitation: &ContactInfo, rank: u32) -> io::Result<Here> {
         Here::start(Tree::of(rank + 1), rank, Some(invitation), None)
     }
 
-    fn hears(&self, rank: u32, how: How) {
-        self.hears_news(News::Lost(Lost { rank: Rank(rank), how }));
+    fn hears(&self, rank: u32, how: LossKind) {
+        self.hears_news(PeerEvent::Lost(Lost { rank: Rank(rank), kind: how }));
     }
 
-    fn hears_news(&self, news: News) {
+    fn hears_news(&self, news: PeerEvent) {
         assert_eq!(self.news.recv_timeout(PATIENCE), Ok(news));
     }
 
     /// Asks again and again until `other` hears this news: a signal takes effect some time after it was sent.
-    fn asks_until(&self, other: &Here, news: News) {
+    fn asks_until(&self, other: &Here, news: PeerEvent) {
         let heard = (0..60).find_map(|_| {
-            self.liveness.inquirer().ask();
+            self.liveness.pinger().ping();
             other.news.recv_timeout(PATIENCE / 60).ok()
         });
         assert_eq!(heard, Some(news));
@@ -68,13 +73,13 @@ impl Here {
     /// Leaves; returns what was heard and not looked at.
     fn leave(self) -> Vec<Lost> {
         drop(self.liveness);
-        let lost = |news| if let News::Lost(lost) = news { Some(lost) } else { None };
+        let lost = |news| if let PeerEvent::Lost(lost) = news { Some(lost) } else { None };
         self.news.iter().filter_map(lost).collect()
     }
 }
 
 /// A callback, and what it was called with.
-fn ear() -> (OnNews, Receiver<News>) {
+fn ear() -> (OnPeerEvent, Receiver<PeerEvent>) {
     let (sender, news) = channel();
     (Box::new(move |news| sender.send(news).unwrap_or(())), news)
 }
@@ -99,7 +104,7 @@ impl Process {
     }
 
     /// A rank of `tree` below that of the invitation; the second is its own, if others are below it.
-    fn grow(tree: Tree, rank: u32, parent: Option<&Invitation>) -> (Process, Option<Invitation>) {
+    fn grow(tree: Tree, rank: u32, parent: Option<&ContactInfo>) -> (Process, Option<ContactInfo>) {
         let parent = parent.map(|invitation| hex(&wire::encode(invitation).unwrap())).unwrap_or_default();
         let Tree { ranks, fan_out } = tree;
         let mut process = Process::start(&format!("{rank} {ranks} {fan_out} {parent}"));
@@ -108,11 +113,11 @@ impl Process {
         (process, wire::decode(&bytes(&invitation)).ok())
     }
 
-    fn join(invitation: &Invitation, rank: u32) -> Process {
+    fn join(invitation: &ContactInfo, rank: u32) -> Process {
         Process::grow(Tree::of(rank + 1), rank, Some(invitation)).0
     }
 
-    fn host(ranks: u32) -> (Process, Invitation) {
+    fn host(ranks: u32) -> (Process, ContactInfo) {
         let (process, invitation) = Process::grow(Tree::of(ranks), 0, None);
         (process, invitation.unwrap())
     }
@@ -154,9 +159,9 @@ fn a_rank_that_is_a_process() {
     let [rank, ranks, fan_out, parent] = role.split(' ').collect::<Vec<_>>()[..] else { panic!("{role}") };
     let [rank, ranks, fan_out] = [rank, ranks, fan_out].map(|number| number.parse().unwrap());
     let tree = Tree { ranks, fan_out };
-    let (door, invitation) = tree.is_inner(Rank(rank)).then(|| Door::open().unwrap()).unzip();
+    let (door, invitation) = tree.is_inner(Rank(rank)).then(|| Listener::open().unwrap()).unzip();
     println!("invitation {}", invitation.map_or(String::new(), |said| hex(&wire::encode(&said).unwrap())));
-    let parent: Option<Invitation> = wire::decode(&bytes(parent)).ok();
+    let parent: Option<ContactInfo> = wire::decode(&bytes(parent)).ok();
     let _rank = Here::start(tree, rank, parent.as_ref(), door).unwrap();
     println!("joined");
     // Lives no longer than the test that started it.
@@ -165,18 +170,18 @@ fn a_rank_that_is_a_process() {
 
 #[test]
 fn a_killed_rank_is_named_to_everybody() {
-    let (door, invitation) = Door::open().unwrap();
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 4);
     let others = [1, 3].map(|rank| Here::join(&invitation, rank));
     Process::join(&invitation, 2).send(Signal::KILL);
-    host.hears(2, How::Died);
-    others.iter().for_each(|other| other.hears(2, How::Died));
+    host.hears(2, LossKind::Died);
+    others.iter().for_each(|other| other.hears(2, LossKind::Died));
     assert_eq!(host.leave(), [], "nobody is lost twice");
 }
 
 #[test]
 fn a_stopped_rank_is_not_taken_for_dead() {
-    let (door, invitation) = Door::open().unwrap();
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 3);
     let other = Here::join(&invitation, 1);
     let process = Process::join(&invitation, 2);
@@ -185,8 +190,8 @@ fn a_stopped_rank_is_not_taken_for_dead() {
     process.send(Signal::CONT);
     other.hears_nothing_for(Duration::from_millis(100));
     process.send(Signal::KILL);
-    host.hears(2, How::Died);
-    other.hears(2, How::Died);
+    host.hears(2, LossKind::Died);
+    other.hears(2, LossKind::Died);
 }
 
 #[test]
@@ -197,23 +202,23 @@ fn a_killed_rank_0_is_noticed_by_all_a_stopped_one_is_not_taken_for_dead() {
     others[0].hears_nothing_for(Duration::from_secs(2));
     process.send(Signal::KILL);
     for other in others {
-        other.hears(0, How::Died);
+        other.hears(0, LossKind::Died);
         assert_eq!(other.leave(), []);
     }
 }
 
 #[test]
-fn a_stopped_rank_is_named_by_those_it_does_not_answer_whoever_asks() {
-    let (door, invitation) = Door::open().unwrap();
+fn a_stopped_rank_is_named_by_its_neighbours_whichever_rank_pings() {
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 4);
     let others = [1, 3].map(|rank| Here::join(&invitation, rank));
     let process = Process::join(&invitation, 2);
-    others[0].liveness.inquirer().ask();
-    host.hears_nothing_for(Duration::from_nanos(ANSWER_NS_MAX + 500_000_000));
+    others[0].liveness.pinger().ping();
+    host.hears_nothing_for(Duration::from_nanos(PING_TIMEOUT_NS + 500_000_000));
     process.send(Signal::STOP);
-    others[0].asks_until(&host, News::Silent(Rank(2)));
+    others[0].asks_until(&host, PeerEvent::Silent(Rank(2)));
     process.send(Signal::CONT);
-    host.hears_news(News::Answers(Rank(2)));
+    host.hears_news(PeerEvent::Answers(Rank(2)));
     others.iter().for_each(|other| other.hears_nothing_for(Duration::from_millis(100)));
 }
 
@@ -222,55 +227,55 @@ fn a_stopped_rank_0_is_named_by_the_others() {
     let (process, invitation) = Process::host(3);
     let others = [1, 2].map(|rank| Here::join(&invitation, rank));
     process.send(Signal::STOP);
-    others.iter().for_each(|other| other.asks_until(other, News::Silent(Rank(0))));
+    others.iter().for_each(|other| other.asks_until(other, PeerEvent::Silent(Rank(0))));
     process.send(Signal::CONT);
-    others.iter().for_each(|other| other.hears_news(News::Answers(Rank(0))));
-    let gone = others[0].liveness.inquirer();
+    others.iter().for_each(|other| other.hears_news(PeerEvent::Answers(Rank(0))));
+    let gone = others[0].liveness.pinger();
     drop(others);
     // There is nobody left to ask.
-    gone.ask();
+    gone.ping();
 }
 
 #[test]
 fn a_goodbye_is_not_a_death() {
-    let (door, invitation) = Door::open().unwrap();
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 3);
     let [one, two] = [1, 2].map(|rank| Here::join(&invitation, rank));
     assert_eq!(one.leave(), []);
-    host.hears(1, How::Left);
-    two.hears(1, How::Left);
+    host.hears(1, LossKind::Left);
+    two.hears(1, LossKind::Left);
     assert_eq!(host.leave(), []);
     assert_eq!(two.leave(), [], "a second goodbye is no news");
 }
 
 #[test]
-fn whoever_comes_late_hears_who_was_lost() {
-    let (door, invitation) = Door::open().unwrap();
+fn a_late_child_is_told_the_lost_rank() {
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 4);
     drop(Here::join(&invitation, 3));
-    host.hears(3, How::Left);
+    host.hears(3, LossKind::Left);
     drop(Process::join(&invitation, 1));
-    host.hears(1, How::Died);
+    host.hears(1, LossKind::Died);
     let late = Here::join(&invitation, 2);
-    late.hears(3, How::Left);
-    late.hears(1, How::Died);
+    late.hears(3, LossKind::Left);
+    late.hears(1, LossKind::Died);
 }
 
 #[test]
 fn a_rank_that_never_connects_is_only_not_watched() {
-    let (mut door, invitation) = Door::open().unwrap();
-    door.open_ms = 500;
+    let (mut door, invitation) = Listener::open().unwrap();
+    door.accept_ms = 500;
     let host = Here::host(door, 4);
     let [one, two] = [1, 2].map(|rank| Here::join(&invitation, rank));
     host.hears_nothing_for(Duration::from_secs(1));
     assert!(Here::try_join(&invitation, 3).is_err(), "the door is closed");
     drop(one);
-    host.hears(1, How::Left);
-    two.hears(1, How::Left);
+    host.hears(1, LossKind::Left);
+    two.hears(1, LossKind::Left);
 }
 
 /// Connects as a program that is no rank, says `words` once it has the countersign, and waits to be sent away.
-fn is_sent_away(invitation: &Invitation, words: &[u8]) {
+fn is_sent_away(invitation: &ContactInfo, words: &[u8]) {
     let mut stream = TcpStream::connect(("127.0.0.1", invitation.port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
@@ -285,12 +290,12 @@ fn is_sent_away(invitation: &Invitation, words: &[u8]) {
 
 #[test]
 fn strangers_are_sent_away_and_harm_nobody() {
-    let (mut door, invitation) = Door::open().unwrap();
-    door.knock_ms_max = 200;
+    let (mut door, invitation) = Listener::open().unwrap();
+    door.handshake_ms_max = 200;
     let host = Here::host(door, 3);
     let one = Here::join(&invitation, 1);
-    let Secret { password, countersign } = invitation.secret;
-    let hello = |password, rank| Hello { password, rank: Rank(rank) }.encode();
+    let Secret { child_password: password, parent_password: countersign } = invitation.secret;
+    let hello = |password, rank| Hello { child_password: password, rank: Rank(rank) }.encode();
     is_sent_away(&invitation, &hello(password ^ 1, 2));
     is_sent_away(&invitation, &hello(countersign, 2));
     is_sent_away(&invitation, &hello(password, 0));
@@ -300,14 +305,14 @@ fn strangers_are_sent_away_and_harm_nobody() {
     is_sent_away(&invitation, b"");
     let two = Here::join(&invitation, 2);
     for rank in [two, one, host] {
-        assert!(rank.leave().iter().all(|lost| lost.how == How::Left));
+        assert!(rank.leave().iter().all(|lost| lost.kind == LossKind::Left));
     }
 }
 
 #[test]
-fn a_crowd_at_the_door_keeps_no_rank_out() {
-    let (mut door, invitation) = Door::open().unwrap();
-    door.knock_ms_max = 3_600_000;
+fn many_pending_connections_keep_no_rank_out() {
+    let (mut door, invitation) = Listener::open().unwrap();
+    door.handshake_ms_max = 3_600_000;
     let _host = Here::host(door, 2);
     let crowd: Vec<_> =
         (0..200).map(|_| TcpStream::connect(("127.0.0.1", invitation.port)).unwrap()).collect();
@@ -320,7 +325,7 @@ fn a_crowd_at_the_door_keeps_no_rank_out() {
 
 #[test]
 fn another_program_on_the_port_never_hears_the_password() {
-    let (_door, mut invitation) = Door::open().unwrap();
+    let (_door, mut invitation) = Listener::open().unwrap();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     invitation.port = other.local_addr().unwrap().port();
     invitation.addresses = vec![[127, 0, 0, 1].into()];
@@ -333,7 +338,7 @@ fn another_program_on_the_port_never_hears_the_password() {
 
 #[test]
 fn leaving_never_hangs() {
-    let (door, invitation) = Door::open().unwrap();
+    let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 9);
     let (process, other_invitation) = Process::host(2);
     let lone = Here::join(&other_invitation, 1);

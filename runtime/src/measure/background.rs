@@ -68,12 +68,12 @@ impl VcpuTimes {
 
 /// A reading of `/proc/stat`.
 #[derive(Default)]
-pub(crate) struct Stat(String);
+pub(crate) struct ProcStat(String);
 
-impl Stat {
+impl ProcStat {
     /// Empty where there is none.
-    pub(crate) fn read() -> Stat {
-        Stat(std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    pub(crate) fn read() -> ProcStat {
+        ProcStat(std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
     /// None for a vCPU that is not online.

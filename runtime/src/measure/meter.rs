@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preemption_while_idle_is_nobodys_refund() {
+    fn a_preemption_while_idle_refunds_no_chunk() {
         assert_eq!(batch(4_100_000, 50_000, 4_000_000).refund(100_000), None);
     }
 

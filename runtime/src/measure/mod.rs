@@ -8,13 +8,13 @@
 
 pub(crate) mod background;
 pub(crate) mod cgroup;
-mod coarse;
+mod coarse_counters;
+pub(crate) mod counters;
 pub(crate) mod cpu;
+pub(crate) mod cpu_limits;
 mod interval;
-pub(crate) mod measured;
 pub(crate) mod meter;
-pub(crate) mod sample;
+pub(crate) mod process_scan;
+pub(crate) mod records;
 pub(crate) mod speed;
-pub(crate) mod takers;
 pub(crate) mod topology;
-pub(crate) mod watch;

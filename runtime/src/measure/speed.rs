@@ -20,20 +20,20 @@ const BURSTS: usize = 15;
 /// Bursts of one round.
 const BURSTS_A_ROUND: usize = 3;
 /// The least time between two rounds.
-const BETWEEN_NS: u64 = 20_000_000;
+const ROUND_INTERVAL_NS: u64 = 20_000_000;
 
 /// The rounds that the workers of a rank are asked for.
 #[derive(Default)]
-pub(crate) struct Rounds {
+pub(crate) struct CalibrationRounds {
     asked: AtomicU64,
-    asked_ns: AtomicU64,
+    requested_ns: AtomicU64,
 }
 
-impl Rounds {
+impl CalibrationRounds {
     /// Asks every worker for a round, unless that was so little ago that it would cost too much.
     pub(crate) fn ask(&self, now_ns: u64) {
-        if now_ns >= self.asked_ns.load(Ordering::Relaxed) + BETWEEN_NS {
-            self.asked_ns.store(now_ns, Ordering::Relaxed);
+        if now_ns >= self.requested_ns.load(Ordering::Relaxed) + ROUND_INTERVAL_NS {
+            self.requested_ns.store(now_ns, Ordering::Relaxed);
             self.asked.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -56,7 +56,7 @@ impl Speed {
 
     /// Answers a round that was asked for since the last. False if none was.
     #[inline]
-    pub(crate) fn answer(&mut self, rounds: &Rounds) -> bool {
+    pub(crate) fn answer(&mut self, rounds: &CalibrationRounds) -> bool {
         let asked = rounds.asked.load(Ordering::Relaxed);
         if asked == self.answered {
             return false;
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn a_vcpu_has_a_speed_and_still_has_one_when_it_is_measured_again() {
-        let (mut speed, rounds) = (Speed::measured(1.0), Rounds::default());
+        let (mut speed, rounds) = (Speed::measured(1.0), CalibrationRounds::default());
         for round in 1..=5 {
             let turns_per_us = speed.turns_per_us();
             assert!(turns_per_us > 0.1 && turns_per_us.is_finite(), "{turns_per_us} turns a us");
-            rounds.ask(round * BETWEEN_NS);
+            rounds.ask(round * ROUND_INTERVAL_NS);
             assert!(speed.answer(&rounds));
         }
     }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_worker_answers_a_round_once_and_rounds_are_not_too_close() {
-        let rounds = Rounds::default();
+        let rounds = CalibrationRounds::default();
         let mut workers = [Speed::measured(1.0), Speed::measured(1.0)];
         let mut answered = |now_ns| {
             rounds.ask(now_ns);
@@ -125,9 +125,9 @@ mod tests {
                 answers
             })
         };
-        assert_eq!(answered(BETWEEN_NS - 1), [false; 2]);
-        assert_eq!(answered(BETWEEN_NS), [true; 2]);
-        assert_eq!(answered(2 * BETWEEN_NS - 1), [false; 2]);
-        assert_eq!(answered(2 * BETWEEN_NS), [true; 2]);
+        assert_eq!(answered(ROUND_INTERVAL_NS - 1), [false; 2]);
+        assert_eq!(answered(ROUND_INTERVAL_NS), [true; 2]);
+        assert_eq!(answered(2 * ROUND_INTERVAL_NS - 1), [false; 2]);
+        assert_eq!(answered(2 * ROUND_INTERVAL_NS), [true; 2]);
     }
 }

@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 
 use layout::layout;
-use plan::Place;
+use plan::RankResources;
 
 use super::cgroup::quota;
 
@@ -53,8 +53,8 @@ impl Thread {
 }
 
 /// The vCPUs of a rank of this process.
-pub(crate) fn place(workers: Option<u32>) -> Place {
-    Place { host: host_name(), vcpus: layout(&allowed_vcpus()), quota: quota(), workers }
+pub(crate) fn rank_resources(workers: Option<u32>) -> RankResources {
+    RankResources { host: host_name(), vcpus: layout(&allowed_vcpus()), quota: quota(), workers }
 }
 
 /// The name of this host.

@@ -39,10 +39,10 @@ fn run(status: &Status, text: &mut Text) {
 }
 
 /// A counter of workers: name, help, value.
-type OfWorker = (&'static str, &'static str, fn(&WorkerStatus) -> f64);
+type WorkerMetric = (&'static str, &'static str, fn(&WorkerStatus) -> f64);
 
 fn workers(ranks: &[RankStatus], text: &mut Text) {
-    let families: [OfWorker; 6] = [
+    let families: [WorkerMetric; 6] = [
         ("chunk_cpu_seconds_total", "CPU time of chunks, or of iterations.", |w| seconds(w.cpu_ns)),
         ("runtime_seconds_total", "The runtime's own work.", |w| seconds(w.runtime_ns)),
         ("idle_seconds_total", "Time without anything to do.", |w| seconds(w.idle_ns)),
@@ -61,10 +61,10 @@ fn workers(ranks: &[RankStatus], text: &mut Text) {
 }
 
 /// A figure of ranks: name, type, help, value if it is known.
-type OfRank = (&'static str, &'static str, &'static str, fn(&RankStatus) -> Option<f64>);
+type RankMetric = (&'static str, &'static str, &'static str, fn(&RankStatus) -> Option<f64>);
 
 fn ranks(ranks: &[RankStatus], text: &mut Text) {
-    let families: [OfRank; 8] = [
+    let families: [RankMetric; 8] = [
         ("messages_total", "counter", "Deliveries handled.", |rank| Some(rank.messages as f64)),
         ("chunks", "gauge", "Chunks on the rank.", |rank| Some(rank.chunks as f64)),
         ("waiting_bytes", "gauge", "Bytes of messages that wait for their chunks.", |rank| {

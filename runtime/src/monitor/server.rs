@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use super::page::{Pages, refuse};
+use super::http::{Pages, refuse};
 use crate::threads::clock::monotonic_ns;
 
 /// Clients at a time.
@@ -56,7 +56,7 @@ pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages
         if ready.listener {
             match accept(listener) {
                 Ok(Some(connection)) => {
-                    make_room(&mut connections);
+                    evict_if_full(&mut connections);
                     connections.push(connection);
                 }
                 Ok(None) => {}
@@ -67,7 +67,7 @@ pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages
 }
 
 /// Sends somebody away if there are as many as there may be.
-fn make_room(connections: &mut Vec<Connection>) {
+fn evict_if_full(connections: &mut Vec<Connection>) {
     if connections.len() == CONNECTIONS_MAX {
         let silent = connections.iter().position(|other| matches!(other.state, State::Reading(_)));
         connections.remove(silent.unwrap_or(0));
@@ -116,7 +116,7 @@ fn accept(listener: &TcpListener) -> io::Result<Option<Connection>> {
             Ok(Some(Connection { stream, state: State::Reading(Vec::new()), deadline_ns }))
         }
         // It went away while it waited.
-        Err(error) if is_later(&error) || error.kind() == ErrorKind::ConnectionAborted => Ok(None),
+        Err(error) if would_block(&error) || error.kind() == ErrorKind::ConnectionAborted => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -149,7 +149,7 @@ impl Connection {
             match self.stream.read(&mut bytes) {
                 Ok(0) => return false,
                 Ok(count) => head.extend_from_slice(&bytes[..count]),
-                Err(error) => return is_later(&error),
+                Err(error) => return would_block(&error),
             }
             let Some(answer) = answer(head, pages) else { return true };
             self.state = State::Writing(answer, 0);
@@ -157,7 +157,7 @@ impl Connection {
         if let State::Writing(answer, gone) = &mut self.state {
             match self.stream.write(&answer[*gone..]) {
                 Ok(count) => *gone += count,
-                Err(error) => return is_later(&error),
+                Err(error) => return would_block(&error),
             }
             if *gone < answer.len() {
                 return true;
@@ -167,7 +167,7 @@ impl Connection {
         }
         match self.stream.read(&mut bytes) {
             Ok(count) => count > 0,
-            Err(error) => is_later(&error),
+            Err(error) => would_block(&error),
         }
     }
 }
@@ -182,6 +182,6 @@ fn answer(head: &[u8], pages: &mut Pages) -> Option<Vec<u8>> {
     }
 }
 
-fn is_later(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,10 +1,10 @@
 //! The work of a pool's workers and monitors, in threads or by seed, and the parts of all ranks put together.
 
-mod log;
-mod meeting;
-mod monitor;
+mod comm_thread;
+mod merge;
 pub(crate) mod rank;
+mod shared_driver;
 pub(crate) mod simulation;
-mod steps;
-mod whole;
+mod task;
 mod worker;
+mod worker_log;

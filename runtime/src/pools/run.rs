@@ -11,14 +11,14 @@ use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::pools::api::accumulator::Accumulator;
 use crate::pools::api::pool::{Pool, PoolOutcome, Work, typed};
-use crate::pools::core::packet::{PoolPacket, Whole};
+use crate::pools::core::packet::{PoolPacket, PoolResult};
 use crate::pools::core::work::Accumulated;
 use crate::pools::exec::rank::PoolRun;
 use crate::pools::exec::simulation;
 use crate::pools::report::PoolReport;
+use crate::run::context::RankContext;
 use crate::run::report::RunReport;
 use crate::run::run_shape;
-use crate::run::seat::Seat;
 use crate::run::shape::{ReadyRank, Shape};
 #[cfg(feature = "mpi")]
 use crate::wire::codec::Plain;
@@ -119,11 +119,12 @@ impl Pool<'_> {
             None => run(&shape)?,
         };
         let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (result, whole): (A, Whole) = result.expect("a run that did not fail has delivered its result");
+        let (result, whole): (A, PoolResult) =
+            result.expect("a run that did not fail has delivered its result");
         Ok(PoolOutcome { result, report: self.report(whole, report) })
     }
 
-    fn report(&self, whole: Whole, run: RunReport) -> PoolReport {
+    fn report(&self, whole: PoolResult, run: RunReport) -> PoolReport {
         PoolReport {
             run,
             lb: self.config.lb_spec(lb_strategies::Shape::Pools).into(),
@@ -142,7 +143,7 @@ struct PoolShape<'p, A, I, B> {
     pool: &'p Pool<'p>,
     work: Work<'p, A, I, B>,
     policy: Arc<dyn PoolStrategy>,
-    result: Mutex<Option<(A, Whole)>>,
+    result: Mutex<Option<(A, PoolResult)>>,
 }
 
 impl<A, I, B> PoolShape<'_, A, I, B>
@@ -162,7 +163,7 @@ where
         Ok(RunReport { workers_per_rank: facts.workers, ..run })
     }
 
-    fn deliver(&self, accumulated: Accumulated, whole: Whole) {
+    fn deliver(&self, accumulated: Accumulated, whole: PoolResult) {
         let result = (typed(accumulated), whole);
         self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
     }
@@ -203,7 +204,7 @@ where
         workers + 1
     }
 
-    fn name_of_driver(&self, rank: Rank) -> String {
+    fn driver_thread_name(&self, rank: Rank) -> String {
         format!("caribou {rank} monitor")
     }
 
@@ -232,13 +233,13 @@ where
         Plain::new(rank)
     }
 
-    fn run(self, seat: Seat<'_, PoolPacket>) {
+    fn run(self, seat: RankContext<'_, PoolPacket>) {
         let (mut facts, rank) = (self.shape.pool.facts(seat.plan.workers()), seat.rank);
         if self.shape.policy.asks_for_clock_speed() {
             facts.clock_speeds[rank.index()] = Speed::measured(seat.config.slowness(rank)).turns_per_us();
         }
         let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
-        PoolRun { work: &self.shape.work, seat, make: &make, deliver: &deliver }.run();
+        PoolRun { work: &self.shape.work, context: seat, make: &make, deliver: &deliver }.run();
     }
 }

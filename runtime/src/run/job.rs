@@ -31,7 +31,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
 use serde::{Deserialize, Serialize};
 
-use self::clocks::Alignment;
+use self::clocks::ClockAlignment;
 use super::Finished;
 use super::report::RunReport;
 use super::shape::{ReadyRank, Shape};
@@ -39,25 +39,27 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
 use crate::launch::{self, Launch};
-use crate::liveness::{ANSWER_NS_MAX, Door, How, Inquirer, Invitation, Liveness, Lost, News, Tree};
-use crate::measure::topology::plan::{Place, Plan, plan};
+use crate::liveness::{
+    ContactInfo, Listener, Liveness, LossKind, Lost, PING_TIMEOUT_NS, PeerEvent, Pinger, Tree,
+};
+use crate::measure::cpu_limits::CpuLimitsWatch;
+use crate::measure::topology::plan::{Plan, RankResources, plan};
 use crate::measure::topology::{self, SavedMask, host_name};
-use crate::measure::watch::Watch;
+use crate::run::context::{RankContext, panicked};
 use crate::run::outcome::Outcome;
-use crate::run::seat::{Seat, panicked};
-use crate::run::session::{RunName, Session};
-use crate::run::watchdog::{Standing, Watchdog, look_every};
+use crate::run::recording::{RunName, Session};
+use crate::run::watchdog::{ProgressCheck, Watchdog, sample_interval};
 use crate::threads::clock::monotonic_ns;
-use crate::threads::guarded::Restore;
-use crate::threads::room::find_room;
+use crate::threads::elided_mutex::Restore;
+use crate::threads::limits::check_can_start_threads;
 use crate::threads::team::Team;
 use crate::trace::End as TraceEnd;
+use crate::transport::handle::TransportHandle;
 use crate::transport::mpi::raw::{
     Alarm, Communicator, MpiError, abort, end_process, is_finalized, is_initialised, is_main_thread,
     may_have_threads,
 };
 use crate::transport::mpi::{Links, Mpi};
-use crate::transport::way::Way;
 use crate::warn;
 use crate::wire;
 
@@ -65,7 +67,7 @@ use crate::wire;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Time for a launcher to pass on why the job ends; it may share its vCPU with the whole job.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const OUTPUT_FLUSH_TIME: Duration = Duration::from_millis(500);
 
 /// Time in which MPI starts, unless the job is very large or a process does not come.
 const LONG_START: Duration = Duration::from_secs(10);
@@ -74,7 +76,7 @@ const LONG_START: Duration = Duration::from_secs(10);
 const REFUSED: i32 = 0;
 
 /// Time that a process looks after its connections before MPI ends, ns.
-const LAST_LOOK_NS: u64 = 20_000_000;
+const FINAL_PROGRESS_NS: u64 = 20_000_000;
 
 /// Runs of Caribou inside a program that uses MPI itself.
 ///
@@ -150,7 +152,7 @@ pub(crate) fn run_in_world<S: Shape>(config: &Config, shape: &S) -> Result<Finis
             return Err(system("a run", "one is going on already in this process"));
         };
         if world.is_none() {
-            *world = Some(said_if_long(|| World::start(config))?);
+            *world = Some(warn_if_slow(|| World::start(config))?);
         }
         let job = world.as_mut().and_then(|world| world.job.as_mut());
         job.expect("it was just started").run(config, shape)
@@ -185,14 +187,14 @@ impl Drop for World {
         }
         drop(self.job.take());
         if self.universe.is_some() {
-            wake_links(&SimpleCommunicator::world());
+            warm_up_links(&SimpleCommunicator::world());
         }
         drop(self.universe.take());
     }
 }
 
 /// Says where the start of MPI takes long: it waits for all processes, and one of them may have ended.
-fn said_if_long<T>(start: impl FnOnce() -> T) -> T {
+fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
     // If the first is the one that does not come, another says so.
     if !matches!(launch::found(), Launch::Together { process: 0 | 1, processes: 2.. }) {
         return start();
@@ -215,7 +217,7 @@ fn said_if_long<T>(start: impl FnOnce() -> T) -> T {
 /// MPICH 4.0 closes a connection only when the other side looks after it, and that side may wait for the launcher by then
 /// (<https://github.com/pmodels/mpich/pull/6596>). What was still being connected then hangs both for ever, so all
 /// connections are used, and looked after for a moment.
-fn wake_links(world: &SimpleCommunicator) {
+fn warm_up_links(world: &SimpleCommunicator) {
     let mut heard = vec![0u8; world.size() as usize];
     let said = heard.clone();
     // After the second every process has seen that its words of the first arrived; the third sees to acknowledgements.
@@ -223,22 +225,22 @@ fn wake_links(world: &SimpleCommunicator) {
         world.all_to_all_into(&said[..], &mut heard[..]);
     }
     let begun_ns = monotonic_ns();
-    while monotonic_ns() - begun_ns < LAST_LOOK_NS {
+    while monotonic_ns() - begun_ns < FINAL_PROGRESS_NS {
         let _ = world.any_process().immediate_probe();
     }
 }
 
 /// The present run, for the thread that learns that a rank is lost.
 #[derive(Default)]
-struct Watched {
-    run: Option<Going>,
+struct WatchedRun {
+    run: Option<CurrentRun>,
     lost: Option<Lost>,
     /// It was lost in the middle of a run.
     broken: bool,
     alarm: Alarm,
 }
 
-struct Going {
+struct CurrentRun {
     outcome: Arc<Outcome>,
     team: Weak<Team>,
 }
@@ -251,14 +253,14 @@ pub(crate) struct Job {
     rank: Rank,
     ranks: u32,
     links: Links,
-    watched: Arc<Mutex<Watched>>,
+    watched: Arc<Mutex<WatchedRun>>,
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         if self.is_broken() && !is_finalized() {
             // Launchers drop what they have not passed on yet of what a process said before it ended the job.
-            thread::sleep(LAST_WORDS);
+            thread::sleep(OUTPUT_FLUSH_TIME);
             abort(1);
         }
     }
@@ -266,10 +268,10 @@ impl Drop for Job {
 
 /// The message of each process at the beginning of a run.
 #[derive(Serialize, Deserialize)]
-struct Hello {
+struct SetupMessage {
     /// Rank 0 names the run.
     name: Option<RunName>,
-    place: Place,
+    place: RankResources,
     shape: String,
     /// Settings that must be the same everywhere: names and values.
     agreed: Vec<(String, String)>,
@@ -278,7 +280,7 @@ struct Hello {
 
 /// The message of each process at the end.
 #[derive(Serialize, Deserialize)]
-struct Farewell<F> {
+struct EndMessage<F> {
     figures: F,
     elapsed_ns: u64,
     failed: Option<Error>,
@@ -290,7 +292,7 @@ impl Job {
         let (rank, ranks) = (Rank(communicator.rank()), communicator.size());
         let links = Links::connect(communicator, config.shared_memory).map_err(|why| broken(&why))?;
         let alarm = links.communicator().alarm();
-        let watched = Arc::new(Mutex::new(Watched { alarm, ..Watched::default() }));
+        let watched = Arc::new(Mutex::new(WatchedRun { alarm, ..WatchedRun::default() }));
         let liveness = watch(rank, ranks, &links, &watched)?;
         Ok(Job { rank, ranks, links, watched, liveness })
     }
@@ -299,7 +301,7 @@ impl Job {
         self.links.communicator().has_given_up() || self.lock().broken
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Watched> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WatchedRun> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -326,9 +328,9 @@ impl Job {
         if self.rank.0 == 0 {
             tracing::info!(lb = shape.lb(config), "{plan}");
         }
-        let begin = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
+        let begin = ClockAlignment::measure(&self.links, &plan).map_err(|why| self.failed(&why))?;
         let session = Session::begin(config, shape.recorded(), shape.lb(config), &plan, name);
-        let _monitor = match session.monitored(config, self.rank) {
+        let _monitor = match session.start_monitor(config, self.rank) {
             Ok(monitor) => monitor,
             Err(why) => {
                 tracing::warn!(rank = self.rank.0, %why, "nobody can watch this rank");
@@ -345,7 +347,7 @@ impl Job {
             end_alone(Some(&error));
             return Err(error);
         }
-        let end = Alignment::measure(&self.links, &plan).map_err(|why| self.failed(&why));
+        let end = ClockAlignment::measure(&self.links, &plan).map_err(|why| self.failed(&why));
         let end = end.inspect_err(|error| drop(end_alone(failed.as_ref().or(Some(error)))))?;
         let clocks = clocks::offsets(&begin, &end);
         let said = TraceEnd {
@@ -355,8 +357,8 @@ impl Job {
             ..TraceEnd::default()
         };
         let profiles = session.end(&said);
-        let mine = Farewell { figures, elapsed_ns, failed };
-        let mut all: Vec<Farewell<S::Figures>> = self.exchange(&mine)?;
+        let mine = EndMessage { figures, elapsed_ns, failed };
+        let mut all: Vec<EndMessage<S::Figures>> = self.exchange(&mine)?;
         // What serde skips is known here alone. And usually all say the same of a failure, but where one alone knows of an
         // error, it is still the error of the run.
         let own = mine.failed.clone();
@@ -385,15 +387,16 @@ impl Job {
             let why = format!("{ranks} ranks were asked for, but {} processes were started", self.ranks);
             Error::Config { setting: "CARIBOU_RANKS".into(), why }
         });
-        let place = topology::place(config.workers);
-        let room = config.workers.and_then(|workers| find_room(1, workers).err());
+        let place = topology::rank_resources(config.workers);
+        let room = config.workers.and_then(|workers| check_can_start_threads(1, workers).err());
         // A run that will not be leaves no folder for its trace.
         let named = (self.rank.0 == 0 && asked.is_none()).then(|| RunName::new(config)).transpose();
         let unnamed = named.as_ref().err().cloned();
         let failed = set_up.as_ref().err().cloned().or(asked).or(room).or(unnamed);
         let agreed = config.agreed(shape.lb(config));
         let name = named.ok().flatten();
-        let all: Vec<Hello> = self.exchange(&Hello { name, place, shape: shape.text(), agreed, failed })?;
+        let all: Vec<SetupMessage> =
+            self.exchange(&SetupMessage { name, place, shape: shape.text(), agreed, failed })?;
         // First, as a failure or another program may come of it.
         for (rank, hello) in (0..).map(Rank).zip(&all) {
             let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
@@ -414,7 +417,7 @@ impl Job {
             return Err(Error::ProgramDiffers { rank, its, first });
         }
         let name = all[0].name.clone().expect("rank 0 names the run");
-        let places: Vec<Place> = all.into_iter().map(|hello| hello.place).collect();
+        let places: Vec<RankResources> = all.into_iter().map(|hello| hello.place).collect();
         Ok((plan(&places, config.pin)?, name, set_up?))
     }
 
@@ -426,7 +429,7 @@ impl Job {
     fn exchange<T: Serialize + serde::de::DeserializeOwned>(&self, mine: &T) -> Result<Vec<T>, Error> {
         let wrong = |why: wire::WireError| system("what processes tell each other", &why.to_string());
         let bytes = wire::encode(mine).map_err(wrong)?;
-        let said = self.links.communicator().all_say(&bytes).map_err(|why| self.failed(&why))?;
+        let said = self.links.communicator().allgather(&bytes).map_err(|why| self.failed(&why))?;
         said.iter().map(|bytes| wire::decode(bytes).map_err(wrong)).collect()
     }
 
@@ -437,23 +440,23 @@ impl Job {
         shape: &'s S,
         plan: &Plan,
         ready: S::Rank<'s>,
-        begin: &Alignment,
+        begin: &ClockAlignment,
         session: &Arc<Session>,
     ) -> (S::Figures, Arc<Outcome>) {
         let outcome: Arc<Outcome> = Arc::default();
-        let (watched, inquirer) = (session.clone(), self.liveness.as_ref().map(Liveness::inquirer));
-        let mut standing = Standing::after(config.watchdog, look_every(config));
+        let (watched, inquirer) = (session.clone(), self.liveness.as_ref().map(Liveness::pinger));
+        let mut standing = ProgressCheck::after(config.watchdog, sample_interval(config));
         let _watchdog = Watchdog::start(config, &outcome, move || {
-            if standing.looks(watched.begun()) {
-                inquirer.iter().for_each(Inquirer::ask);
+            if standing.add_sample(watched.begun()) {
+                inquirer.iter().for_each(Pinger::ping);
             }
             watched.running()
         });
-        let team = Arc::new(Team::new(shape.sleepers(plan.seats[self.rank.index()].workers)));
-        if let Some(bed) = self.links.bed() {
+        let team = Arc::new(Team::new(shape.sleepers(plan.placements[self.rank.index()].workers)));
+        if let Some(bed) = self.links.sleep_state() {
             team.sleepers[0].share(bed);
         }
-        let going = Going { outcome: outcome.clone(), team: Arc::downgrade(&team) };
+        let going = CurrentRun { outcome: outcome.clone(), team: Arc::downgrade(&team) };
         let lost = {
             let mut watched = self.lock();
             watched.run = Some(going);
@@ -466,10 +469,20 @@ impl Job {
         }
         let clock = begin.clock();
         let codec = ready.codec(self.rank);
-        let transport = (self.ranks > 1).then(|| Way::other(Mpi::new(&mut self.links, codec, clock.clone())));
-        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &Watch::start());
-        let seat =
-            Seat { config, rank, plan, watch, team, clock, outcome: outcome_of_run, session, transport };
+        let transport =
+            (self.ranks > 1).then(|| TransportHandle::boxed(Mpi::new(&mut self.links, codec, clock.clone())));
+        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &CpuLimitsWatch::start());
+        let seat = RankContext {
+            config,
+            rank,
+            plan,
+            watch,
+            team,
+            clock,
+            outcome: outcome_of_run,
+            run_recording: session,
+            transport,
+        };
         let figures = catch_unwind(AssertUnwindSafe(|| ready.run(seat))).unwrap_or_else(|panic| {
             if !self.links.are_closed() {
                 resume_unwind(panic);
@@ -512,14 +525,14 @@ fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
 
 /// What each process tells the others of itself, so that they may watch each other.
 #[derive(Serialize, Deserialize)]
-struct Introduction {
+struct PeerInfo {
     process: u32,
     host: String,
     /// Where its children in the tree of ranks are to connect.
-    invitation: Option<Invitation>,
+    invitation: Option<ContactInfo>,
 }
 
-impl Introduction {
+impl PeerInfo {
     /// The process for people, who may want to find it.
     fn name(&self, rank: Rank) -> String {
         format!("rank {rank} (process {} on host {})", self.process, self.host)
@@ -531,22 +544,22 @@ fn watch(
     rank: Rank,
     ranks: u32,
     links: &Links,
-    watched: &Arc<Mutex<Watched>>,
+    watched: &Arc<Mutex<WatchedRun>>,
 ) -> Result<Option<Liveness>, Error> {
     if ranks == 1 {
         return Ok(None);
     }
     let tree = Tree::of(ranks);
-    let opened = tree.is_inner(rank).then(Door::open).and_then(|opened| {
+    let opened = tree.is_inner(rank).then(Listener::open).and_then(|opened| {
         let warn =
             |why: &_| tracing::warn!(rank = rank.0, %why, "no watch over other ranks: it cannot listen");
         opened.inspect_err(warn).ok()
     });
     let (door, invitation) = opened.unzip();
-    let mine = Introduction { process: std::process::id(), host: host_name(), invitation };
-    let said = links.communicator().all_say(&wire::encode(&mine).unwrap_or_default());
+    let mine = PeerInfo { process: std::process::id(), host: host_name(), invitation };
+    let said = links.communicator().allgather(&wire::encode(&mine).unwrap_or_default());
     let said = said.map_err(|why| broken(&why))?;
-    let introduction = |rank: Rank| wire::decode::<Introduction>(&said[rank.index()]).ok();
+    let introduction = |rank: Rank| wire::decode::<PeerInfo>(&said[rank.index()]).ok();
     let parent = tree.parent(rank).and_then(introduction).and_then(|parent| parent.invitation);
     if parent.is_none() && (rank != ROOT || door.is_none()) {
         return Ok(None);
@@ -557,13 +570,13 @@ fn watch(
     let on_news = {
         let watched = watched.clone();
         Box::new(move |news| match news {
-            News::Lost(lost) => lose(&watched, lost),
-            News::Silent(of) => warn::warn(&format!(
+            PeerEvent::Lost(lost) => lose(&watched, lost),
+            PeerEvent::Silent(of) => warn::warn(&format!(
                 "{} has not answered rank {rank} for {} s: it is stopped, or its host has no time for it",
                 names.get(&of).map_or("", String::as_str),
-                ANSWER_NS_MAX / 1_000_000_000
+                PING_TIMEOUT_NS / 1_000_000_000
             )),
-            News::Answers(of) => warn::warn(&format!("rank {of} answers rank {rank} again")),
+            PeerEvent::Answers(of) => warn::warn(&format!("rank {of} answers rank {rank} again")),
         })
     };
     let liveness = Liveness::start(tree, rank, parent.as_ref(), door, on_news);
@@ -571,11 +584,11 @@ fn watch(
 }
 
 /// A rank is lost: ends the run that is going on, if that needs it.
-fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
+fn lose(watched: &Arc<Mutex<WatchedRun>>, lost: Lost) {
     let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
     // Nobody leaves in order before all have said their figures, and that comes after the run.
     let going = state.run.as_ref();
-    if let Some(Going { outcome, team }) = going {
+    if let Some(CurrentRun { outcome, team }) = going {
         outcome.lose(lost.error());
         if let Some(team) = team.upgrade() {
             team.stop();
@@ -584,28 +597,28 @@ fn lose(watched: &Arc<Mutex<Watched>>, lost: Lost) {
         let last_word = move || {
             thread::sleep(GRACE);
             if outcome.upgrade().is_some() {
-                say(&lost.error());
+                print_error(&lost.error());
                 end_process();
             }
         };
         // Without that thread the process ends when its handler does.
         let _ = thread::Builder::new().name("caribou last".into()).spawn(last_word);
     }
-    state.broken |= going.is_some() || lost.how == How::Died;
+    state.broken |= going.is_some() || lost.kind == LossKind::Died;
     state.lost.get_or_insert(lost);
     state.alarm.raise();
 }
 
 /// This process failed at something that all do together: the others wait for it there, and MPI's end would wait for them.
 fn abort_with(error: &Error) -> ! {
-    say(error);
-    thread::sleep(LAST_WORDS);
+    print_error(error);
+    thread::sleep(OUTPUT_FLUSH_TIME);
     abort(1)
 }
 
 /// The process ends here, and its owner must learn why.
-fn say(error: &Error) {
-    warn::say(&format!("error: {error}"));
+fn print_error(error: &Error) {
+    warn::print_line(&format!("error: {error}"));
 }
 
 /// Ends the whole job before MPI was started, see [`Launch::refuse`](crate::Launch::refuse). Returns if it was started.
@@ -614,7 +627,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
         return;
     }
     if process == 0 {
-        warn::say(complaint);
+        warn::print_line(complaint);
     }
     // Others wait in it for this process, and some launchers let them.
     let universe = ManuallyDrop::new(mpi::initialize());
@@ -627,17 +640,17 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
         }
     } else if world.is_some_and(|world| first_refuses(&world)) {
         // It has said it, and ends the job.
-        thread::sleep(LAST_WORDS);
+        thread::sleep(OUTPUT_FLUSH_TIME);
     } else {
-        warn::say(complaint);
+        warn::print_line(complaint);
     }
-    thread::sleep(LAST_WORDS);
+    thread::sleep(OUTPUT_FLUSH_TIME);
     abort(code)
 }
 
 /// Waits a while for the first process to say that it will not take part either.
 fn first_refuses(world: &SimpleCommunicator) -> bool {
-    let ticks = 0..2 * LAST_WORDS.as_millis();
+    let ticks = 0..2 * OUTPUT_FLUSH_TIME.as_millis();
     ticks.into_iter().any(|_| {
         thread::sleep(Duration::from_millis(1));
         world.process_at_rank(0).immediate_probe_with_tag(REFUSED).is_some()
@@ -646,9 +659,9 @@ fn first_refuses(world: &SimpleCommunicator) -> bool {
 
 impl Lost {
     fn error(self) -> Error {
-        let why = match self.how {
-            How::Died => "its process was killed, has crashed or has exited",
-            How::Left => "its process has ended while others were still in the run",
+        let why = match self.kind {
+            LossKind::Died => "its process was killed, has crashed or has exited",
+            LossKind::Left => "its process has ended while others were still in the run",
         };
         Error::RankLost { rank: self.rank, why: why.into() }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
-use crate::transport::Silent;
+use crate::transport::OpenRanks;
 use crate::warn::warn;
 
 /// Ranks that are named when they are given up; there may be thousands.
@@ -38,11 +38,11 @@ impl Outcome {
 
     /// Says to a rank that has stopped when to wait no longer for the others: a rank is lost, or the run has failed and
     /// somebody takes longer than `patience` to hear it, such as a handler that never returns. Zero is for ever.
-    pub(crate) fn gives_up<'a>(
+    pub(crate) fn give_up_condition<'a>(
         &'a self,
         clock: &'a Clock,
         patience: Duration,
-    ) -> impl Fn(Silent<'_>) -> bool + 'a {
+    ) -> impl Fn(OpenRanks<'_>) -> bool + 'a {
         let limit_ns = if patience.is_zero() { u64::MAX } else { patience.as_nanos() as u64 };
         let until_ns = clock.now_ns().saturating_add(limit_ns);
         move |silent| self.lost() || (clock.now_ns() >= until_ns && self.give_up(&silent()))

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::seat::Seat;
+use super::context::RankContext;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
@@ -40,7 +40,7 @@ pub(crate) trait Shape: Sync {
     fn sleepers(&self, workers: u32) -> u32;
 
     /// The name of the thread that drives a rank's transport.
-    fn name_of_driver(&self, rank: Rank) -> String;
+    fn driver_thread_name(&self, rank: Rank) -> String;
 
     /// Makes what a rank needs before the run begins, on the thread that will run it.
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<Self::Rank<'_>, Error>;
@@ -58,5 +58,5 @@ pub(crate) trait ReadyRank {
     fn codec(&self, rank: Rank) -> Self::Codec;
 
     /// Runs it, with the calling thread as the one that drives its transport. If it fails, the outcome says why.
-    fn run(self, seat: Seat<'_, Self::Packet>) -> Self::Figures;
+    fn run(self, seat: RankContext<'_, Self::Packet>) -> Self::Figures;
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use lb_strategies::Shape;
 use litemap::LiteMap;
 
-use super::session::Session;
+use super::recording::Session;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank, WorkerId};
 use crate::monitor::{KindStatus, Monitor, RankStatus, RunningStatus, Status, WorkerStatus};
-use crate::trace::at_work::Running;
+use crate::trace::activity_board::Running;
 use crate::trace::recording::Recording;
 use crate::trace::records::{Name, RunRecord};
 use crate::trace::{Activity, Profile};
@@ -19,7 +19,7 @@ use crate::warn::warn;
 impl Session {
     /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
     /// the port plus R. Says which port it got where any would do.
-    pub(crate) fn monitored(
+    pub(crate) fn start_monitor(
         self: &Arc<Session>,
         config: &Config,
         rank: Rank,

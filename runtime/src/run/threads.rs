@@ -5,36 +5,36 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::Finished;
+use super::context::{RankContext, panicked, thread_refused};
 use super::outcome::Outcome;
+use super::recording::{RunName, Session};
 use super::report::RunReport;
-use super::seat::{Seat, panicked, thread_refused};
-use super::session::{RunName, Session};
 use super::shape::{ReadyRank, Shape};
 use super::watchdog::Watchdog;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
+use crate::measure::cpu_limits::CpuLimitsWatch;
 use crate::measure::topology;
 use crate::measure::topology::plan::{Plan, plan};
-use crate::measure::watch::Watch;
-use crate::panics::of_panic;
+use crate::panics::panic_message;
+use crate::threads::barrier::FallibleBarrier;
 use crate::threads::clock::Clock;
-use crate::threads::gate::Gate;
-use crate::threads::room::find_room;
+use crate::threads::limits::check_can_start_threads;
 use crate::threads::team::Team;
 use crate::trace::End;
+use crate::transport::handle::TransportHandle;
 use crate::transport::local::{Local, Wake};
-use crate::transport::way::Way;
 
 /// The state that all ranks of a process share while they start.
 struct Process<'p, S> {
     config: &'p Config,
     shape: &'p S,
     plan: Plan,
-    watch: Watch,
+    watch: CpuLimitsWatch,
     ranks: u32,
     /// All ranks are set up: the run begins.
-    begin: Gate,
+    begin: FallibleBarrier,
     clock: OnceLock<Clock>,
     outcome: Arc<Outcome>,
     session: Arc<Session>,
@@ -43,21 +43,21 @@ struct Process<'p, S> {
 /// Runs each rank in a thread of its own.
 pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
     let (ranks, workers) = shape.size(config);
-    find_room(ranks, workers)?;
-    let plan = plan(&vec![topology::place(Some(workers)); ranks as usize], config.pin)?;
+    check_can_start_threads(ranks, workers)?;
+    let plan = plan(&vec![topology::rank_resources(Some(workers)); ranks as usize], config.pin)?;
     let process = Process {
         config,
         shape,
         session: Session::begin(config, shape.recorded(), shape.lb(config), &plan, RunName::new(config)?),
         plan,
-        watch: Watch::start(),
+        watch: CpuLimitsWatch::start(),
         ranks,
-        begin: Gate::new(ranks),
+        begin: FallibleBarrier::new(ranks),
         clock: OnceLock::new(),
         outcome: Arc::default(),
     };
     tracing::info!(lb = shape.lb(config), "{}", process.plan);
-    let _monitor = process.session.monitored(config, ROOT)?;
+    let _monitor = process.session.start_monitor(config, ROOT)?;
     let watched = process.session.clone();
     let _watchdog = Watchdog::start(config, &process.outcome, move || watched.running());
     let teams: Vec<Arc<Team>> = (0..ranks).map(|_| Arc::new(Team::new(shape.sleepers(workers)))).collect();
@@ -81,7 +81,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
                     S::Figures::default()
                 })
             };
-            let builder = thread::Builder::new().name(process.shape.name_of_driver(rank));
+            let builder = thread::Builder::new().name(process.shape.driver_thread_name(rank));
             let started = builder.spawn_scoped(scope, life);
             started.inspect_err(|why| process.fail(thread_refused(rank, why))).ok()
         };
@@ -89,7 +89,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
         let started: Vec<_> = (0..).map(Rank).zip(transports).map(start).collect();
         let join = |rank: thread::ScopedJoinHandle<'_, S::Figures>| {
             rank.join().unwrap_or_else(|panic| {
-                let why = of_panic(&*panic);
+                let why = panic_message(&*panic);
                 process.fail(Error::System { what: "a rank's thread".into(), why });
                 S::Figures::default()
             })
@@ -118,10 +118,10 @@ impl<S: Shape> Process<'_, S> {
                 return S::Figures::default();
             }
         };
-        if !self.begin.pass() {
+        if !self.begin.wait() {
             return S::Figures::default();
         }
-        ready.run(Seat {
+        ready.run(RankContext {
             config: self.config,
             rank,
             plan: &self.plan,
@@ -129,8 +129,8 @@ impl<S: Shape> Process<'_, S> {
             team,
             clock: self.clock.get_or_init(Clock::machine).clone(),
             outcome: self.outcome.clone(),
-            session: &self.session,
-            transport: (self.ranks > 1).then(|| Way::Threads(transport)),
+            run_recording: &self.session,
+            transport: (self.ranks > 1).then(|| TransportHandle::Threads(transport)),
         })
     }
 

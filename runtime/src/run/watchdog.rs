@@ -14,15 +14,15 @@ use litemap::LiteMap;
 use super::outcome::Outcome;
 use crate::config::Config;
 use crate::ids::{Rank, WorkerId};
-use crate::trace::at_work::Running;
+use crate::trace::activity_board::Running;
 use crate::warn::warn;
 
 /// Between two looks, at most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Between two looks, as the configuration says.
-pub(crate) fn look_every(config: &Config) -> Duration {
-    LOOK_EVERY.min(config.watchdog / 4)
+pub(crate) fn sample_interval(config: &Config) -> Duration {
+    SAMPLE_INTERVAL.min(config.watchdog / 4)
 }
 
 /// The watchdog of one process; stops when dropped.
@@ -46,7 +46,7 @@ impl Watchdog {
         let (stop, stopped) = channel();
         let outcome = outcome.clone();
         let mut warnings = Warnings::after(config.watchdog);
-        let every = look_every(config);
+        let every = sample_interval(config);
         let watch = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let why = outcome.error().map(|error| error.to_string());
@@ -72,7 +72,7 @@ impl Drop for Watchdog {
 /// Tells whether a process has stood still, look by look.
 ///
 /// It counts looks, not time: a process that was itself stopped has not stood still.
-pub(crate) struct Standing {
+pub(crate) struct ProgressCheck {
     /// So many looks at the same are a stand.
     limit: u32,
     looks: u32,
@@ -84,14 +84,14 @@ pub(crate) struct Standing {
     all(not(test), not(feature = "mpi")),
     expect(dead_code, reason = "only a process among several asks others")
 )]
-impl Standing {
-    pub(crate) fn after(limit: Duration, every: Duration) -> Standing {
+impl ProgressCheck {
+    pub(crate) fn after(limit: Duration, every: Duration) -> ProgressCheck {
         let looks = limit.as_nanos() / every.as_nanos().max(1);
-        Standing { limit: u32::try_from(looks).unwrap_or(u32::MAX).max(1), looks: 0, begun: 0 }
+        ProgressCheck { limit: u32::try_from(looks).unwrap_or(u32::MAX).max(1), looks: 0, begun: 0 }
     }
 
     /// A look at what has begun so far. True if nothing has for the limit, and again each time that it has passed.
-    pub(crate) fn looks(&mut self, begun: u64) -> bool {
+    pub(crate) fn add_sample(&mut self, begun: u64) -> bool {
         self.looks = if std::mem::replace(&mut self.begun, begun) == begun { self.looks + 1 } else { 0 };
         self.looks > 0 && self.looks.is_multiple_of(self.limit)
     }
@@ -101,12 +101,12 @@ impl Standing {
 struct Warnings {
     after_ns: u64,
     /// By rank and worker.
-    told: LiteMap<(Rank, Option<WorkerId>), Told>,
+    told: LiteMap<(Rank, Option<WorkerId>), HandlerWarning>,
     failed: bool,
 }
 
 /// The warnings on the handler that a worker runs.
-struct Told {
+struct HandlerWarning {
     /// For how long it had run at the last look.
     last_ns: u64,
     /// Time of the next warning.
@@ -127,7 +127,7 @@ impl Warnings {
         self.told.retain(|&place, _| running.iter().any(|other| other.place() == place));
         let mut lines = Vec::new();
         for handler in running {
-            let anew = || Told { last_ns: 0, next_ns: self.after_ns };
+            let anew = || HandlerWarning { last_ns: 0, next_ns: self.after_ns };
             let told = self.told.entry(handler.place()).or_insert_with(anew);
             if handler.long_ns < told.last_ns {
                 // It is another, which somebody else has seen begin.
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn a_process_in_which_nothing_begins_stands_still() {
-        let mut standing = Standing::after(LIMIT, Duration::from_millis(2_500));
+        let mut standing = ProgressCheck::after(LIMIT, Duration::from_millis(2_500));
         let begun = [0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 5, 5];
         let stands: Vec<usize> =
-            (0..).zip(begun).filter_map(|(look, begun)| standing.looks(begun).then_some(look)).collect();
+            (0..).zip(begun).filter_map(|(look, begun)| standing.add_sample(begun).then_some(look)).collect();
         assert_eq!(stands, [5, 9, 17], "four looks after it last began something");
     }
 

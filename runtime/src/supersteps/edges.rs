@@ -5,8 +5,8 @@ use std::ops::Range;
 use lb_strategies::supersteps::row::held;
 
 use super::api::Supersteps;
+use super::messages::ShareMessage;
 use super::program::Program;
-use super::said::Said;
 use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
 
@@ -15,7 +15,7 @@ impl<P: Supersteps> Share<P> {
     ///
     /// # Errors
     /// If some units have edges and others none.
-    pub(super) fn show_edges(
+    pub(super) fn send_boundaries(
         &mut self,
         program: &Program<P>,
         group: Range<usize>,
@@ -48,7 +48,11 @@ impl<P: Supersteps> Share<P> {
             let neighbours = self.neighbours(if side == 0 { mine.start - 1 } else { mine.end });
             let place = self.me - group.start;
             for to in neighbours.clone().filter(|to| (to - neighbours.start) % group.len() == place) {
-                self.send(to, Said::Edge { step: self.step, after: side == 0, edge: edge.clone() }, ctx);
+                self.send(
+                    to,
+                    ShareMessage::Edge { step: self.step, after: side == 0, edge: edge.clone() },
+                    ctx,
+                );
             }
         }
         Ok(())

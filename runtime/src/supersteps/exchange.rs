@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::api::{Exchange, Supersteps};
-use super::said::{Finished, Said};
+use super::messages::{FinishedJob, ShareMessage};
 use super::share::{Share, program};
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
     /// Notes what came of a job of this step, once, and tells those who are to hear of it from here.
-    pub(super) fn note(&mut self, finished: Arc<Finished<P::Part>>, ctx: &mut Ctx<'_, Self>) {
+    pub(super) fn note(&mut self, finished: Arc<FinishedJob<P::Part>>, ctx: &mut Ctx<'_, Self>) {
         let (job, by) = (finished.job, finished.by);
         if self.parts[job].is_some() {
             return;
@@ -26,7 +26,7 @@ impl<P: Supersteps> Share<P> {
             Exchange::Gather => by == me && (other == 0 || group.contains(&other)),
         };
         for other in (0..workers).filter(|&other| other != me && hears(other)) {
-            self.send(other, Said::Part(finished.clone()), ctx);
+            self.send(other, ShareMessage::Part(finished.clone()), ctx);
         }
         self.parts[job] = Some(finished);
         if way == Exchange::Gather
@@ -34,7 +34,7 @@ impl<P: Supersteps> Share<P> {
             && let Some(all) = self.parts.iter().cloned().collect::<Option<Vec<_>>>()
         {
             for other in 1..workers {
-                self.send(other, Said::Parts(all.clone()), ctx);
+                self.send(other, ShareMessage::Parts(all.clone()), ctx);
             }
         }
     }

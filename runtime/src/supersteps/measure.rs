@@ -68,7 +68,7 @@ impl Timer {
 
 /// What a share did in a step. Times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Worked {
+pub(super) struct StepStats {
     /// Of its own job at the end of the step.
     pub(super) units: u64,
     pub(super) weight: f64,
@@ -86,7 +86,7 @@ pub(super) struct Worked {
     pub(super) then: Then,
 }
 
-impl Worked {
+impl StepStats {
     /// Time that a unit of weight took, ns; 0 if nothing was computed.
     pub(super) fn pace_ns(&self) -> f64 {
         if self.weight > 0.0 { self.computing_ns as f64 / self.weight } else { 0.0 }
@@ -106,8 +106,8 @@ impl Worked {
 
 /// Measures the steps of a share.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Measuring {
-    worked: Worked,
+pub(super) struct StepMeter {
+    stats: StepStats,
     /// When quotas, and what the kernel knows of the thread, were read; none before the first time.
     read_ns: Option<u64>,
     allowed: Option<f64>,
@@ -116,7 +116,7 @@ pub(super) struct Measuring {
     begun_ns: u64,
     moving_since_ns: u64,
     /// Time that the job in hand took so far.
-    in_hand_ns: u64,
+    current_job_ns: u64,
 }
 
 /// Time of the longest slice of a job: how late the word that it is finished may be heard.
@@ -141,48 +141,48 @@ pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<
 /// From one reading to the next: quotas take some 50 us.
 const READINGS_NS: u64 = 100_000_000;
 
-impl Measuring {
+impl StepMeter {
     /// A step begins.
     pub(super) fn begin(&mut self, now_ns: u64, stopwatch: Stopwatch) {
         self.begun_ns = now_ns;
         if self.read_ns.is_none() {
             self.read(now_ns, stopwatch);
-            self.worked.lost_ns = 0;
+            self.stats.lost_ns = 0;
         }
     }
 
     fn read(&mut self, now_ns: u64, stopwatch: Stopwatch) {
         let before_ns = std::mem::replace(&mut self.lost_ns, stopwatch.lost_ns());
-        self.worked.lost_ns = self.lost_ns.saturating_sub(before_ns);
+        self.stats.lost_ns = self.lost_ns.saturating_sub(before_ns);
         (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
     }
 
     /// Adds a slice.
     pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
-        self.worked.computing_ns += elapsed_ns;
-        self.in_hand_ns += elapsed_ns;
-        self.worked.cpu_ns += cpu_ns;
-        self.worked.weight += weight;
+        self.stats.computing_ns += elapsed_ns;
+        self.current_job_ns += elapsed_ns;
+        self.stats.cpu_ns += cpu_ns;
+        self.stats.weight += weight;
     }
 
     /// A job is taken in hand.
     pub(super) fn take_job(&mut self) {
-        self.in_hand_ns = 0;
+        self.current_job_ns = 0;
     }
 
     /// The job in hand is dropped.
     pub(super) fn drop_job(&mut self) {
-        self.worked.dropped += 1;
-        self.worked.dropped_ns += std::mem::take(&mut self.in_hand_ns);
+        self.stats.dropped += 1;
+        self.stats.dropped_ns += std::mem::take(&mut self.current_job_ns);
     }
 
     /// The step is over.
-    pub(super) fn end(&mut self, now_ns: u64, units: u64, then: Then, stopwatch: Stopwatch) -> Worked {
-        let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.worked.computing_ns);
+    pub(super) fn end(&mut self, now_ns: u64, units: u64, then: Then, stopwatch: Stopwatch) -> StepStats {
+        let waiting_ns = (now_ns - self.begun_ns).saturating_sub(self.stats.computing_ns);
         if then == Then::End || self.read_ns.is_none_or(|read_ns| now_ns - read_ns >= READINGS_NS) {
             self.read(now_ns, stopwatch);
         }
-        Worked { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.worked) }
+        StepStats { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.stats) }
     }
 
     /// Units begin to come and go, between two steps.
@@ -192,7 +192,7 @@ impl Measuring {
 
     /// All units are there.
     pub(super) fn move_ends(&mut self, now_ns: u64) {
-        self.worked.moving_ns = now_ns - self.moving_since_ns;
+        self.stats.moving_ns = now_ns - self.moving_since_ns;
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
         let (beside, over) = (Barrier::new(2), AtomicBool::new(false));
         let worked = |stopwatch: Stopwatch| {
             let pinned = pin_to(vcpu) && SchedStat::of_this_thread().is_some();
-            let mut measuring = Measuring::default();
+            let mut measuring = StepMeter::default();
             measuring.begin(0, stopwatch);
             beside.wait();
             let until_ns = thread_cpu_ns() + BUSY_NS;
@@ -250,7 +250,7 @@ mod tests {
             scope.spawn(|| worked(own)).join().unwrap()
         });
         // Some hosts neither pin nor count.
-        let Some(Worked { lost_ns, .. }) = worked else { return };
+        let Some(StepStats { lost_ns, .. }) = worked else { return };
         assert!(lost_ns > BUSY_NS / 4, "{lost_ns} ns");
         let shared = Stopwatch::Machine { in_process: 2, in_rank: 2 };
         assert_eq!(shared.lost_ns(), 0, "two threads of a rank take each other's shares");

@@ -6,7 +6,7 @@ use lb_strategies::supersteps::Row;
 
 use super::api::{Exchange, Job, Parts, Supersteps, Then};
 use super::measure::Stopwatch;
-use crate::panics::telling;
+use crate::panics::with_panic_context;
 
 /// What all shares of a process know.
 pub(super) struct Program<P> {
@@ -21,26 +21,29 @@ impl<P: Supersteps> Program<P> {
     }
 
     pub(super) fn begin(&self) -> P::Shared {
-        telling(|| "making what all workers know".to_owned(), || self.user.begin())
+        with_panic_context(|| "making what all workers know".to_owned(), || self.user.begin())
     }
 
     pub(super) fn units(&self, numbers: Range<u64>) -> Vec<P::Unit> {
-        let unit = |number| telling(|| format!("making unit {number}"), || self.user.unit(number));
+        let unit = |number| with_panic_context(|| format!("making unit {number}"), || self.user.unit(number));
         numbers.map(unit).collect()
     }
 
     pub(super) fn edge(&self, unit: &P::Unit) -> Option<P::Edge> {
-        telling(|| "showing the edge of a unit".to_owned(), || self.user.edge(unit))
+        with_panic_context(|| "showing the edge of a unit".to_owned(), || self.user.edge(unit))
     }
 
     pub(super) fn compute(&self, job: Job<'_, P>) -> P::Part {
         let (step, units) = (job.step, job.units.clone());
         let doing = || format!("computing units {} to {} in step {step}", units.start, units.end - 1);
-        telling(doing, || self.user.compute(job))
+        with_panic_context(doing, || self.user.compute(job))
     }
 
     pub(super) fn combine(&self, step: u64, shared: &mut P::Shared, parts: Parts<'_, P::Part>) -> Then {
-        telling(|| format!("combining the parts of step {step}"), || self.user.combine(shared, parts))
+        with_panic_context(
+            || format!("combining the parts of step {step}"),
+            || self.user.combine(shared, parts),
+        )
     }
 
     pub(super) fn changes(&self) -> bool {

@@ -7,9 +7,9 @@ use lb_strategies::supersteps::{Divider, Division, Step};
 use serde::{Deserialize, Serialize};
 
 use super::api::{Supersteps, Then};
-use super::measure::{SLICE_NS, Worked};
+use super::measure::{SLICE_NS, StepStats};
+use super::messages::StepPlan;
 use super::report::{DivisionReport, SuperstepWorker};
-use super::said::Next;
 use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
@@ -22,8 +22,8 @@ pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
     divider: Box<dyn Divider>,
     /// What the policy answered, until the others are told; then until it takes effect. With the reason.
-    answered: Option<(Division, Option<String>)>,
-    told: Option<(Division, Option<String>)>,
+    chosen: Option<(Division, Option<String>)>,
+    announced: Option<(Division, Option<String>)>,
     workers: usize,
     units: u64,
     /// Steps of which not all workers have said what they did.
@@ -53,12 +53,12 @@ struct OpenStep {
     moved: u64,
     /// Why a new division took effect with it, if one did.
     divided: Option<Option<String>>,
-    worked: BTreeMap<usize, Worked>,
+    worked: BTreeMap<usize, StepStats>,
 }
 
 impl OpenStep {
     fn record(&self, step: u64) -> StepRecord {
-        let worker = |worked: &Worked| StepWorker {
+        let worker = |worked: &StepStats| StepWorker {
             units: worked.units,
             computing_ns: worked.computing_ns,
             waiting_ns: worked.waiting_ns,
@@ -96,8 +96,8 @@ impl<P: Supersteps> Root<P> {
         Root {
             policy,
             divider,
-            answered: None,
-            told: None,
+            chosen: None,
+            announced: None,
             workers,
             units,
             open: BTreeMap::new(),
@@ -123,13 +123,13 @@ impl<P: Supersteps> Root<P> {
     }
 
     /// What follows this step. None while somebody has not ended the step before the last.
-    pub(super) fn next(&mut self, step: u64) -> Option<Next> {
+    pub(super) fn next(&mut self, step: u64) -> Option<StepPlan> {
         if self.known + 1 < step {
             return None;
         }
-        self.told = self.answered.take();
-        let division = self.told.as_ref().map(|(division, _)| division.clone());
-        Some(Next { division, slice: self.slice })
+        self.announced = self.chosen.take();
+        let division = self.announced.as_ref().map(|(division, _)| division.clone());
+        Some(StepPlan { division, slice: self.slice })
     }
 
     /// A step is over.
@@ -139,7 +139,7 @@ impl<P: Supersteps> Root<P> {
 
     /// A division takes effect with this step.
     pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
-        let (moved, reason) = (moved(old, new), self.told.take().and_then(|(_, reason)| reason));
+        let (moved, reason) = (moved(old, new), self.announced.take().and_then(|(_, reason)| reason));
         let open = self.open.entry(step).or_default();
         (open.moved, open.divided) = (moved, Some(reason.clone()));
         let (units, copies) = (new.units.clone(), new.copies);
@@ -148,13 +148,19 @@ impl<P: Supersteps> Root<P> {
 
     /// A worker says what it did in a step. When all have, the policy is told, in the order of steps, and whoever watches
     /// the run. A fault in what they say ends it.
-    pub(super) fn did(&mut self, step: u64, worker: usize, worked: Worked, ctx: &mut Ctx<'_, Share<P>>) {
+    pub(super) fn add_stats(
+        &mut self,
+        step: u64,
+        worker: usize,
+        worked: StepStats,
+        ctx: &mut Ctx<'_, Share<P>>,
+    ) {
         self.open.entry(step).or_default().worked.insert(worker, worked);
         while let Some(first) = self.open.first_entry()
             && first.get().worked.len() == self.workers
         {
             let (number, step) = first.remove_entry();
-            if let Err(fault) = self.tell(number, &step) {
+            if let Err(fault) = self.report_step(number, &step) {
                 return ctx.fail(fault);
             }
             ctx.stepped(|so_far| self.tell_so_far(&step, so_far));
@@ -182,20 +188,20 @@ impl<P: Supersteps> Root<P> {
 
     /// # Errors
     /// What is wrong with what workers said, or with the answer of the policy.
-    fn tell(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
+    fn report_step(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
         agree(number, &step.worked)?;
         self.sum_up(&step.worked);
         if let Some(records) = &mut self.records {
             records.push(step.record(number));
         }
-        let paces = step.worked.values().map(Worked::pace_ns);
+        let paces = step.worked.values().map(StepStats::pace_ns);
         let slowest_ns = paces.fold(0.0, f64::max);
         self.slice = Some(SLICE_NS / slowest_ns).filter(|slice| slice.is_finite()).or(self.slice);
         self.known += 1;
         let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
         let division = self.divider.after(&Step {
             number,
-            works: step.worked.values().map(Worked::work).collect(),
+            works: step.worked.values().map(StepStats::work).collect(),
             seconds: (step.ended_ns - step.begun_ns) as f64 / 1e9,
             redivision_seconds: moving_ns as f64 / 1e9,
             moved: step.moved,
@@ -203,12 +209,12 @@ impl<P: Supersteps> Root<P> {
         if let Some(division) = division {
             check(&division, self.workers, self.units)
                 .map_err(|why| format!("after step {number} the policy `{}` answered {why}", self.policy))?;
-            self.answered = Some((division, self.divider.reason()));
+            self.chosen = Some((division, self.divider.reason()));
         }
         Ok(())
     }
 
-    fn sum_up(&mut self, worked: &BTreeMap<usize, Worked>) {
+    fn sum_up(&mut self, worked: &BTreeMap<usize, StepStats>) {
         self.figures.slowest_ns += worked.values().map(|worked| worked.computing_ns).max().unwrap_or(0);
         for (&worker, worked) in worked {
             let sum = &mut self.figures.workers[worker];
@@ -264,7 +270,7 @@ impl<P: Supersteps> Root<P> {
 }
 
 /// Checks that all workers end the run, or none.
-fn agree(step: u64, worked: &BTreeMap<usize, Worked>) -> Result<(), String> {
+fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     let first = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
     let (Some(goes_on), Some(ends)) = (first(Then::Step), first(Then::End)) else { return Ok(()) };
     Err(format!(

@@ -10,7 +10,7 @@
 //! 3. What it finishes it tells all (`Part`, on the way that `exchange` has), and its group the units as they are now
 //!    (`Outcome`), where a step changes them.
 //! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have
-//!    come. Every share then combines the same parts, and tells the first what it did (`Did`).
+//!    come. Every share then combines the same parts, and tells the first what it did (`Stats`).
 //! 5. If the units are divided anew (`moving`), each share knows who had which units and who gets which: it sends what others get
 //!    (`Units`), keeps what it keeps, and begins the next step when it has all of its own.
 //!
@@ -32,10 +32,10 @@ use lb_strategies::supersteps::row::held;
 use serde::{Deserialize, Serialize};
 
 use super::api::{Job, Parts, Supersteps, Then};
-use super::measure::{Measuring, slice_end};
+use super::measure::{StepMeter, slice_end};
+use super::messages::{FinishedJob, ShareMessage, StepPlan};
 use super::program::Program;
 use super::root::Root;
-use super::said::{Finished, Next, Said};
 use crate::arrays::api::chunk::Chunk;
 use crate::arrays::api::ctx::Ctx;
 
@@ -59,17 +59,17 @@ pub(super) struct Share<P: Supersteps> {
     pub(super) outer: [Option<P::Edge>; 2],
     pub(super) awaited: [bool; 2],
     /// Of each job of all; none where it is not finished.
-    pub(super) parts: Vec<Option<Arc<Finished<P::Part>>>>,
+    pub(super) parts: Vec<Option<Arc<FinishedJob<P::Part>>>>,
     /// Jobs of the group whose units are as they are after the step.
     outcomes: Vec<bool>,
     /// The word of the first share.
-    next: Option<Next>,
+    next: Option<StepPlan>,
     /// Weight of the longest slice in this step.
     longest: Option<f64>,
     /// The job in hand.
-    hand: Option<Hand<P::Edge, P::Part>>,
+    current: Option<CurrentJob<P::Edge, P::Part>>,
     begun: bool,
-    pub(super) measuring: Measuring,
+    pub(super) measuring: StepMeter,
     /// The first share's own.
     #[serde(skip)]
     pub(super) root: Option<Box<Root<P>>>,
@@ -77,7 +77,7 @@ pub(super) struct Share<P: Supersteps> {
 
 /// A job in hand.
 #[derive(Serialize, Deserialize)]
-struct Hand<E, T> {
+struct CurrentJob<E, T> {
     job: usize,
     /// Its units that are computed, and what the last of them showed before.
     done: u64,
@@ -108,9 +108,9 @@ impl<P: Supersteps> Share<P> {
             outcomes: Vec::new(),
             next: None,
             longest: None,
-            hand: None,
+            current: None,
             begun: false,
-            measuring: Measuring::default(),
+            measuring: StepMeter::default(),
             division,
             root,
         }
@@ -130,33 +130,33 @@ impl<P: Supersteps> Share<P> {
         (units.start - self.first) as usize..(units.end - self.first) as usize
     }
 
-    pub(super) fn send(&self, to: usize, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
+    pub(super) fn send(&self, to: usize, said: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
         ctx.send(to as u32, said);
     }
 
     /// Begins a step: all units are here.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
-        (self.begun, self.hand) = (true, None);
+        (self.begun, self.current) = (true, None);
         let group = self.division.group(self.me);
         self.outcomes = vec![false; group.len()];
         self.measuring.begin(ctx.elapsed_ns(), program.stopwatch);
         if let Some(root) = &mut self.root {
             root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
         }
-        self.tell_next(ctx);
-        match self.show_edges(program, group, ctx) {
+        self.send_plan(ctx);
+        match self.send_boundaries(program, group, ctx) {
             Ok(()) => self.compute(ctx),
             Err(why) => ctx.fail(why),
         }
     }
 
     /// The first share says what is next after this step, when it can.
-    fn tell_next(&mut self, ctx: &mut Ctx<'_, Self>) {
+    fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = self.root.as_mut().filter(|_| self.begun && self.next.is_none()) else { return };
         let Some(next) = root.next(self.step) else { return };
         for other in 1..self.division.units.len() {
-            self.send(other, Said::Next { step: self.step, next: next.clone() }, ctx);
+            self.send(other, ShareMessage::Plan { step: self.step, next: next.clone() }, ctx);
         }
         self.next = Some(next);
     }
@@ -165,16 +165,16 @@ impl<P: Supersteps> Share<P> {
     fn compute(&mut self, ctx: &mut Ctx<'_, Self>) {
         let group = self.division.group(self.me);
         let sees = self.awaited.iter().zip(&self.outer).all(|(&awaited, edge)| !awaited || edge.is_some());
-        if self.begun && sees && self.hand.is_none() {
+        if self.begun && sees && self.current.is_none() {
             let circle = (self.me..group.end).chain(group.start..self.me);
             let next = circle.into_iter().find(|&job| self.parts[job].is_none());
             if let Some(job) = next {
-                self.hand = Some(Hand { job, done: 0, shown: None, parts: Vec::new() });
+                self.current = Some(CurrentJob { job, done: 0, shown: None, parts: Vec::new() });
                 self.measuring.take_job();
                 return match job == self.me {
                     true => self.slice(ctx),
                     // Perhaps somebody has finished it.
-                    false => self.send(self.me, Said::Hear { step: self.step, job }, ctx),
+                    false => self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx),
                 };
             }
         }
@@ -184,7 +184,7 @@ impl<P: Supersteps> Share<P> {
     /// Computes a slice of the job in hand; all of it where nobody else can finish it.
     fn slice(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
-        let Some(Hand { job, done, .. }) = self.hand else { return self.compute(ctx) };
+        let Some(CurrentJob { job, done, .. }) = self.current else { return self.compute(ctx) };
         let (units, group) = (self.job(job), self.division.group(self.me));
         let from = units.start + done;
         let to = match group.len() {
@@ -205,7 +205,7 @@ impl<P: Supersteps> Share<P> {
             }
             if slice.start > units.start {
                 // The slice before may have changed it.
-                before = self.hand.as_mut().and_then(|hand| hand.shown.take());
+                before = self.current.as_mut().and_then(|hand| hand.shown.take());
             }
             let whole = &mut self.units;
             if to < units.end {
@@ -225,20 +225,20 @@ impl<P: Supersteps> Share<P> {
             });
             let weight = program.row.weight(slice.clone());
             self.measuring.add(timer.stop(ctx.elapsed_ns()), weight);
-            let hand = self.hand.as_mut().expect("it is in hand");
+            let hand = self.current.as_mut().expect("it is in hand");
             (hand.done, hand.shown) = (to - units.start, shown);
             hand.parts.push((slice, part));
         }
         if to < units.end {
-            return self.send(self.me, Said::Hear { step: self.step, job }, ctx);
+            return self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx);
         }
-        let hand = self.hand.take().expect("it is in hand");
-        let finished = Finished { step: self.step, job, by: self.me, parts: hand.parts };
+        let hand = self.current.take().expect("it is in hand");
+        let finished = FinishedJob { step: self.step, job, by: self.me, parts: hand.parts };
         self.note(Arc::new(finished), ctx);
         if program.changes() {
             let units = &self.units[self.at(&units)];
             for other in group.clone().filter(|&other| other != self.me) {
-                let said = Said::Outcome { step: self.step, job, units: units.to_vec() };
+                let said = ShareMessage::JobUnits { step: self.step, job, units: units.to_vec() };
                 self.send(other, said, ctx);
             }
         }
@@ -246,16 +246,16 @@ impl<P: Supersteps> Share<P> {
         self.compute(ctx);
     }
 
-    fn has_in_hand(&self, step: u64, job: usize) -> bool {
-        step == self.step && self.hand.as_ref().is_some_and(|hand| hand.job == job)
+    fn is_current(&self, step: u64, job: usize) -> bool {
+        step == self.step && self.current.as_ref().is_some_and(|hand| hand.job == job)
     }
 
     /// Hears what came of some jobs, and drops one that it has in hand.
-    fn hear(&mut self, jobs: Vec<Arc<Finished<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
+    fn handle_finished(&mut self, jobs: Vec<Arc<FinishedJob<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
         // Of a step that is over: somebody else was faster.
         let step = self.step;
         for finished in jobs.into_iter().filter(|finished| finished.step == step) {
-            if self.hand.take_if(|hand| hand.job == finished.job).is_some() {
+            if self.current.take_if(|hand| hand.job == finished.job).is_some() {
                 self.measuring.drop_job();
             }
             self.note(finished, ctx);
@@ -267,7 +267,7 @@ impl<P: Supersteps> Share<P> {
     fn end(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
         let changed = !program.changes() || self.outcomes.iter().all(|&outcome| outcome);
-        if !self.begun || self.hand.is_some() || !changed || self.parts.iter().any(Option::is_none) {
+        if !self.begun || self.current.is_some() || !changed || self.parts.iter().any(Option::is_none) {
             return;
         }
         let Some(next) = self.next.take() else { return };
@@ -279,9 +279,9 @@ impl<P: Supersteps> Share<P> {
         match &mut self.root {
             Some(root) => {
                 root.ended(self.step, ctx.elapsed_ns());
-                root.did(self.step, self.me, worked, ctx);
+                root.add_stats(self.step, self.me, worked, ctx);
             }
-            None => self.send(0, Said::Did { step: self.step, worker: self.me, worked }, ctx),
+            None => self.send(0, ShareMessage::Stats { step: self.step, worker: self.me, worked }, ctx),
         }
         (self.step, self.begun, self.outer) = (self.step + 1, false, [None, None]);
         if then == Then::End {
@@ -301,7 +301,7 @@ impl<P: Supersteps> Share<P> {
         match &mut self.root {
             Some(root) => root.finish(self.step, collects, units, ctx),
             None if collects && self.division.group(self.me).start == self.me => {
-                self.send(0, Said::Last { first, units }, ctx);
+                self.send(0, ShareMessage::FinalUnits { first, units }, ctx);
             }
             None => {}
         }
@@ -320,40 +320,40 @@ impl<P: Supersteps> Share<P> {
 
 impl<P: Supersteps> Chunk for Share<P> {
     type Index = u32;
-    type Message = Said<P>;
+    type Message = ShareMessage<P>;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.begin(ctx);
     }
 
-    fn ready(&self, said: &Said<P>) -> bool {
+    fn ready(&self, said: &ShareMessage<P>) -> bool {
         match said {
-            Said::Next { step, .. }
-            | Said::Edge { step, .. }
-            | Said::Units { step, .. }
-            | Said::Hear { step, .. }
-            | Said::Slice { step, .. } => *step <= self.step,
-            Said::Part(finished) => finished.step <= self.step,
-            Said::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
+            ShareMessage::Plan { step, .. }
+            | ShareMessage::Edge { step, .. }
+            | ShareMessage::Units { step, .. }
+            | ShareMessage::Yield { step, .. }
+            | ShareMessage::Continue { step, .. } => *step <= self.step,
+            ShareMessage::Part(finished) => finished.step <= self.step,
+            ShareMessage::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
             // They take the place of units that must be here.
-            Said::Outcome { step, .. } => *step < self.step || *step == self.step && self.begun,
-            Said::Did { .. } | Said::Last { .. } => true,
+            ShareMessage::JobUnits { step, .. } => *step < self.step || *step == self.step && self.begun,
+            ShareMessage::Stats { .. } | ShareMessage::FinalUnits { .. } => true,
         }
     }
 
-    fn receive(&mut self, said: Said<P>, ctx: &mut Ctx<'_, Self>) {
+    fn receive(&mut self, said: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
         match said {
-            Said::Next { next, .. } => {
+            ShareMessage::Plan { next, .. } => {
                 self.next = Some(next);
                 self.end(ctx);
             }
-            Said::Edge { step, after, edge } if step == self.step => {
+            ShareMessage::Edge { step, after, edge } if step == self.step => {
                 self.outer[usize::from(after)] = Some(edge);
                 self.compute(ctx);
             }
-            Said::Part(finished) => self.hear(vec![finished], ctx),
-            Said::Parts(all) => self.hear(all, ctx),
-            Said::Outcome { step, job, units } if step == self.step => {
+            ShareMessage::Part(finished) => self.handle_finished(vec![finished], ctx),
+            ShareMessage::Parts(all) => self.handle_finished(all, ctx),
+            ShareMessage::JobUnits { step, job, units } if step == self.step => {
                 let group = self.division.group(self.me);
                 if !self.outcomes[job - group.start] {
                     let at = self.at(&self.job(job));
@@ -362,26 +362,29 @@ impl<P: Supersteps> Chunk for Share<P> {
                 }
                 self.end(ctx);
             }
-            Said::Units { first, units, .. } => {
+            ShareMessage::Units { first, units, .. } => {
                 self.missing -= units.len() as u64;
                 self.arrived.push((first, units));
                 self.settle(ctx);
             }
-            Said::Slice { step, .. } if step == self.step && !self.begun => self.begin(ctx),
-            Said::Hear { step, job } if self.has_in_hand(step, job) => {
-                self.send(self.me, Said::Slice { step, job }, ctx);
+            ShareMessage::Continue { step, .. } if step == self.step && !self.begun => self.begin(ctx),
+            ShareMessage::Yield { step, job } if self.is_current(step, job) => {
+                self.send(self.me, ShareMessage::Continue { step, job }, ctx);
             }
-            Said::Slice { step, job } if self.has_in_hand(step, job) => self.slice(ctx),
+            ShareMessage::Continue { step, job } if self.is_current(step, job) => self.slice(ctx),
             // Of a step that is over: somebody else was faster.
-            Said::Edge { .. } | Said::Outcome { .. } | Said::Hear { .. } | Said::Slice { .. } => {}
-            Said::Did { step, worker, worked } => {
+            ShareMessage::Edge { .. }
+            | ShareMessage::JobUnits { .. }
+            | ShareMessage::Yield { .. }
+            | ShareMessage::Continue { .. } => {}
+            ShareMessage::Stats { step, worker, worked } => {
                 let root = self.root.as_mut().expect("the first share hears what all did");
-                root.did(step, worker, worked, ctx);
+                root.add_stats(step, worker, worked, ctx);
                 self.conclude(ctx);
-                self.tell_next(ctx);
+                self.send_plan(ctx);
                 self.end(ctx);
             }
-            Said::Last { first, units } => {
+            ShareMessage::FinalUnits { first, units } => {
                 let root = self.root.as_mut().expect("the first share collects");
                 root.collect(first, units);
                 self.conclude(ctx);

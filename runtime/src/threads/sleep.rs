@@ -76,7 +76,7 @@ pub(crate) struct Sleeper {
     fences: Fences,
     thread: OnceLock<Thread>,
     #[cfg(feature = "mpi")]
-    shared: OnceLock<Box<dyn SharedBed>>,
+    shared: OnceLock<Box<dyn SharedSleepState>>,
 }
 
 impl Sleeper {
@@ -91,7 +91,7 @@ impl Sleeper {
     }
 
     /// The calling thread is the one that parks here. Before that, nobody can be asleep.
-    pub(crate) fn occupy(&self) {
+    pub(crate) fn bind_to_thread(&self) {
         let first = self.thread.set(thread::current());
         assert!(first.is_ok(), "one thread sleeps here");
     }
@@ -102,28 +102,28 @@ impl Sleeper {
             self.fence_for_wakers();
             work()
         };
-        if self.lie_down(fenced) {
+        if self.prepare_sleep(fenced) {
             self.sleep(timeout);
         }
-        self.rise();
+        self.end_sleep();
     }
 
     /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it is
     /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise). Alone it is for a simulation, whose
     /// wakers are the same thread: it fences for nobody.
-    pub(crate) fn lie_down(&self, work: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn prepare_sleep(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         !work()
     }
 
     /// The second half of [`park`](Self::park).
-    pub(crate) fn rise(&self) {
+    pub(crate) fn end_sleep(&self) {
         self.state().store(AWAKE, Ordering::Relaxed);
     }
 
     /// Tells whether a worker that lay down was woken, for a simulation, in which no thread sleeps for real.
-    pub(crate) fn is_called(&self) -> bool {
+    pub(crate) fn is_woken(&self) -> bool {
         self.state().load(Ordering::Relaxed) == AWAKE
     }
 
@@ -137,7 +137,7 @@ impl Sleeper {
         }
         #[cfg(feature = "mpi")]
         if let Some(bed) = self.shared.get() {
-            rouse(bed.state());
+            futex_wake(bed.state());
             return true;
         }
         self.thread.get().expect("only a thread that occupies it parks").unpark();
@@ -188,7 +188,7 @@ fn park_thread(_timeout: Option<Duration>) {
 }
 
 #[cfg(feature = "mpi")]
-pub(crate) use shared::{SharedBed, rouse, wake_at};
+pub(crate) use shared::{SharedSleepState, futex_wake, wake_at};
 
 #[cfg(feature = "mpi")]
 mod shared {
@@ -196,7 +196,7 @@ mod shared {
     use rustix::thread::{MembarrierCommand, futex, membarrier};
 
     /// A state in memory that other processes see too.
-    pub(crate) trait SharedBed: Send + Sync {
+    pub(crate) trait SharedSleepState: Send + Sync {
         fn state(&self) -> &AtomicU32;
         fn fences(&self) -> Fences;
     }
@@ -211,7 +211,7 @@ mod shared {
 
     impl Sleeper {
         /// From now on the worker sleeps in this bed. Nobody may be asleep.
-        pub(crate) fn share(&self, bed: Box<dyn SharedBed>) {
+        pub(crate) fn share(&self, bed: Box<dyn SharedSleepState>) {
             assert!(self.shared.set(bed).is_ok(), "a bed is shared once");
         }
 
@@ -245,7 +245,7 @@ mod shared {
 
     /// Ends the sleep of whoever waits on this state.
     #[cold]
-    pub(crate) fn rouse(state: &AtomicU32) {
+    pub(crate) fn futex_wake(state: &AtomicU32) {
         // Fails only for an address that is not mapped.
         let _ = futex::wake(state, futex::Flags::empty(), 1);
     }
@@ -255,7 +255,7 @@ mod shared {
     pub(crate) fn wake_at(state: &AtomicU32, fences: Fences) {
         fences.pass_as_waker();
         if calls(state) {
-            rouse(state);
+            futex_wake(state);
         }
     }
 }
@@ -269,7 +269,7 @@ mod loom_tests {
     fn loom_work_made_visible_before_a_wake_is_found_or_wakes_the_sleeper() {
         loom::model(|| {
             let sleeper = Arc::new(Sleeper::new());
-            sleeper.occupy();
+            sleeper.bind_to_thread();
             let work = Arc::new(AtomicU32::new(0));
             let (waker_sleeper, waker_work) = (sleeper.clone(), work.clone());
             let waker = thread::spawn(move || {

@@ -79,12 +79,12 @@ mod loom_tests {
     use loom::thread;
 
     #[test]
-    fn loom_a_token_put_on_a_queue_of_ones_own_is_seen_by_a_worker_that_parks_or_wakes_it() {
+    fn loom_a_ready_entry_on_an_own_queue_is_seen_by_a_parking_worker_or_wakes_it() {
         loom::model(|| {
             let team = Arc::new(Team::new(2));
             let queue = Arc::new(AtomicU32::new(0));
             let (owner_crew, owner_queue) = (team.clone(), queue.clone());
-            team.sleepers[1].occupy();
+            team.sleepers[1].bind_to_thread();
             let owner = thread::spawn(move || {
                 // As the owner of a deque does it.
                 owner_queue.store(1, Ordering::Release);

@@ -32,11 +32,11 @@ const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
 pub(crate) struct Recorder {
     recording: Arc<Recording>,
     worker: WorkerId,
-    keeps: Keeps,
+    keeps: KeptClasses,
     /// The end of the last slice. A clock that goes back, as those of virtual machines do that move between hosts, has
     /// stood still.
     last_ns: u64,
-    profile: Putby,
+    profile: BatchCounts,
     /// The longest slice of a handler in this batch.
     longest: Option<Longest>,
     known: FxHashMap<(ArrayId, usize), NameId>,
@@ -49,13 +49,13 @@ pub(crate) struct Recorder {
     /// Read before the first message of a flush was handed over.
     flush_ns: Option<u64>,
     /// Events of the program inside the running handler.
-    told: Vec<Event>,
-    block: Unwritten,
+    user_events: Vec<Event>,
+    block: EventBuffer,
 }
 
 /// The classes of events that are kept.
 #[derive(Clone, Copy)]
-struct Keeps {
+struct KeptClasses {
     any: bool,
     handlers: bool,
     idle: bool,
@@ -68,17 +68,17 @@ struct Keeps {
 
 /// Counts for the profile since the last batch.
 #[derive(Default)]
-struct Putby {
+struct BatchCounts {
     begin_ns: Option<u64>,
-    by_kind: Vec<Tally>,
-    kept: Tally,
+    by_kind: Vec<CallStats>,
+    kept: CallStats,
     /// But for the long ones.
-    idle: Tally,
+    idle: CallStats,
     lost_ns: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct CallStats {
     ns: u64,
     calls: u64,
     longest_ns: u64,
@@ -86,7 +86,7 @@ struct Tally {
     second_ns: u64,
 }
 
-impl Tally {
+impl CallStats {
     #[inline]
     fn add(&mut self, ns: u64) {
         self.ns += ns;
@@ -137,7 +137,7 @@ impl Pending {
 }
 
 /// Encoded events on their way to the file.
-struct Unwritten {
+struct EventBuffer {
     encoder: Encoder,
     bytes: Vec<u8>,
     events: usize,
@@ -145,9 +145,9 @@ struct Unwritten {
     last_ns: u64,
 }
 
-impl Unwritten {
-    fn new() -> Unwritten {
-        Unwritten {
+impl EventBuffer {
+    fn new() -> EventBuffer {
+        EventBuffer {
             encoder: Encoder::default(),
             bytes: Vec::new(),
             events: 0,
@@ -160,7 +160,7 @@ impl Unwritten {
 impl Recorder {
     /// None where nothing is recorded.
     pub(crate) fn new(recording: &Arc<Recording>, worker: WorkerId, now_ns: u64) -> Option<Recorder> {
-        let keeps = Keeps {
+        let keeps = KeptClasses {
             any: recording.keeps_events(),
             handlers: recording.keeps(Class::Handlers),
             idle: recording.keeps(Class::Idle),
@@ -175,15 +175,15 @@ impl Recorder {
             worker,
             keeps,
             last_ns: now_ns,
-            profile: Putby::default(),
+            profile: BatchCounts::default(),
             longest: None,
             known: FxHashMap::default(),
             events: Vec::new(),
             settled: Vec::new(),
             pending: Vec::new(),
             flush_ns: None,
-            told: Vec::new(),
-            block: Unwritten::new(),
+            user_events: Vec::new(),
+            block: EventBuffer::new(),
         })
     }
 
@@ -219,17 +219,17 @@ impl Recorder {
     #[inline(never)]
     fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {
         let end_ns = handler.end_ns;
-        self.settle_told(end_ns);
+        self.end_user_events(end_ns);
         let kept = self.keeps.handlers && self.recording.keeps_array(array);
         let position = kept.then_some(self.events.len());
         self.events.extend(kept.then_some(handler));
-        self.settle_pending(end_ns);
+        self.end_pending(end_ns);
         position
     }
 
     /// Time since the last slice in which no handler ran: packets were taken in, a message was put away, or a handler was
     /// interrupted before.
-    pub(crate) fn kept(&mut self, now_ns: u64) {
+    pub(crate) fn received(&mut self, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
         let long_ns = now_ns - begin_ns;
         self.profile.begin_ns.get_or_insert(begin_ns);
@@ -238,7 +238,7 @@ impl Recorder {
             let what = What::Runtime { part: Part::Keep, sync: 0 };
             self.events.push(Event { begin_ns, end_ns: now_ns, what });
         }
-        self.settle_pending(now_ns);
+        self.end_pending(now_ns);
     }
 
     /// The begin and the end of the slice that ends now: time never goes back.
@@ -251,18 +251,18 @@ impl Recorder {
 
     /// Keeps what the program told of the last slice. The clock that told its time may be ahead of that of slices.
     #[inline]
-    fn settle_told(&mut self, end_ns: u64) {
+    fn end_user_events(&mut self, end_ns: u64) {
         let ended = |told: Event| Event {
             begin_ns: told.begin_ns.min(end_ns),
             end_ns: told.end_ns.min(end_ns),
             what: told.what,
         };
-        self.events.extend(self.told.drain(..).map(ended));
+        self.events.extend(self.user_events.drain(..).map(ended));
     }
 
     /// Ends the events inside the last slice.
     #[inline]
-    fn settle_pending(&mut self, now_ns: u64) {
+    fn end_pending(&mut self, now_ns: u64) {
         self.flush_ns = None;
         self.events.extend(self.pending.drain(..).map(|pending| pending.ended(now_ns)));
     }
@@ -278,7 +278,7 @@ impl Recorder {
         let id = self.recording.name(Some(key.0), kind);
         self.known.insert(key, id);
         let rows = self.profile.by_kind.len().max(id.0 as usize + 1);
-        self.profile.by_kind.resize(rows, Tally::default());
+        self.profile.by_kind.resize(rows, CallStats::default());
         id
     }
 
@@ -286,7 +286,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn wants_send(&self, from: Sender) -> bool {
         self.keeps.arrows != 0
-            && (self.keeps.arrows == 1 || is_drawn(from, self.keeps.arrows))
+            && (self.keeps.arrows == 1 || is_sampled(from, self.keeps.arrows))
             && self.recording.keeps_array(from.array)
     }
 
@@ -326,7 +326,7 @@ impl Recorder {
         let name = |text| self.recording.name(None, text);
         // Or it may be behind that.
         let now_ns = now_ns.max(self.last_ns);
-        self.told.push(match event {
+        self.user_events.push(match event {
             UserEvent::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
             UserEvent::Counter { name: text, value } => {
                 Event::point(now_ns, What::Counter { chunk, name: name(text), value })
@@ -463,12 +463,12 @@ impl Recorder {
     fn count(&mut self) {
         let Some(begin_ns) = self.profile.begin_ns.take() else { return };
         let mut profile = self.recording.profile(self.worker);
-        let Putby { by_kind, kept, idle, .. } = &mut self.profile;
+        let BatchCounts { by_kind, kept, idle, .. } = &mut self.profile;
         let kinds = (0..).map(NameId).map(Activity::Kind).zip(by_kind);
         for (activity, tally) in kinds.chain([(Activity::Runtime(Part::Keep), kept), (Activity::Idle, idle)])
         {
             if tally.calls > 0 {
-                let Tally { ns, calls, longest_ns, .. } = std::mem::take(tally);
+                let CallStats { ns, calls, longest_ns, .. } = std::mem::take(tally);
                 profile.add(activity, begin_ns, self.last_ns, ns, calls, longest_ns);
             }
         }
@@ -501,10 +501,10 @@ impl Recorder {
     }
 
     fn write(&mut self) {
-        let Unwritten { bytes, events, first_ns, last_ns, .. } = &mut self.block;
+        let EventBuffer { bytes, events, first_ns, last_ns, .. } = &mut self.block;
         let block = Block::new(Kind::Events, self.worker.0, *events, (*first_ns, *last_ns), bytes);
         bytes.clear();
-        self.block = Unwritten { bytes: std::mem::take(bytes), ..Unwritten::new() };
+        self.block = EventBuffer { bytes: std::mem::take(bytes), ..EventBuffer::new() };
         self.recording.write(&block);
     }
 
@@ -515,8 +515,8 @@ impl Recorder {
 
     /// The worker has done its last.
     pub(crate) fn finish(&mut self) {
-        self.settle_told(self.last_ns);
-        self.settle_pending(self.last_ns);
+        self.end_user_events(self.last_ns);
+        self.end_pending(self.last_ns);
         self.close_batch(0);
         self.encode();
         if self.block.events > 0 {
@@ -527,7 +527,7 @@ impl Recorder {
 
 /// Draws one send in so many by its name. Every so many-th would not do: of a chunk that always sends in one order it would
 /// be the same one at each step.
-fn is_drawn(from: Sender, one_in: u32) -> bool {
+fn is_sampled(from: Sender, one_in: u32) -> bool {
     (FxBuildHasher.hash_one((from.key, from.number)) >> 32).is_multiple_of(one_in.into())
 }
 
@@ -535,16 +535,20 @@ fn is_drawn(from: Sender, one_in: u32) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Recorder, Tally, is_drawn};
+    use super::{CallStats, Recorder, is_sampled};
     use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender, WorkerId};
-    use crate::trace::recording::{Recording, Wanted};
+    use crate::trace::recording::{Recording, RecordingOptions};
     use crate::trace::{Event, Filter, NameId, RunRecord, UserEvent};
 
     #[test]
     fn what_is_told_by_another_clock_stays_within_its_handler() {
         let dir = std::env::temp_dir().join(format!("caribou-recorder-{}", std::process::id()));
-        let wanted =
-            Wanted { dir: Some(dir.clone()), filter: Filter::default(), bytes_max: 1 << 20, profile: true };
+        let wanted = RecordingOptions {
+            dir: Some(dir.clone()),
+            filter: Filter::default(),
+            bytes_max: 1 << 20,
+            profile: true,
+        };
         let run = RunRecord { ranks: 1, workers: vec![1], ..RunRecord::default() };
         let (recording, error) = Recording::begin(&wanted, &run, &["Teller".into()]);
         assert!(error.is_none(), "{error:?}");
@@ -568,7 +572,7 @@ mod tests {
         for kind in 0..4 {
             let sends = (0..100_u64).flat_map(|key| (0..100).map(move |step| (key, 4 * step + kind + 1)));
             let drawn =
-                sends.filter(|&(key, number)| is_drawn(Sender { array: ArrayId(0), number, key }, 16));
+                sends.filter(|&(key, number)| is_sampled(Sender { array: ArrayId(0), number, key }, 16));
             let drawn = drawn.count();
             assert!((500..750).contains(&drawn), "{drawn} of 10000 of kind {kind}");
         }
@@ -576,11 +580,11 @@ mod tests {
 
     #[test]
     fn the_second_longest_is_the_longest_once_the_first_has_lost_its_time() {
-        let mut tally = Tally::default();
+        let mut tally = CallStats::default();
         [300, 92_000, 400, 100_000].into_iter().for_each(|ns| tally.add(ns));
         tally.lose(100_000, 95_000);
         assert_eq!((tally.longest_ns, tally.ns, tally.calls), (92_000, 97_700, 4));
-        let mut tally = Tally::default();
+        let mut tally = CallStats::default();
         [100_000, 300].into_iter().for_each(|ns| tally.add(ns));
         tally.lose(100_000, 95_000);
         assert_eq!(tally.longest_ns, 5_000);

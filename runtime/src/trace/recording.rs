@@ -13,17 +13,17 @@ use crossbeam_utils::CachePadded;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::at_work::AtWork;
+use super::activity_board::AtWork;
 use super::block::{Block, Header};
 use super::event::{ArrayId, ChunkId, Event, NameId, What};
 use super::filter::{Class, Filter};
 use super::profile::Profile;
+use super::queued_bytes::QueuedBytes;
 use super::records::{End, Name, RunRecord};
-use super::waiting::Waiting;
 use super::writer::Writer;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
-use crate::measure::measured::{Look, Sample};
+use crate::measure::records::{Look, Sample};
 use crate::trace::{StepRecord, StepsSoFar, SyncReport, SyncTotals};
 use crate::warn::warn;
 
@@ -34,7 +34,7 @@ const SYNCS_MAX: usize = 20;
 
 /// The parts of a run to record, as the configuration says.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct RecordingOptions {
     /// The directory of this run.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) filter: Filter,
@@ -83,13 +83,13 @@ pub(crate) struct Recording {
     /// The present work of each worker: padded, since each writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
     /// The present work of the strategy, while it decides beside the workers.
-    pub(crate) beside: AtWork,
+    pub(crate) strategy_activity: AtWork,
     /// Its mail.
-    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) waiting: Arc<QueuedBytes>,
     /// Workers of other processes may be at work for which its own wait.
-    pub(crate) others_work: AtomicBool,
+    pub(crate) other_ranks_busy: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
-    names: Mutex<Table>,
+    names: Mutex<NameTable>,
     samples: Mutex<Vec<Sample>>,
     syncs: Mutex<Syncs>,
     steps: Mutex<StepsSoFar>,
@@ -98,7 +98,7 @@ pub(crate) struct Recording {
 }
 
 #[derive(Default)]
-struct Table {
+struct NameTable {
     numbers: FxHashMap<(Option<ArrayId>, &'static str), NameId>,
     names: Vec<Name>,
 }
@@ -136,12 +136,12 @@ impl Log {
 
 impl Recording {
     /// The record of a rank in a run that records nothing.
-    pub(crate) fn nothing_of(rank: Rank, workers: u32) -> Recording {
-        Recording { rank, ..Recording::nothing(workers) }
+    pub(crate) fn disabled_for(rank: Rank, workers: u32) -> Recording {
+        Recording { rank, ..Recording::disabled(workers) }
     }
 
     /// The record of rank 0 in a run that records nothing.
-    pub(crate) fn nothing(workers: u32) -> Recording {
+    pub(crate) fn disabled(workers: u32) -> Recording {
         Recording {
             rank: Rank(0),
             profiled: false,
@@ -152,9 +152,9 @@ impl Recording {
             strategy: OnceLock::new(),
             iterations_total: OnceLock::new(),
             at_work: (0..workers).map(|_| CachePadded::new(AtWork::new())).collect(),
-            beside: AtWork::new(),
+            strategy_activity: AtWork::new(),
             waiting: Arc::default(),
-            others_work: AtomicBool::new(false),
+            other_ranks_busy: AtomicBool::new(false),
             profiles: (0..workers).map(|_| Mutex::default()).collect(),
             names: Mutex::default(),
             samples: Mutex::default(),
@@ -166,7 +166,11 @@ impl Recording {
     }
 
     /// Begins a record; makes the file if one is wanted. If that fails the record is without, and the error comes beside it.
-    pub(crate) fn begin(wanted: &Wanted, run: &RunRecord, arrays: &[String]) -> (Recording, Option<Error>) {
+    pub(crate) fn begin(
+        wanted: &RecordingOptions,
+        run: &RunRecord,
+        arrays: &[String],
+    ) -> (Recording, Option<Error>) {
         let workers = run.workers.get(run.rank as usize).copied().unwrap_or(1);
         let mut recording = Recording {
             rank: Rank(run.rank),
@@ -174,7 +178,7 @@ impl Recording {
             filter: wanted.filter.clone(),
             arrays: arrays.iter().map(|array| wanted.filter.keeps_array(array)).collect(),
             array_names: arrays.to_vec(),
-            ..Recording::nothing(workers)
+            ..Recording::disabled(workers)
         };
         let Some(dir) = &wanted.dir else { return (recording, None) };
         let made = Writer::create(dir, run).and_then(|mut writer| writer.arrays(arrays).map(|()| writer));
@@ -222,7 +226,7 @@ impl Recording {
 
     /// The number of a name.
     pub(crate) fn name(&self, array: Option<ArrayId>, text: &'static str) -> NameId {
-        let Table { numbers, names } = &mut *lock(&self.names);
+        let NameTable { numbers, names } = &mut *lock(&self.names);
         *numbers.entry((array, text)).or_insert_with(|| {
             names.push(Name { array, text: text.into() });
             NameId(names.len() as u32 - 1)
@@ -257,7 +261,12 @@ impl Recording {
     }
 
     /// Writes so many of the few records that are no events.
-    fn few(&self, log: &mut Log, count: usize, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
+    fn write_records(
+        &self,
+        log: &mut Log,
+        count: usize,
+        write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
+    ) {
         let full = log.is_full(true);
         if full || !self.in_file(log, write) {
             self.drop(log, count as u64);
@@ -310,28 +319,28 @@ impl Recording {
         }
         samples.push(sample);
         if let Some(log) = &self.log {
-            self.few(&mut lock(log), 1, |writer| writer.samples(&[sample]));
+            self.write_records(&mut lock(log), 1, |writer| writer.samples(&[sample]));
         }
     }
 
     /// Tells whether there is a file.
-    pub(crate) fn writes(&self) -> bool {
+    pub(crate) fn has_file(&self) -> bool {
         self.log.is_some()
     }
 
     /// Writes records of steps.
     pub(crate) fn steps(&self, steps: &[StepRecord]) {
         if let Some(log) = self.log.as_ref().filter(|_| !steps.is_empty()) {
-            self.few(&mut lock(log), steps.len(), |writer| writer.steps(steps));
+            self.write_records(&mut lock(log), steps.len(), |writer| writer.steps(steps));
         }
     }
 
     /// Writes who is seen on the rank's vCPUs; nobody looks where there is no file.
-    pub(crate) fn look(&self, look: impl FnOnce() -> Option<Look>) {
+    pub(crate) fn competing_processes(&self, look: impl FnOnce() -> Option<Look>) {
         if let Some(log) = &self.log
             && let Some(look) = look()
         {
-            self.few(&mut lock(log), 1, |writer| writer.looks(&[look]));
+            self.write_records(&mut lock(log), 1, |writer| writer.looks(&[look]));
         }
     }
 
@@ -353,7 +362,7 @@ impl Recording {
         let more = syncs.latest.len().saturating_sub(SYNCS_MAX);
         syncs.latest.drain(..more);
         if let Some(log) = &self.log {
-            self.few(&mut lock(log), reports.len(), |writer| writer.syncs(&reports));
+            self.write_records(&mut lock(log), reports.len(), |writer| writer.syncs(&reports));
         }
     }
 

@@ -12,7 +12,7 @@ use super::encoding::Encoder;
 use super::event::{ChunkId, Event};
 use super::profile::Profile;
 use super::records::{End, Name, Names, RunRecord};
-use crate::measure::measured::{Look, Sample};
+use crate::measure::records::{Look, Sample};
 use crate::trace::{StepRecord, SyncReport};
 use crate::warn::warn;
 

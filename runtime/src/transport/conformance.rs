@@ -16,8 +16,8 @@ use rand_pcg::Pcg32;
 use serde::{Deserialize, Serialize};
 
 use super::local::{Local, Wake};
-use super::sim::Sim;
-use super::{Receiver, Transport};
+use super::sim::SimTransport;
+use super::{PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::{Codec, Plain};
@@ -135,7 +135,7 @@ impl Party {
     }
 }
 
-impl Receiver<Packet> for Party {
+impl PacketHandler<Packet> for Party {
     fn take(&mut self, from: Rank, packet: Packet) -> bool {
         self.heard(from, &packet)
     }
@@ -203,12 +203,12 @@ fn ranks_in_threads_conform() {
 fn simulated_ranks_conform() {
     for seed in 0..20 {
         let ranks = 3;
-        let (mut transports, mail): (Vec<Sim<Packet>>, Vec<_>) =
-            (0..ranks).map(|_| Sim::connect(None)).unzip();
+        let (mut transports, mail): (Vec<SimTransport<Packet>>, Vec<_>) =
+            (0..ranks).map(|_| SimTransport::connect(None)).unzip();
         let (mut post, mut arrivals) = (Post::new(ranks, Erratic::new(seed)), Events::default());
         let mut parties: Vec<Party> = (0..ranks).map(|rank| Party::new(Rank(rank), ranks)).collect();
         for now_ns in (0..).step_by(500) {
-            let step = |(party, transport): (&mut Party, &mut Sim<Packet>)| party.step(transport);
+            let step = |(party, transport): (&mut Party, &mut SimTransport<Packet>)| party.step(transport);
             let done: Vec<bool> = parties.iter_mut().zip(&mut transports).map(step).collect();
             for (from, mail) in (0..).map(Rank).zip(&mail) {
                 for (to, packet) in mail.take_sent() {
@@ -234,9 +234,9 @@ mod processes {
     };
     use crate::threads::clock::Clock;
     use crate::threads::sleep::Sleeper;
+    use crate::transport::fair_poller::PACKETS_IN_A_ROW;
     use crate::transport::mpi::raw::{Communicator, abort};
     use crate::transport::mpi::{Links, Mpi};
-    use crate::transport::turn::PACKETS_IN_A_ROW;
     use crate::wire::bulk::Block;
     use crate::wire::codec::Encoded;
     use mpi::traits::CommunicatorCollectives;
@@ -292,7 +292,7 @@ mod processes {
             "a message that was sent behind {FREIGHT} packets of freight came behind them all"
         );
         let mut looks = 0;
-        while !transport.idle() || transport.transfers() {
+        while !transport.idle() || transport.has_transfers() {
             assert!(transport.poll().is_none(), "nothing comes twice");
             looks += 1;
             assert!(looks < LOOKS_MAX, "rank {me} waits in vain for what it sent to leave");
@@ -301,7 +301,7 @@ mod processes {
     }
 
     /// Who speaks much keeps nobody from being heard: all speak to rank 0, which listens once everything has been said.
-    fn nobody_is_drowned_out(
+    fn no_sender_is_starved(
         me: Rank,
         ranks: u32,
         transport: &mut dyn Transport<Packet>,
@@ -328,8 +328,8 @@ mod processes {
         const ROUNDS: u32 = 100;
         const FRAMES: u32 = 400;
         let sleeper = Sleeper::new();
-        sleeper.occupy();
-        sleeper.share(links.bed().expect("they share memory"));
+        sleeper.bind_to_thread();
+        sleeper.share(links.sleep_state().expect("they share memory"));
         let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
         let clock = Clock::machine();
         for _ in 0..ROUNDS {
@@ -414,7 +414,7 @@ mod processes {
         let (rank, ranks) = (Rank(world.rank()), world.size());
         let shared_memory = variable("SHARED_MEMORY").as_deref() == Some("on");
         let mut links = Links::connect(world, shared_memory).expect("they connect");
-        assert_eq!(links.bed().is_some(), shared_memory && ranks > 1);
+        assert_eq!(links.sleep_state().is_some(), shared_memory && ranks > 1);
         for _ in 0..2 {
             let codec = WithFreight(Plain::new(rank));
             let mut transport = Mpi::new(&mut links, codec, Clock::machine());
@@ -433,7 +433,7 @@ mod processes {
         if shared_memory {
             a_sleeper_is_woken_for_what_waited(rank, &mut links);
             let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
-            nobody_is_drowned_out(rank, ranks, &mut transport, || universe.world().barrier());
+            no_sender_is_starved(rank, ranks, &mut transport, || universe.world().barrier());
             close(transport);
         }
         if !shared_memory {

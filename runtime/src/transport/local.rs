@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::turn::Turn;
-use super::{Receiver, Silent, Transport};
+use super::fair_poller::FairPoller;
+use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
@@ -24,13 +24,13 @@ const RING_MIN: usize = 64;
 const RING_MAX: usize = 1024;
 /// With more packets than this waiting for a receiver whose ring is full, the sender pauses: more than there are messages in a
 /// window of chunks that send to it, as long as that is by default, so that it is they who stop.
-const WAITING_MAX: usize = 256 * 1024;
+const QUEUED_MAX: usize = 256 * 1024;
 
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Where new rings to a rank are left, and how it is woken.
-struct Door<P> {
+struct AcceptQueue<P> {
     rings: Mutex<Rings<P>>,
     /// There is a new ring.
     new: AtomicBool,
@@ -38,20 +38,20 @@ struct Door<P> {
 }
 
 /// Rings by the rank that sends; none once the receiver has gone.
-type Rings<P> = Option<Vec<(Rank, Consumer<Parcel<P>>)>>;
+type Rings<P> = Option<Vec<(Rank, Consumer<PaddedPacket<P>>)>>;
 
 /// A packet in a ring. It shares no cache line with another, so that as few lines as there can be have to come from the
 /// sender's cache; and it is in a cell, so that it is moved whole: where the compiler sees a niche in it, it moves that apart.
 #[repr(align(64))]
-struct Parcel<P>(Cell<P>);
+struct PaddedPacket<P>(Cell<P>);
 
-impl<P> Door<P> {
+impl<P> AcceptQueue<P> {
     fn rings(&self) -> MutexGuard<'_, Rings<P>> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves the end of a ring; drops it if nobody will take it.
-    fn leave(&self, from: Rank, ring: Consumer<Parcel<P>>) {
+    fn leave(&self, from: Rank, ring: Consumer<PaddedPacket<P>>) {
         if let Some(rings) = &mut *self.rings() {
             rings.push((from, ring));
             self.new.store(true, Ordering::Release);
@@ -59,8 +59,8 @@ impl<P> Door<P> {
     }
 }
 
-struct Outgoing<P> {
-    ring: Producer<Parcel<P>>,
+struct SendQueue<P> {
+    ring: Producer<PaddedPacket<P>>,
     waiting: VecDeque<P>,
 }
 
@@ -68,12 +68,12 @@ struct Outgoing<P> {
 pub(crate) struct Local<P> {
     me: Rank,
     /// Of all ranks.
-    doors: Arc<[Door<P>]>,
+    accept_queues: Arc<[AcceptQueue<P>]>,
     /// None where nothing was sent yet; each on its own, so that such a rank takes a word.
-    outgoing: Vec<Option<Box<Outgoing<P>>>>,
-    incoming: Vec<(Rank, Consumer<Parcel<P>>)>,
+    outgoing: Vec<Option<Box<SendQueue<P>>>>,
+    incoming: Vec<(Rank, Consumer<PaddedPacket<P>>)>,
     /// Among the rings.
-    turn: Turn,
+    turn: FairPoller,
     /// Some ring was full: packets wait here.
     waiting: bool,
 }
@@ -81,31 +81,32 @@ pub(crate) struct Local<P> {
 impl<P> Local<P> {
     /// The transports of all ranks; the wake of rank r is called when something arrives for it.
     pub(crate) fn connect(wakes: Vec<Wake>) -> Vec<Local<P>> {
-        let door = |wake| Door { rings: Mutex::new(Some(Vec::new())), new: AtomicBool::new(false), wake };
-        let doors: Arc<[Door<P>]> = wakes.into_iter().map(door).collect();
+        let door =
+            |wake| AcceptQueue { rings: Mutex::new(Some(Vec::new())), new: AtomicBool::new(false), wake };
+        let doors: Arc<[AcceptQueue<P>]> = wakes.into_iter().map(door).collect();
         let transport = |me| Local {
             me: Rank(me),
-            doors: doors.clone(),
+            accept_queues: doors.clone(),
             outgoing: doors.iter().map(|_| None).collect(),
             incoming: Vec::new(),
-            turn: Turn::default(),
+            turn: FairPoller::default(),
             waiting: false,
         };
         (0..doors.len() as u32).map(transport).collect()
     }
 
     #[cold]
-    fn open(&self, to: Rank) -> Box<Outgoing<P>> {
-        let capacity = (PACKETS_PER_RANK / self.doors.len()).clamp(RING_MIN, RING_MAX);
+    fn open(&self, to: Rank) -> Box<SendQueue<P>> {
+        let capacity = (PACKETS_PER_RANK / self.accept_queues.len()).clamp(RING_MIN, RING_MAX);
         let (ring, end) = RingBuffer::new(capacity);
-        self.doors[to.index()].leave(self.me, end);
-        Box::new(Outgoing { ring, waiting: VecDeque::new() })
+        self.accept_queues[to.index()].leave(self.me, end);
+        Box::new(SendQueue { ring, waiting: VecDeque::new() })
     }
 
     /// Takes in the new rings at the door.
     #[cold]
-    fn take_in(&mut self) {
-        let door = &self.doors[self.me.index()];
+    fn accept_rings(&mut self) {
+        let door = &self.accept_queues[self.me.index()];
         let mut rings = door.rings();
         door.new.store(false, Ordering::Relaxed);
         for ring in rings.iter_mut().flat_map(|rings| rings.drain(..)) {
@@ -116,12 +117,12 @@ impl<P> Local<P> {
 
     /// Tells whether there is a new ring at the door.
     #[inline]
-    fn called(&self) -> bool {
-        self.doors[self.me.index()].new.load(Ordering::Acquire)
+    fn has_new_rings(&self) -> bool {
+        self.accept_queues[self.me.index()].new.load(Ordering::Acquire)
     }
 
     fn flush(&mut self) -> bool {
-        let ends = self.doors.iter().zip(&mut self.outgoing);
+        let ends = self.accept_queues.iter().zip(&mut self.outgoing);
         let open = ends.filter_map(|(door, outgoing)| outgoing.as_mut().map(|outgoing| (door, outgoing)));
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
@@ -129,20 +130,20 @@ impl<P> Local<P> {
     /// As [`send`](Transport::send), of a packet that is made where it goes: into the ring, or the queue of what waits. It is made
     /// once in any case.
     #[inline(always)]
-    pub(crate) fn send_made(&mut self, to: Rank, packet: impl FnOnce() -> P) {
+    pub(crate) fn send_with(&mut self, to: Rank, packet: impl FnOnce() -> P) {
         debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
         if self.outgoing[to.index()].is_none() {
             self.outgoing[to.index()] = Some(self.open(to));
         }
-        let wake = &self.doors[to.index()].wake;
+        let wake = &self.accept_queues[to.index()].wake;
         let outgoing = self.outgoing[to.index()].as_mut().expect("it is open");
         if !outgoing.waiting.is_empty() && !outgoing.flush(wake) {
             outgoing.waiting.push_back(packet());
             return;
         }
-        match outgoing.ring.push(Parcel(Cell::new(packet()))) {
+        match outgoing.ring.push(PaddedPacket(Cell::new(packet()))) {
             Ok(()) => wake(),
-            Err(PushError::Full(Parcel(packet))) => {
+            Err(PushError::Full(PaddedPacket(packet))) => {
                 outgoing.waiting.push_back(packet.into_inner());
                 self.waiting = true;
             }
@@ -155,28 +156,28 @@ impl<P> Local<P> {
         if self.waiting {
             self.waiting = !self.flush();
         }
-        if self.called() {
-            self.take_in();
+        if self.has_new_rings() {
+            self.accept_rings();
         }
         let (asked, mut empty) = (self.turn.begin(), 0);
         while empty < asked {
             let (from, ring) = &mut self.incoming[self.turn.place()];
-            let there = ring.slots().min(self.turn.left() as usize);
+            let there = ring.slots().min(self.turn.quantum_left() as usize);
             if there == 0 {
                 empty += 1;
-                self.turn.pass(asked);
+                self.turn.advance(asked);
                 continue;
             }
             empty = 0;
             let (mut taken, mut more) = (0, true);
-            for Parcel(packet) in ring.read_chunk(there).expect("they are there") {
+            for PaddedPacket(packet) in ring.read_chunk(there).expect("they are there") {
                 taken += 1;
                 more = take(*from, packet.into_inner());
                 if !more {
                     break;
                 }
             }
-            self.turn.took(taken, asked);
+            self.turn.packets_taken(taken, asked);
             if !more {
                 return;
             }
@@ -187,18 +188,20 @@ impl<P> Local<P> {
 impl<P> Drop for Local<P> {
     /// Nobody takes what comes from now on.
     fn drop(&mut self) {
-        *self.doors[self.me.index()].rings() = None;
+        *self.accept_queues[self.me.index()].rings() = None;
     }
 }
 
-impl<P> Outgoing<P> {
+impl<P> SendQueue<P> {
     /// Sends what waits, in order; true if nothing waits any more. A receiver that is gone needs nothing.
     fn flush(&mut self, wake: &Wake) -> bool {
         if self.ring.is_abandoned() {
             self.waiting.clear();
         }
         while let Some(packet) = self.waiting.pop_front() {
-            if let Err(PushError::Full(Parcel(packet))) = self.ring.push(Parcel(Cell::new(packet))) {
+            if let Err(PushError::Full(PaddedPacket(packet))) =
+                self.ring.push(PaddedPacket(Cell::new(packet)))
+            {
                 self.waiting.push_front(packet.into_inner());
                 break;
             }
@@ -210,17 +213,17 @@ impl<P> Outgoing<P> {
 
 impl<P> Transport<P> for Local<P> {
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
-        self.send_made(to, || packet);
+        self.send_with(to, || packet);
         Ok(())
     }
 
-    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error> {
+    fn poll_each(&mut self, receiver: &mut dyn PacketHandler<P>) -> Result<(), Error> {
         self.take_each(|from, packet| receiver.take(from, packet));
         Ok(())
     }
 
-    fn looks_often(&mut self, often: bool) {
-        self.turn.glance(often);
+    fn set_frequent_polls(&mut self, often: bool) {
+        self.turn.set_partial(often);
     }
 
     fn idle(&mut self) -> bool {
@@ -229,13 +232,13 @@ impl<P> Transport<P> for Local<P> {
     }
 
     fn ready(&mut self) -> bool {
-        self.called() || self.incoming.iter().any(|(_, ring)| !ring.is_empty())
+        self.has_new_rings() || self.incoming.iter().any(|(_, ring)| !ring.is_empty())
     }
 
     /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
     /// no meaning any more, but is taken, or two ranks that end would wait for each other.
-    fn close(&mut self, _lost: &dyn Fn(Silent<'_>) -> bool) {
-        self.looks_often(false);
+    fn close(&mut self, _lost: &dyn Fn(OpenRanks<'_>) -> bool) {
+        self.set_frequent_polls(false);
         while !self.idle() {
             while self.poll().is_some() {}
             std::thread::sleep(Duration::from_millis(1));
@@ -244,7 +247,7 @@ impl<P> Transport<P> for Local<P> {
 
     /// Packets waiting for one receiver.
     fn congested(&self) -> bool {
-        self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > WAITING_MAX)
+        self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > QUEUED_MAX)
     }
 }
 
@@ -253,7 +256,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::transport::turn::PACKETS_IN_A_ROW;
+    use crate::transport::fair_poller::PACKETS_IN_A_ROW;
 
     fn connect(ranks: usize) -> Vec<Local<u32>> {
         Local::connect((0..ranks).map(|_| Arc::new(|| {}) as Wake).collect())
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_much_keeps_nobody_from_being_heard() {
+    fn a_busy_sender_starves_no_other() {
         let mut transports = connect(3);
         for from in [0, 1] {
             for packet in 0..2 * PACKETS_IN_A_ROW {
@@ -288,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn glances_hear_everybody_in_time_and_at_once_who_spoke_lately() {
+    fn partial_polls_reach_all_senders_in_time_and_recent_ones_at_once() {
         let mut transports = connect(100);
-        transports[0].looks_often(true);
+        transports[0].set_frequent_polls(true);
         for round in 0..3 {
             for transport in &mut transports[1..] {
                 transport.send(Rank(0), round).expect("it takes all");

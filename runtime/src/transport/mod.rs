@@ -2,14 +2,14 @@
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
+mod fair_poller;
+pub(crate) mod handle;
 pub(crate) mod local;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 #[cfg(any(feature = "mpi", test))]
 mod ring;
 pub(crate) mod sim;
-mod turn;
-pub(crate) mod way;
 
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ pub(crate) trait Transport<P> {
     /// # Errors
     /// [`Error::Wire`] when one cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
     /// That packet is gone; others may follow it.
-    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error>;
+    fn poll_each(&mut self, receiver: &mut dyn PacketHandler<P>) -> Result<(), Error>;
 
     /// Tells whether polls follow each other soon from now on. Then one may overlook those who have not spoken lately; at first,
     /// and where they do not, each asks everybody.
-    fn looks_often(&mut self, _often: bool) {}
+    fn set_frequent_polls(&mut self, _often: bool) {}
 
     /// The next packet that has arrived.
     ///
@@ -83,7 +83,7 @@ pub(crate) trait Transport<P> {
     }
 
     /// Tells whether something is under way that will be complete soon, and wakes nobody.
-    fn transfers(&self) -> bool {
+    fn has_transfers(&self) -> bool {
         false
     }
 
@@ -94,11 +94,11 @@ pub(crate) trait Transport<P> {
 
     /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost;
     /// it is given a way to ask who has not taken leave yet.
-    fn close(&mut self, lost: &dyn Fn(Silent<'_>) -> bool);
+    fn close(&mut self, lost: &dyn Fn(OpenRanks<'_>) -> bool);
 }
 
 /// Who takes what has arrived.
-pub(crate) trait Receiver<P> {
+pub(crate) trait PacketHandler<P> {
     /// Takes a packet from that rank. True if it wants more.
     fn take(&mut self, from: Rank, packet: P) -> bool;
 
@@ -112,11 +112,11 @@ pub(crate) trait Receiver<P> {
     }
 }
 
-impl<P, T: FnMut(Rank, P) -> bool> Receiver<P> for T {
+impl<P, T: FnMut(Rank, P) -> bool> PacketHandler<P> for T {
     fn take(&mut self, from: Rank, packet: P) -> bool {
         self(from, packet)
     }
 }
 
 /// The ranks of which nobody knows yet whether they have everything.
-pub(crate) type Silent<'s> = &'s dyn Fn() -> Vec<Rank>;
+pub(crate) type OpenRanks<'s> = &'s dyn Fn() -> Vec<Rank>;

@@ -20,27 +20,27 @@ mod batch;
 mod blocks;
 mod failure;
 mod frame;
-mod memory;
 mod peer;
 pub(crate) mod raw;
+mod segments;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use self::batch::{Arrivals, Departures, Waiting};
+use self::batch::{InboundFrames, OutboundFrames, PostedReceives};
 use self::failure::Failure;
 use self::frame::Lane;
-use self::peer::{Come, Peer};
-use self::raw::{Communicator, MpiError, Window, Words};
+use self::peer::{Peer, Taken};
+use self::raw::{Communicator, MpiError, SharedMemory, Words};
+use super::fair_poller::FairPoller;
 use super::ring::{self, Reader, Ring, Writer};
-use super::turn::Turn;
-use super::{Receiver, Silent, Transport};
+use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
-use crate::threads::sleep::{Fences, SharedBed, wake_at};
+use crate::threads::sleep::{Fences, SharedSleepState, wake_at};
 use crate::warn::warn;
 use crate::wire::codec::{Codec, Encoded};
 
@@ -51,7 +51,7 @@ const RING_LINES_MAX: usize = 1 << 13;
 /// After so many looks at what has come it is freight's turn: messages alone must not keep it from coming on.
 const FREIGHT_EVERY: u32 = 32;
 /// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
-const TALK_LOOKS: u32 = 32;
+const MESSAGE_POLLS: u32 = 32;
 /// Shortest and longest sleep of a process while something can come that wakes nobody.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
@@ -62,10 +62,10 @@ pub(crate) struct Links {
     rank: u32,
     peers: Vec<Option<Peer>>,
     /// Processes of this host by rank, and their part in the window.
-    window: Option<(Arc<Window>, Vec<Option<u32>>)>,
+    window: Option<(Arc<SharedMemory>, Vec<Option<u32>>)>,
     fences: Fences,
     /// Receives for batches of other hosts, if there are any.
-    batches: Option<Waiting>,
+    posted_receives: Option<PostedReceives>,
     /// No run is going on: the last one ended in order.
     closed: bool,
 }
@@ -76,23 +76,23 @@ impl Links {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let host = communicator.host()?;
         let (part, parts) = (host.rank(), host.size() as usize);
-        let said = host.all_say(&rank.to_le_bytes())?;
+        let said = host.allgather(&rank.to_le_bytes())?;
         let mut part_of = vec![None; ranks as usize];
         for (part, bytes) in (0..).zip(&said) {
             let bytes = bytes[..].try_into().expect("four bytes were sent");
             part_of[u32::from_le_bytes(bytes) as usize] = Some(part);
         }
-        let wishes = communicator.all_say(&[u8::from(shared_memory)])?;
+        let wishes = communicator.allgather(&[u8::from(shared_memory)])?;
         let lines = 1 << (LINES_PER_RANK / parts).clamp(RING_LINES_MIN, RING_LINES_MAX).ilog2();
         let shared = if wishes.iter().all(|wish| wish[..] == [1]) && parts > 1 {
-            memory::share(&host, Window::part_bytes(parts * ring::footprint(lines)))?.map(Some)
+            segments::share(&host, SharedMemory::segment_bytes(parts * ring::footprint(lines)))?.map(Some)
         } else {
             Ok(None)
         };
-        let whys = communicator.all_say(shared.as_ref().err().map_or(&[], |why| why.as_bytes()))?;
+        let whys = communicator.allgather(shared.as_ref().err().map_or(&[], |why| why.as_bytes()))?;
         warn_of_no_memory(rank, &whys);
-        let window = shared.unwrap_or_default().map(Window::new);
-        let registered = communicator.all_say(&[u8::from(Fences::register())])?;
+        let window = shared.unwrap_or_default().map(SharedMemory::new);
+        let registered = communicator.allgather(&[u8::from(Fences::register())])?;
         let fences =
             if registered.iter().all(|said| said[..] == [1]) { Fences::Sleeper } else { Fences::Both };
         // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
@@ -103,26 +103,26 @@ impl Links {
             }
             let (departures, arrivals) = match (&window, part_of[other as usize]) {
                 (Some(window), Some(its)) => (
-                    Departures::by_ring(Writer::new(ring(window, part, its))),
-                    Arrivals::by_ring(Reader::new(ring(window, its, part))),
+                    OutboundFrames::by_ring(Writer::new(ring(window, part, its))),
+                    InboundFrames::by_ring(Reader::new(ring(window, its, part))),
                 ),
-                _ => (Departures::by_mpi(), Arrivals::by_mpi()),
+                _ => (OutboundFrames::by_mpi(), InboundFrames::by_mpi()),
             };
             Some(Peer::new(other, departures, arrivals))
         };
         let peers: Vec<Option<Peer>> = (0..ranks).map(link).collect();
         let far = peers.iter().flatten().any(|peer| peer.departures.ages());
-        let batches = if far { Some(Waiting::start(&communicator)?) } else { None };
+        let batches = if far { Some(PostedReceives::start(&communicator)?) } else { None };
         let window = window.map(|window| (window, part_of));
-        Ok(Links { communicator, rank, peers, window, fences, batches, closed: true })
+        Ok(Links { communicator, rank, peers, window, fences, posted_receives: batches, closed: true })
     }
 
     /// The place where the thread that drives the transport of this process sleeps, so that those of the same host can
     /// wake it.
-    pub(crate) fn bed(&self) -> Option<Box<dyn SharedBed>> {
+    pub(crate) fn sleep_state(&self) -> Option<Box<dyn SharedSleepState>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
-        Some(Box::new(Bed { window: window.clone(), part, fences: self.fences }))
+        Some(Box::new(ProcessSleepState { window: window.clone(), part, fences: self.fences }))
     }
 
     /// True if no run is going on, and the last one ended in order.
@@ -145,13 +145,13 @@ impl Links {
         if let Some((window, parts)) = &self.window
             && let Some(part) = parts[rank as usize]
         {
-            wake_at(window.bed(part), self.fences);
+            wake_at(window.sleep_state(part), self.fences);
         }
     }
 }
 
 /// The ring in the part of process `part`, its reader's, from word `at` on.
-fn ring_of(window: &Arc<Window>, part: u32, at: usize, lines: usize) -> Ring<Words> {
+fn ring_of(window: &Arc<SharedMemory>, part: u32, at: usize, lines: usize) -> Ring<Words> {
     let own = at + ring::LINE_WORDS;
     Ring::new(window.words(part, at..own), window.words(part, own..at + ring::footprint(lines)))
 }
@@ -170,15 +170,15 @@ fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
     }
 }
 
-struct Bed {
-    window: Arc<Window>,
+struct ProcessSleepState {
+    window: Arc<SharedMemory>,
     part: u32,
     fences: Fences,
 }
 
-impl SharedBed for Bed {
+impl SharedSleepState for ProcessSleepState {
     fn state(&self) -> &AtomicU32 {
-        self.window.bed(self.part)
+        self.window.sleep_state(self.part)
     }
 
     fn fences(&self) -> Fences {
@@ -196,9 +196,9 @@ pub(crate) struct Mpi<'l, C: Codec> {
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
     /// Looks at what has come, and how many there had been when the last message came, and when it last was freight's turn.
-    looks: u32,
-    spoken: u32,
-    freights_look: u32,
+    polls: u32,
+    message_poll: u32,
+    freight_poll: u32,
     /// Peers with frames that their readers may not know of yet.
     unseen: Vec<u32>,
     /// The last look at those, where some go by MPI.
@@ -206,7 +206,7 @@ pub(crate) struct Mpi<'l, C: Codec> {
     /// Nothing was sent since the last look at what has come.
     looked: bool,
     /// Among the peers.
-    turn: Turn,
+    turn: FairPoller,
     /// The peer to be asked next when it is freight's turn.
     freights: usize,
     /// Some frames wait for room; some bytes are under way.
@@ -227,13 +227,13 @@ impl<'l, C: Codec> Mpi<'l, C> {
             clock,
             freight,
             freight_waits: 0,
-            looks: 0,
-            spoken: 0,
-            freights_look: 0,
+            polls: 0,
+            message_poll: 0,
+            freight_poll: 0,
             unseen: Vec::new(),
             flushed_ns: 0,
             looked: true,
-            turn: Turn::among(peers),
+            turn: FairPoller::among(peers),
             freights: 0,
             waiting: false,
             transfers: false,
@@ -252,8 +252,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let peer = links.peers[to as usize].as_mut().expect("a rank sends to other ranks only");
         let now_ns = if peer.departures.ages() { self.clock.now_ns() } else { 0 };
         add(peer, &self.codec, now_ns, &links.communicator)?;
-        self.transfers |= peer.transfers();
-        self.waiting |= peer.waits();
+        self.transfers |= peer.has_transfers();
+        self.waiting |= peer.has_queued();
         // The first after a look around leaves at once, those that follow it in company.
         if peer.departures.is_full() || (self.looked && !peer.departures.ages()) {
             self.looked = false;
@@ -283,7 +283,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         if self.unseen.is_empty() {
             return Ok(());
         }
-        let now_ns = if self.links.batches.is_some() { self.clock.now_ns() } else { 0 };
+        let now_ns = if self.links.posted_receives.is_some() { self.clock.now_ns() } else { 0 };
         let all = all || now_ns >= self.flushed_ns + batch::OLD_NS;
         self.flushed_ns = now_ns;
         let mut young = 0;
@@ -333,12 +333,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
 
     /// Tells whether there is work besides sending and receiving.
     #[inline]
-    fn has_upkeep(&self) -> bool {
+    fn needs_progress(&self) -> bool {
         self.waiting || self.transfers || !self.unseen.is_empty()
     }
 
     /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
-    fn upkeep(&mut self, all: bool) -> Result<bool, MpiError> {
+    fn make_progress(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
         if !self.waiting && !self.transfers {
             return Ok(self.unseen.is_empty());
@@ -346,7 +346,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         let now_ns = self.clock.now_ns();
         (self.waiting, self.transfers) = (false, false);
         for rank in 0..self.links.peers.len() as u32 {
-            self.keep_up(rank, now_ns)?;
+            self.make_peer_progress(rank, now_ns)?;
         }
         if self.transfers {
             self.links.communicator.progress()?;
@@ -356,14 +356,14 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 
     /// The same for one peer.
-    fn keep_up(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
+    fn make_peer_progress(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
-        peer.settle()?;
-        self.transfers |= !peer.departures.settle()? || peer.transfers();
+        peer.reap()?;
+        self.transfers |= !peer.departures.reap()? || peer.has_transfers();
         let mut any = false;
         // As long as batches find room, what waited fills the next.
-        while peer.waits() || peer.departures.is_full() {
+        while peer.has_queued() || peer.departures.is_full() {
             let shipped = peer.ship(&links.communicator)?;
             any |= shipped;
             let written = shipped && peer.retry(now_ns, &links.communicator)?;
@@ -384,13 +384,13 @@ impl<'l, C: Codec> Mpi<'l, C> {
     /// Takes in batches that have come, and answers for those that were read.
     fn take_batches(&mut self) -> Result<(), MpiError> {
         let links = &mut *self.links;
-        let Some(waiting) = &mut links.batches else { return Ok(()) };
+        let Some(waiting) = &mut links.posted_receives else { return Ok(()) };
         let peers = &mut links.peers;
         while let Some((from, grant)) = waiting.take(&links.communicator, |from| arrivals(peers, from))? {
             if let Some(peer) = &mut peers[from as usize] {
                 peer.departures.grant(grant);
                 if peer.arrivals.ready() {
-                    self.turn.comes_from(from);
+                    self.turn.mark_recent(from);
                 }
             }
         }
@@ -400,49 +400,49 @@ impl<'l, C: Codec> Mpi<'l, C> {
     /// Gives what has come next from one peer. There is time for freight if there is nothing, or it is freight: as much
     /// goes as comes.
     #[inline]
-    fn next(&mut self, receiver: &mut dyn Receiver<C::Packet>) -> Result<Next, Failure> {
-        if self.links.batches.is_some() {
+    fn next(&mut self, receiver: &mut dyn PacketHandler<C::Packet>) -> Result<PollOutcome, Failure> {
+        if self.links.posted_receives.is_some() {
             self.take_batches()?;
         }
-        self.looks = self.looks.wrapping_add(1);
-        let in_one_go = self.looks.wrapping_sub(self.spoken) > TALK_LOOKS;
-        if self.looks.wrapping_sub(self.freights_look) >= FREIGHT_EVERY {
-            match self.freights_turn(in_one_go, receiver)? {
-                Next::None => {}
+        self.polls = self.polls.wrapping_add(1);
+        let in_one_go = self.polls.wrapping_sub(self.message_poll) > MESSAGE_POLLS;
+        if self.polls.wrapping_sub(self.freight_poll) >= FREIGHT_EVERY {
+            match self.poll_freight(in_one_go, receiver)? {
+                PollOutcome::None => {}
                 next => return Ok(next),
             }
         }
         let asked = self.turn.begin();
         for _ in 0..asked {
             match self.next_of(asked, in_one_go, receiver)? {
-                Next::None => self.turn.pass(asked),
+                PollOutcome::None => self.turn.advance(asked),
                 next => return Ok(next),
             }
         }
         self.load_freight()?;
-        Ok(Next::None)
+        Ok(PollOutcome::None)
     }
 
     /// Gives a packet of freight, if one has come whole, and loads one. Peers have turns of their own here: who speaks without a
     /// pause must not keep the others' freight from coming on.
     #[inline(never)]
-    fn freights_turn(
+    fn poll_freight(
         &mut self,
         in_one_go: bool,
-        receiver: &mut dyn Receiver<C::Packet>,
-    ) -> Result<Next, Failure> {
-        self.freights_look = self.looks;
+        receiver: &mut dyn PacketHandler<C::Packet>,
+    ) -> Result<PollOutcome, Failure> {
+        self.freight_poll = self.polls;
         let links = &mut *self.links;
-        let mut next = Next::None;
+        let mut next = PollOutcome::None;
         for _ in 0..links.peers.len() {
             let place = self.freights;
             self.freights = (place + 1) % links.peers.len();
             let Some(peer) = &mut links.peers[place] else { continue };
             let come = peer.take_freight(in_one_go, &self.codec, &links.communicator, receiver)?;
-            self.transfers |= peer.transfers();
+            self.transfers |= peer.has_transfers();
             if let Some(more) = come {
                 self.naps = 0;
-                next = Next::behind_one(more);
+                next = PollOutcome::behind_one(more);
                 break;
             }
         }
@@ -456,29 +456,30 @@ impl<'l, C: Codec> Mpi<'l, C> {
         &mut self,
         asked: u32,
         in_one_go: bool,
-        receiver: &mut dyn Receiver<C::Packet>,
-    ) -> Result<Next, Failure> {
+        receiver: &mut dyn PacketHandler<C::Packet>,
+    ) -> Result<PollOutcome, Failure> {
         let links = &mut *self.links;
-        let Some(peer) = &mut links.peers[self.turn.place()] else { return Ok(Next::None) };
-        let come = peer.take(in_one_go, self.turn.left(), &self.codec, &links.communicator, receiver)?;
-        self.transfers |= peer.transfers();
-        let Some(Come { lane, packets, more }) = come else { return Ok(Next::None) };
-        self.transfers |= peer.pay_grant(&links.communicator)?;
+        let Some(peer) = &mut links.peers[self.turn.place()] else { return Ok(PollOutcome::None) };
+        let come =
+            peer.take(in_one_go, self.turn.quantum_left(), &self.codec, &links.communicator, receiver)?;
+        self.transfers |= peer.has_transfers();
+        let Some(Taken { lane, packets, more }) = come else { return Ok(PollOutcome::None) };
+        self.transfers |= peer.send_due_grant(&links.communicator)?;
         self.naps = 0;
         match lane {
             Lane::Express => {
-                self.turn.took(packets, asked);
+                self.turn.packets_taken(packets, asked);
                 // Each is a look: freight's turn comes the sooner the more is said.
-                self.looks = self.looks.wrapping_add(packets - 1);
-                self.spoken = self.looks;
+                self.polls = self.polls.wrapping_add(packets - 1);
+                self.message_poll = self.polls;
             }
             Lane::Freight => {
                 // Behind a chunk, which takes long to come, others may have waited.
-                self.turn.pass(asked);
+                self.turn.advance(asked);
                 self.load_freight()?;
             }
         }
-        Ok(Next::behind_one(more))
+        Ok(PollOutcome::behind_one(more))
     }
 
     #[cold]
@@ -487,26 +488,26 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 
     /// One round of the end of a run; true once it is over. What still comes has no meaning any more, but is taken.
-    fn part(&mut self) -> Result<bool, Failure> {
-        let sent = self.upkeep(true)?;
+    fn close_round(&mut self) -> Result<bool, Failure> {
+        let sent = self.make_progress(true)?;
         self.take_batches()?;
         let links = &mut *self.links;
         for peer in links.peers.iter_mut().flatten() {
             peer.discard(&links.communicator)?;
-            self.transfers |= peer.pay_grant(&links.communicator)? | peer.transfers();
+            self.transfers |= peer.send_due_grant(&links.communicator)? | peer.has_transfers();
         }
-        Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_gone() && !peer.transfers()))
+        Ok(sent && self.links.peers.iter().flatten().all(|peer| peer.is_closed() && !peer.has_transfers()))
     }
 
-    fn silent(&self) -> Vec<Rank> {
+    fn open_ranks(&self) -> Vec<Rank> {
         let peers = (0..).map(Rank).zip(&self.links.peers);
-        let silent = |peer: &Option<Peer>| peer.as_ref().is_some_and(|peer| !peer.is_gone());
+        let silent = |peer: &Option<Peer>| peer.as_ref().is_some_and(|peer| !peer.is_closed());
         peers.filter(|(_, peer)| silent(peer)).map(|(rank, _)| rank).collect()
     }
 }
 
 /// The outcome of a look at what has come.
-enum Next {
+enum PollOutcome {
     None,
     /// Something was taken, and more may be.
     More,
@@ -514,14 +515,14 @@ enum Next {
     Enough,
 }
 
-impl Next {
+impl PollOutcome {
     /// Something was taken, and its receiver wants more or does not.
-    fn behind_one(more: bool) -> Next {
-        if more { Next::More } else { Next::Enough }
+    fn behind_one(more: bool) -> PollOutcome {
+        if more { PollOutcome::More } else { PollOutcome::Enough }
     }
 }
 
-fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut Arrivals {
+fn arrivals(peers: &mut [Option<Peer>], from: u32) -> &mut InboundFrames {
     &mut peers[from as usize].as_mut().expect("a process sends nothing to itself").arrivals
 }
 
@@ -549,31 +550,31 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         Some(sent.map_err(|why| self.error(why)))
     }
 
-    fn poll_each(&mut self, receiver: &mut dyn Receiver<C::Packet>) -> Result<(), Error> {
+    fn poll_each(&mut self, receiver: &mut dyn PacketHandler<C::Packet>) -> Result<(), Error> {
         loop {
             self.looked = true;
-            if self.has_upkeep() {
-                self.upkeep(false).map_err(|why| self.error(why.into()))?;
+            if self.needs_progress() {
+                self.make_progress(false).map_err(|why| self.error(why.into()))?;
             }
             match self.next(receiver).map_err(|why| self.error(why))? {
-                Next::More => {}
-                Next::None | Next::Enough => return Ok(()),
+                PollOutcome::More => {}
+                PollOutcome::None | PollOutcome::Enough => return Ok(()),
             }
         }
     }
 
-    fn looks_often(&mut self, often: bool) {
-        self.turn.glance(often);
+    fn set_frequent_polls(&mut self, often: bool) {
+        self.turn.set_partial(often);
     }
 
     fn idle(&mut self) -> bool {
         // A failure comes up again at the next poll, which can tell it.
-        let left = self.upkeep(true).unwrap_or(false) || !self.waiting;
+        let left = self.make_progress(true).unwrap_or(false) || !self.waiting;
         left && self.freight_waits == 0
     }
 
     fn ready(&mut self) -> bool {
-        let batches = self.links.batches.as_mut().map_or(Ok(false), Waiting::ready);
+        let batches = self.links.posted_receives.as_mut().map_or(Ok(false), PostedReceives::ready);
         let mut ready = batches.unwrap_or(true) || self.next_to_load().is_some();
         for peer in self.links.peers.iter_mut().flatten() {
             ready = ready || peer.ready(&self.links.communicator).unwrap_or(true);
@@ -585,19 +586,19 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         self.waiting && self.links.peers.iter().flatten().any(Peer::is_congested)
     }
 
-    fn transfers(&self) -> bool {
+    fn has_transfers(&self) -> bool {
         self.transfers || self.freight_waits > 0
     }
 
     /// Only processes of this host wake each other, and only for frames; MPI wakes nobody.
     fn nap(&mut self) -> Option<Duration> {
-        let wakes = self.links.batches.is_none() && !self.transfers();
+        let wakes = self.links.posted_receives.is_none() && !self.has_transfers();
         let nap = (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX);
         self.naps += 1;
         (!wakes).then_some(nap)
     }
 
-    fn close(&mut self, lost: &dyn Fn(Silent<'_>) -> bool) {
+    fn close(&mut self, lost: &dyn Fn(OpenRanks<'_>) -> bool) {
         let me = self.links.rank;
         let mut said = true;
         for to in (0..self.links.peers.len() as u32).filter(|&to| to != me) {
@@ -609,8 +610,8 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
             }
         }
         let mut rounds = 0u32;
-        while said && !lost(&|| self.silent()) {
-            match self.part() {
+        while said && !lost(&|| self.open_ranks()) {
+            match self.close_round() {
                 Ok(true) => {
                     self.links.closed = true;
                     return;

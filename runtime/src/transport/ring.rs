@@ -33,7 +33,7 @@ pub(crate) const LINE_WORDS: usize = 8;
 #[cfg(loom)]
 pub(crate) const LINE_WORDS: usize = 3;
 /// Words of a batch in each line.
-const LOAD_WORDS: usize = LINE_WORDS - 1;
+const PAYLOAD_WORDS: usize = LINE_WORDS - 1;
 /// The place of the lap in a control word.
 const LAP_SHIFT: u32 = 32;
 /// This bit of a lap is set, so that it is never what fresh memory shows; the others count.
@@ -85,7 +85,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
     }
 
     /// Says a number of runs, if it is not what was said last.
-    fn say(&self, place: usize, runs: u64) {
+    fn publish(&self, place: usize, runs: u64) {
         let word = &self.said[place];
         if word.load(Ordering::Relaxed) != runs {
             word.store(runs, Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
     #[inline]
     pub(crate) fn write(&mut self, batch: &[u8]) -> bool {
         let (words, _) = batch.as_chunks::<WORD>();
-        let lines = words.len().div_ceil(LOAD_WORDS) as u64;
+        let lines = words.len().div_ceil(PAYLOAD_WORDS) as u64;
         if self.written + lines - self.tail > self.ring.lines() {
             self.tail = self.ring.said[TAIL].load(Ordering::Acquire);
             if self.written + lines - self.tail > self.ring.lines() {
@@ -118,7 +118,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
             }
         }
         let mut count = words.len() as u64;
-        for (number, load) in (self.written..).zip(words.chunks(LOAD_WORDS)) {
+        for (number, load) in (self.written..).zip(words.chunks(PAYLOAD_WORDS)) {
             let line = self.ring.line(number);
             for (place, word) in line[1..].iter().zip(load) {
                 place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
@@ -131,8 +131,8 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
     }
 
     /// So many runs have left: MPI has let go of them.
-    pub(crate) fn say_left(&self, runs: u64) {
-        self.ring.say(LEFT, runs);
+    pub(crate) fn publish_sent(&self, runs: u64) {
+        self.ring.publish(LEFT, runs);
     }
 
     /// Number of runs that the other has received.
@@ -146,12 +146,12 @@ pub(crate) struct Reader<W> {
     ring: Ring<W>,
     /// Lines read, and what of that the writer was told.
     read: u64,
-    told: u64,
+    published: u64,
 }
 
 impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
     pub(crate) fn new(ring: Ring<W>) -> Reader<W> {
-        Reader { ring, read: 0, told: 0 }
+        Reader { ring, read: 0, published: 0 }
     }
 
     /// Tells whether a whole batch is there.
@@ -165,7 +165,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
     #[inline]
     fn batch_words(&self) -> Option<usize> {
         let words = self.control(self.read)? as u32 as usize;
-        let last = self.read + (words.div_ceil(LOAD_WORDS) as u64).saturating_sub(1);
+        let last = self.read + (words.div_ceil(PAYLOAD_WORDS) as u64).saturating_sub(1);
         if last != self.read {
             self.control(last)?;
         }
@@ -180,12 +180,12 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
     }
 
     /// So many runs have been received.
-    pub(crate) fn say_received(&self, runs: u64) {
-        self.ring.say(RECEIVED, runs);
+    pub(crate) fn publish_received(&self, runs: u64) {
+        self.ring.publish(RECEIVED, runs);
     }
 
     /// Number of runs that have left the other.
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.ring.said[LEFT].load(Ordering::Relaxed)
     }
 
@@ -198,7 +198,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         loop {
             let line = ring.line(self.read);
             // All of them: words behind the batch's last are cheaper to copy than to tell apart.
-            let load: [_; LOAD_WORDS] =
+            let load: [_; PAYLOAD_WORDS] =
                 std::array::from_fn(|word| line[1 + word].load(Ordering::Relaxed).to_ne_bytes());
             batch.extend_from_slice(load.as_flattened());
             self.read += 1;
@@ -208,9 +208,9 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         }
         batch.truncate(length);
         // Told now and then: the writer's look at the tail takes the line away from us.
-        if self.read - self.told >= ring.lines() / 4 {
+        if self.read - self.published >= ring.lines() / 4 {
             ring.said[TAIL].store(self.read, Ordering::Release);
-            self.told = self.read;
+            self.published = self.read;
         }
         true
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_batch_that_is_half_written_is_not_there_yet() {
         let (mut writer, mut reader) = ends();
-        let batch = [7u8; 3 * LOAD_WORDS * WORD];
+        let batch = [7u8; 3 * PAYLOAD_WORDS * WORD];
         for number in [0, 3, 6] {
             assert!(writer.write(&batch));
             // As if its writer had been stopped before the last line.
@@ -279,9 +279,9 @@ mod tests {
     #[test]
     fn each_end_hears_how_far_the_other_is_with_runs() {
         let (writer, reader) = ends();
-        writer.say_left(3);
-        reader.say_received(2);
-        assert_eq!((reader.left(), writer.received()), (3, 2));
+        writer.publish_sent(3);
+        reader.publish_received(2);
+        assert_eq!((reader.sent(), writer.received()), (3, 2));
     }
 }
 
@@ -294,7 +294,7 @@ mod loom_tests {
     #[test]
     fn loom_batches_come_whole_and_in_order_around_a_ring_that_is_full() {
         const BATCHES: u8 = 3;
-        let batch = |number: u8| vec![number + 1; (LOAD_WORDS + usize::from(number % 2)) * WORD];
+        let batch = |number: u8| vec![number + 1; (PAYLOAD_WORDS + usize::from(number % 2)) * WORD];
         loom::model(move || {
             let (mut writer, mut reader) = ends_of(2);
             let other = thread::spawn(move || {
@@ -302,7 +302,7 @@ mod loom_tests {
                     while !writer.write(&batch(number)) {
                         thread::yield_now();
                     }
-                    writer.say_left(number.into());
+                    writer.publish_sent(number.into());
                 }
                 assert!(writer.received() < BATCHES.into());
             });
@@ -312,9 +312,9 @@ mod loom_tests {
                     thread::yield_now();
                 }
                 assert_eq!(read, batch(number));
-                reader.say_received(number.into());
+                reader.publish_received(number.into());
             }
-            assert!(!reader.ready() && reader.left() < BATCHES.into());
+            assert!(!reader.ready() && reader.sent() < BATCHES.into());
             other.join().expect("the writer does not panic");
         });
     }

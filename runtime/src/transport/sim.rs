@@ -6,33 +6,33 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Receiver, Silent, Transport};
+use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
 /// The rank's end.
-pub(crate) struct Sim<P> {
-    mail: SimMail<P>,
+pub(crate) struct SimTransport<P> {
+    mail: SimEndpoint<P>,
     nap: Option<Duration>,
 }
 
 /// The simulation's end.
-pub(crate) struct SimMail<P>(Rc<RefCell<Mail<P>>>);
+pub(crate) struct SimEndpoint<P>(Rc<RefCell<SimQueues<P>>>);
 
-struct Mail<P> {
+struct SimQueues<P> {
     sent: Vec<(Rank, P)>,
     arrived: VecDeque<(Rank, P)>,
 }
 
-impl<P> Sim<P> {
+impl<P> SimTransport<P> {
     /// Both ends. A rank that has to nap is not woken for what arrives.
-    pub(crate) fn connect(nap: Option<Duration>) -> (Sim<P>, SimMail<P>) {
-        let mail = Rc::new(RefCell::new(Mail { sent: Vec::new(), arrived: VecDeque::new() }));
-        (Sim { mail: SimMail(mail.clone()), nap }, SimMail(mail))
+    pub(crate) fn connect(nap: Option<Duration>) -> (SimTransport<P>, SimEndpoint<P>) {
+        let mail = Rc::new(RefCell::new(SimQueues { sent: Vec::new(), arrived: VecDeque::new() }));
+        (SimTransport { mail: SimEndpoint(mail.clone()), nap }, SimEndpoint(mail))
     }
 }
 
-impl<P> SimMail<P> {
+impl<P> SimEndpoint<P> {
     /// Takes the packets that the rank has sent since the last call.
     pub(crate) fn take_sent(&self) -> Vec<(Rank, P)> {
         std::mem::take(&mut self.0.borrow_mut().sent)
@@ -44,13 +44,13 @@ impl<P> SimMail<P> {
     }
 }
 
-impl<P> Transport<P> for Sim<P> {
+impl<P> Transport<P> for SimTransport<P> {
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error> {
         self.mail.0.borrow_mut().sent.push((to, packet));
         Ok(())
     }
 
-    fn poll_each(&mut self, receiver: &mut dyn Receiver<P>) -> Result<(), Error> {
+    fn poll_each(&mut self, receiver: &mut dyn PacketHandler<P>) -> Result<(), Error> {
         loop {
             let next = self.mail.0.borrow_mut().arrived.pop_front();
             let Some((from, packet)) = next else { return Ok(()) };
@@ -72,5 +72,5 @@ impl<P> Transport<P> for Sim<P> {
         self.nap
     }
 
-    fn close(&mut self, _lost: &dyn Fn(Silent<'_>) -> bool) {}
+    fn close(&mut self, _lost: &dyn Fn(OpenRanks<'_>) -> bool) {}
 }

@@ -202,7 +202,7 @@ impl Block {
 }
 
 /// Shorter runs of numbers stay in the encoding: a message of their own would cost more than the copies.
-pub(crate) const BESIDE_BYTES_MIN: usize = 16 * 1024;
+pub(crate) const ATTACHMENT_BYTES_MIN: usize = 16 * 1024;
 
 /// The alignment of a [`Block`] at most; runs of types of a greater one stay in the encoding.
 const ALIGNMENT_MAX: usize = 8;
@@ -230,9 +230,9 @@ thread_local! {
 }
 
 /// Puts the thread's mode back, also when user code panics.
-struct BackInline;
+struct RestoreMode;
 
-impl Drop for BackInline {
+impl Drop for RestoreMode {
     #[inline]
     fn drop(&mut self) {
         MODE.set(Mode::Inline);
@@ -249,14 +249,14 @@ pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Option<Vec<Attachment
 
 /// The same for what is encoded between its beginning and its end: where messages are, a closure would be a call more.
 pub(crate) struct Gathering {
-    _back: BackInline,
+    _back: RestoreMode,
 }
 
 impl Gathering {
     #[inline]
     pub(crate) fn begin() -> Gathering {
         MODE.set(Mode::Gather);
-        Gathering { _back: BackInline }
+        Gathering { _back: RestoreMode }
     }
 
     #[inline]
@@ -268,7 +268,7 @@ impl Gathering {
 /// Decodes what was encoded in [`gather`]; `blocks` are its attachments, in order.
 #[inline(always)]
 pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) -> R {
-    let _back = BackInline;
+    let _back = RestoreMode;
     MODE.set(Mode::Scatter);
     let none = blocks.is_empty();
     if !none {
@@ -299,9 +299,9 @@ pub(crate) fn serialize_inline<T: Serialize, S: Serializer>(
 }
 
 /// Keeps numbers to travel beside the bytes: as which run, counted from 1; 0 if they belong into the bytes.
-fn put_beside<T: Plain>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
+fn attach<T: Plain>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     let all = numbers.numbers();
-    if size_of_val(all) < BESIDE_BYTES_MIN || align_of::<T>() > ALIGNMENT_MAX {
+    if size_of_val(all) < ATTACHMENT_BYTES_MIN || align_of::<T>() > ALIGNMENT_MAX {
         return 0;
     }
     GATHERED.with_borrow_mut(|attachments| {
@@ -340,7 +340,7 @@ pub fn serialize<T: Plain, S: Serializer>(
     if matches!(MODE.get(), Mode::Inline | Mode::Scatter) {
         return Inline(all).serialize(serializer);
     }
-    let beside = put_beside(numbers);
+    let beside = attach(numbers);
     let mut pair = serializer.serialize_tuple(2)?;
     pair.serialize_element(&beside)?;
     pair.serialize_element(&Inline(if beside > 0 { &[] } else { all }))?;
@@ -412,7 +412,7 @@ impl<'de, T: Plain> Visitor<'de> for Bytes<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BESIDE_BYTES_MIN, Plain, gather, scatter};
+    use super::{ATTACHMENT_BYTES_MIN, Plain, gather, scatter};
     use crate::wire;
     use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
@@ -452,10 +452,10 @@ mod tests {
     #[test]
     fn long_runs_travel_beside_the_bytes_and_shared_ones_are_not_copied() {
         let two = Two {
-            shared: Arc::new(vec![1.5; BESIDE_BYTES_MIN / 8]),
+            shared: Arc::new(vec![1.5; ATTACHMENT_BYTES_MIN / 8]),
             between: 7,
             short: vec![1, 2],
-            copied: (0..BESIDE_BYTES_MIN as u32 / 4).collect(),
+            copied: (0..ATTACHMENT_BYTES_MIN as u32 / 4).collect(),
         };
         let (bytes, attachments) = gather(|| wire::encode(&two).expect("it encodes"));
         assert!(bytes.len() < 32, "{}", bytes.len());
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn numbers_missing_beside_the_bytes_are_an_error() {
-        let long = Block::<u8> { before: 0, numbers: vec![0; BESIDE_BYTES_MIN], after: 0 };
+        let long = Block::<u8> { before: 0, numbers: vec![0; ATTACHMENT_BYTES_MIN], after: 0 };
         let (bytes, _) = gather(|| wire::encode(&long).expect("it encodes"));
         let back = scatter(VecDeque::new(), || wire::decode::<Block<u8>>(&bytes));
         assert!(back.expect_err("nothing came beside them").to_string().contains("missing"));

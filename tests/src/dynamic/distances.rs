@@ -41,13 +41,13 @@ pub(super) fn others(tour: &[usize]) -> Vec<usize> {
 }
 
 /// Its length and its cities.
-type Way = (u32, Vec<usize>);
+type TourLength = (u32, Vec<usize>);
 
 /// The shortest round trip from city 0, of several the first in lexicographic order.
-pub(super) fn serial() -> Way {
+pub(super) fn serial() -> TourLength {
     let distances = Distances::new();
     // By set of cities and last city: the best way through them.
-    let mut best: Vec<Vec<Option<Way>>> = vec![vec![None; CITIES]; 1 << CITIES];
+    let mut best: Vec<Vec<Option<TourLength>>> = vec![vec![None; CITIES]; 1 << CITIES];
     best[1][0] = Some((0, vec![0]));
     for set in 1..1 << CITIES {
         for last in 0..CITIES {

@@ -51,10 +51,10 @@ impl Mesh {
 }
 
 /// Of all patches at a regrid, or of one: their number, the heat of leaves, a checksum of it, and the patches to refine.
-pub(super) type Census = Vec<u64>;
+pub(super) type MeshSummary = Vec<u64>;
 
 /// The part of some cells in a census.
-pub(super) fn census_of(level: u16, cells: impl Iterator<Item = ([usize; 2], i64)>) -> [u64; 2] {
+pub(super) fn summary_of(level: u16, cells: impl Iterator<Item = ([usize; 2], i64)>) -> [u64; 2] {
     cells.fold([0, 0], |[sum, checksum]: [u64; 2], ([x, y], heat)| {
         let place = (u64::from(level) << 32) + ((x as u64) << 16) + y as u64;
         let random = caribou::stream(place, heat as u64).next_u64();
@@ -108,7 +108,7 @@ fn regrid(cells: &Leaves, coarse: &[i64], [old, new]: [Mesh; 2]) -> Leaves {
 }
 
 /// All regrids, by one loop over the faces of the finest level.
-pub(super) fn serial() -> Vec<Census> {
+pub(super) fn serial() -> Vec<MeshSummary> {
     let mut mesh = Mesh::default();
     let mut cells: Leaves = (0..SIDE * SIDE).map(|n| ((0, n / SIDE, n % SIDE), 0)).collect();
     let mut log = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn serial() -> Vec<Census> {
         let mut coarse = vec![0; SIDE * SIDE];
         cells.iter().for_each(|(&(level, x, y), &heat)| coarse[(x >> level) * SIDE + (y >> level)] += heat);
         let of_level = |level| {
-            census_of(
+            summary_of(
                 level,
                 cells.iter().filter(|cell| cell.0.0 == level).map(|(&(_, x, y), &heat)| ([x, y], heat)),
             )

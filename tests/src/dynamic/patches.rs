@@ -5,7 +5,7 @@ use caribou::{Chunk, Config, Ctx, Error, Grid, Halo, Halos, Neighbour, Reducer, 
 use serde::{Deserialize, Serialize};
 
 use super::heat::{
-    CELLS, Census, INTERVAL, Mesh, PATCHES, REGRIDS, census_of, flow, is_hot, part, step_cell,
+    CELLS, INTERVAL, Mesh, MeshSummary, PATCHES, REGRIDS, flow, is_hot, part, step_cell, summary_of,
 };
 
 pub(super) use super::heat::serial;
@@ -27,13 +27,13 @@ struct Patch {
     halos: Halos<Vec<i64>>,
     /// False from a census until its result.
     open: bool,
-    log: Vec<Census>,
+    log: Vec<MeshSummary>,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Message {
     Halo(Halo<Vec<i64>>),
-    Regrid(Census),
+    Regrid(MeshSummary),
 }
 
 fn children([_, i, j]: Index) -> [Index; 4] {
@@ -119,12 +119,12 @@ impl Patch {
         self.cells = (0..CELLS * CELLS).map(|n| step_cell(step, level, place(me, n), heat(n))).collect();
     }
 
-    fn take_census(&mut self, ctx: &mut Ctx<'_, Self>) {
+    fn contribute_summary(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.open = false;
         let me @ [level, i, j] = ctx.index();
         let is_hot = level == 0 && self.cells.iter().any(|&heat| is_hot(heat));
         let leaf = self.cells.iter().enumerate().filter(|_| !self.is_parent(me));
-        let [heat, checksum] = census_of(level, leaf.map(|(n, &heat)| (place(me, n), heat)));
+        let [heat, checksum] = summary_of(level, leaf.map(|(n, &heat)| (place(me, n), heat)));
         let census = vec![1, heat, checksum, if is_hot { Mesh::bit([i, j]) } else { 0 }];
         ctx.contribute_at(self.regrid, 0, Reducer::WrappingSum, census, Target::All);
     }
@@ -156,7 +156,7 @@ impl Chunk for Patch {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         // A child comes to the sync that its parent comes to.
-        if ctx.index()[0] == 0 { self.take_census(ctx) } else { self.sync_or_advance(ctx) }
+        if ctx.index()[0] == 0 { self.contribute_summary(ctx) } else { self.sync_or_advance(ctx) }
     }
 
     /// Begins the steps until the next regrid.
@@ -197,7 +197,7 @@ impl Chunk for Patch {
                         rows.zip(heats.chunks(CELLS / 2))
                             .for_each(|(row, heats)| row[..CELLS / 2].copy_from_slice(heats));
                     }
-                    return self.take_census(ctx);
+                    return self.contribute_summary(ctx);
                 }
                 let mut beside: [Vec<i64>; 4] = Default::default();
                 halos.for_each(|(slot, edge)| beside[slot as usize / 2].extend(edge));
@@ -209,7 +209,7 @@ impl Chunk for Patch {
                     let quarter = self.halos.halo((i % 2 * 2 + j % 2).into(), self.coarse());
                     ctx.send([0, i / 2, j / 2], Message::Halo(quarter));
                 }
-                self.take_census(ctx);
+                self.contribute_summary(ctx);
             }
             Message::Regrid(census) => {
                 self.mesh = Mesh(census[3]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use caribou::lb::Terms;
 use caribou::trace::{Part, What};
 use caribou::{Assignment, Chunk, Config, Ctx, Error, Load, Rank, Report, Snapshot, Strategy, SyncReport};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 
@@ -164,7 +164,7 @@ impl Chunk for Busy {
 fn run(config: &Config, second: Second, end: End, chunks: u32, scene: &Scene) -> Result<Report, Error> {
     let (given, lent) = (scene.clone(), scene.clone());
     let config = config.clone().strategy(Slow(given, second, AtomicU32::default()));
-    within_patience(&format!("{second:?}, {end:?}"), move || {
+    with_timeout(&format!("{second:?}, {end:?}"), move || {
         caribou::run(config, move |setup| {
             setup.service(lent.clone());
             setup.array(chunks, move |_| Busy { syncs: 0, end, waits: second == Second::Rests });
@@ -271,7 +271,7 @@ impl Chunk for Twin {
 fn whichever_worker_has_asked_is_woken_by_the_answer() {
     let config = Config::default().ranks(1).workers(2);
     let slow = Slow(Scene::default(), Second::Rests, AtomicU32::default());
-    let report = within_patience("worker 1 asks", || {
+    let report = with_timeout("worker 1 asks", || {
         caribou::run(config.strategy(slow), |setup| {
             setup.service(Arc::new(Barrier::new(2)));
             setup.array(2, |_| Twin(0));
@@ -350,7 +350,7 @@ impl Strategy for Thorough {
 fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
     let config = config.ranks(2).measure(false).strategy(Thorough(count.clone()));
-    let report = within_patience("a thorough strategy", move || {
+    let report = with_timeout("a thorough strategy", move || {
         caribou::run(config, move |setup| {
             setup.array(4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs });
         })

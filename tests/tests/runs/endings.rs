@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Undelivered};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 /// The end of a run.
@@ -89,7 +89,7 @@ fn flood(ranks: u32, workers: u32, ends: u32, ending: Ending, messages: u32, pau
     let what =
         format!("{ranks} ranks x {workers} workers, chunk {ends}, {ending:?} after {messages} messages");
     let config = Config::default().ranks(ranks).workers(workers);
-    let result = within_patience(&what, move || {
+    let result = with_timeout(&what, move || {
         caribou::run(config, |setup| {
             setup.array(CHUNKS, move |_| Flooder { ends, ending, messages, pause_ms });
         })
@@ -186,7 +186,7 @@ fn given(config: &Config, gives: Gives) -> Report {
             setup.array(CHUNKS, move |_| Giver { gives, heard: Vec::new() });
         })
     };
-    within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"))
+    with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_message_at_quiescence_comes_when_all_else_is_done() {
                 });
             })
         };
-        let report = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<Vec<u64>>(), Ok(vec![32, 64]), "{what}");
         assert_eq!(report.undelivered.messages, 0, "{what}");
     }
@@ -339,7 +339,7 @@ fn quiescence_comes_as_often_as_a_program_asks() {
                 setup.array(CHUNKS, |_| Rounds { heard: 0 });
             })
         };
-        let report = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let report = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(report.value::<u32>(), Ok(ROUNDS), "{what}");
         assert_eq!(report.messages, u64::from(CHUNKS + ROUNDS * CHUNKS + ROUNDS + 1), "{what}");
     }
@@ -462,7 +462,7 @@ impl Chunk for Careless {
 
 fn undelivered(config: Config, loss: Loss, hops: u32) -> Undelivered {
     let what = format!("{loss:?}: {config:?}");
-    let report = within_patience(&what, move || {
+    let report = with_timeout(&what, move || {
         caribou::run(config, |setup| {
             setup.array(CHUNKS, move |_| Careless { loss, hops });
         })
@@ -570,7 +570,7 @@ impl Chunk for House {
 #[test]
 fn mail_of_a_removed_chunk_is_not_given_to_the_next_of_its_index() {
     for ranks in [1, 2] {
-        let report = within_patience("two guests", move || {
+        let report = with_timeout("two guests", move || {
             caribou::run(Config::default().ranks(ranks), |setup| {
                 let last = Placement::by(|index: u32, ranks| if index == 0 { 0 } else { ranks - 1 });
                 setup.array_with(1, last, |_| House::Host);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use caribou::{Chunk, Config, Ctx, Load, Reducer, Report, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 /// Syncs of every run here.
@@ -135,7 +135,7 @@ fn wander(
 ) -> (Vec<Vec<Event>>, Report) {
     let diary = Diary::default();
     let service = diary.clone();
-    let report = within_patience(&format!("{config:?}"), move || {
+    let report = with_timeout(&format!("{config:?}"), move || {
         caribou::run(config, |setup| {
             let (diary, make) = (service.clone(), make.clone());
             setup.service(service.clone());

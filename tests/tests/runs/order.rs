@@ -2,7 +2,7 @@
 //! for them, and also if both migrate meanwhile.
 
 use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 7;
@@ -82,7 +82,7 @@ fn messages_of_a_pair_keep_their_order() {
             let config = Config::default().ranks(ranks).workers(workers).period(2).wire_always(wire);
             let config = config.lb(lb).expect("it is in the table");
             let what = format!("{config:?}");
-            let report = within_patience(&what, move || {
+            let report = with_timeout(&what, move || {
                 caribou::run(config, |setup| {
                     setup.array(CHUNKS, |_| Correspondent { step: 0, heard: 0, next: [0; CHUNKS as usize] });
                 })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 const RANKS: u32 = 3;
@@ -37,7 +37,7 @@ fn chunks_that_are_inserted_beyond_the_initial_ones_start_on_all_ranks() {
             })?;
             report.gathered::<[u16; 2], u32>()
         };
-        let ranks = within_patience(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let ranks = with_timeout(&what, run).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(ranks.len(), usize::from(initial + INSERTED), "{what}");
         let inserted = ranks.iter().filter(|([kind, _], _)| *kind == 1).map(|&(_, rank)| rank);
         assert_eq!(inserted.collect::<BTreeSet<_>>().len(), RANKS as usize, "{what}: {ranks:?}");

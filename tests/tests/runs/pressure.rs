@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Target, Values};
 use caribou_tests::full_ring::FullRing;
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 const PRODUCERS: u32 = 3;
@@ -428,7 +428,7 @@ fn who_sends_nothing_to_a_slow_rank_goes_on_beside_who_does() {
             setup.array_with(3, Placement::RoundRobin, |_| Beside);
         })
     };
-    within_patience("a rank of which one chunk floods another", run).expect("all has come");
+    with_timeout("a rank of which one chunk floods another", run).expect("all has come");
 }
 
 /// The first broadcasts items to all, and the second needs long for each.
@@ -526,7 +526,7 @@ fn who_wait_for_each_other_go_on() {
                 setup.array(RING.members, |_| RING.member());
             })
         };
-        let report = within_patience(&what, run).expect("it ends");
+        let report = with_timeout(&what, run).expect("it ends");
         let passed: Vec<u64> = report.value().expect("all members have contributed");
         assert_eq!(passed, [RING.passed()], "{what}");
     }

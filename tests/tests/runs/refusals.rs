@@ -9,7 +9,7 @@ use caribou::{
     Assignment, Chunk, Combine, Config, Ctx, Error, Pin, Rank, Reducer, Report, Section, Setup, Snapshot,
     Strategy, Target, Values,
 };
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +19,7 @@ fn run(
     config: Config,
     setup: impl Fn(&mut Setup) + Send + Sync + 'static,
 ) -> Result<Report, Error> {
-    within_patience(what, move || caribou::run(config, setup))
+    with_timeout(what, move || caribou::run(config, setup))
 }
 
 fn config(ranks: u32) -> Config {

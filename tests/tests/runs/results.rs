@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex};
 
 use caribou::{Array, Chunk, Config, Ctx, Error, Grid, Placement, Reducer, Report, Section, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 const ROWS: u16 = 4;
@@ -300,7 +300,7 @@ impl Chunk for Clerk {
 fn run(config: Config, placement: Placement) -> Result<(States, Report), Error> {
     let output = Output::default();
     let service = output.clone();
-    let report = within_patience(&format!("{config:?}, {placement:?}"), move || {
+    let report = with_timeout(&format!("{config:?}, {placement:?}"), move || {
         caribou::run(config, |setup| {
             setup.service(service.clone());
             let cells = Arc::new(std::sync::OnceLock::new());

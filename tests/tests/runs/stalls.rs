@@ -1,7 +1,7 @@
 //! A run that cannot go on says so, and says who waits for what.
 
 use caribou::{Array, Chunk, Config, Ctx, Error, Halos, Reducer, Section, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 const CHUNKS: u32 = 6;
@@ -119,7 +119,7 @@ impl Chunk for Listener {
 
 fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
     let config = Config::default().ranks(ranks).workers(workers).lb("rotate").expect("it is in the table");
-    within_patience(&format!("{cause:?} on {ranks} ranks x {workers} workers"), move || {
+    with_timeout(&format!("{cause:?} on {ranks} ranks x {workers} workers"), move || {
         caribou::run(config, |setup| {
             let other = setup.array_without_sync(2, caribou::Placement::Block, |_| Listener);
             setup.array(CHUNKS, move |_| Waiter { cause, other });
@@ -268,7 +268,7 @@ fn a_message_that_is_not_due_yet_is_no_stall_but_nothing_left_after_it_is() {
         for exits in [true, false] {
             let what = format!("{ranks} ranks x {workers} workers");
             let config = Config::default().ranks(ranks).workers(workers);
-            let end = within_patience(&what, move || {
+            let end = with_timeout(&what, move || {
                 caribou::run(config, |setup| {
                     setup.array(CHUNKS, move |_| Patient { exits });
                 })
@@ -307,7 +307,7 @@ impl Chunk for Sleeper {
 fn a_long_handler_is_not_a_stall() {
     for (ranks, workers) in [(1, 2), (2, 1), (2, 2), (3, 1)] {
         let config = Config::default().ranks(ranks).workers(workers);
-        within_patience(&format!("{ranks} ranks x {workers} workers"), move || {
+        with_timeout(&format!("{ranks} ranks x {workers} workers"), move || {
             caribou::run(config, |setup| {
                 setup.array(CHUNKS, |_| Sleeper);
             })

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target, Values};
-use caribou_tests::within_patience;
+use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
 /// Writes to its mirror image, and waits for it to write.
@@ -63,7 +63,7 @@ impl Chunk for Mirror {
 fn mirror(workers: u32, chunks: u32, rounds: u32) -> u64 {
     let config = Config::default().ranks(1).workers(workers).measure(false);
     let what = format!("{workers} workers, {chunks} chunks");
-    let report = within_patience(&what, move || {
+    let report = with_timeout(&what, move || {
         caribou::run(config, |setup| {
             setup.array(chunks, move |_| Mirror { chunks, rounds });
         })
@@ -133,7 +133,7 @@ impl Chunk for Office {
 fn what_other_ranks_send_comes_in_while_a_chunk_has_much_mail() {
     for measured in [true, false] {
         let config = Config::default().ranks(2).workers(2).measure(measured).profile(measured);
-        within_patience(&format!("measured: {measured}"), move || {
+        with_timeout(&format!("measured: {measured}"), move || {
             let answered = Arc::new(AtomicBool::new(false));
             caribou::run(config, |setup| {
                 setup.service(answered.clone());
@@ -191,7 +191,7 @@ impl Chunk for Impatient {
 #[test]
 fn what_a_worker_would_run_next_others_run_while_it_is_busy() {
     for round in 0..20 {
-        within_patience(&format!("round {round}"), move || {
+        with_timeout(&format!("round {round}"), move || {
             let ran = Arc::new(AtomicBool::new(false));
             caribou::run(Config::default().ranks(1).workers(2), |setup| {
                 setup.service(ran.clone());

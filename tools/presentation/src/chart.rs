@@ -1,7 +1,7 @@
 //! Numbers over numbers: lines and dots between two axes, with a legend and shaded bands.
 
+use crate::format::decimal;
 use crate::svg::{Anchor, Area, Svg, ticks};
-use crate::words::decimal;
 
 /// Colours that people who see few colours can tell apart (Okabe and Ito).
 pub const COLOURS: [&str; 7] = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
@@ -78,7 +78,12 @@ impl Chart {
         let middle = area.left + (LEFT + area.width - RIGHT) / 2.0;
         // A letter is about half as wide as high; a long caption is written smaller.
         let fits = (area.width - LEFT - RIGHT) / (0.55 * self.caption.chars().count().max(1) as f64);
-        svg.words((middle, area.top + 24.0), fits.clamp(9.0, 17.0) as u32, Anchor::Middle, &self.caption);
+        svg.sized_text(
+            (middle, area.top + 24.0),
+            fits.clamp(9.0, 17.0) as u32,
+            Anchor::Middle,
+            &self.caption,
+        );
         let legend = Area::at((area.left + LEFT, area.top + 36.0), (area.width - LEFT - RIGHT, 0.0));
         let high = svg.legend(legend, &self.legend());
         let top = legend.top + high + 6.0;
@@ -110,7 +115,7 @@ impl Chart {
     fn name_bands(&self, svg: &mut Svg, inner: Area) {
         for band in &self.bands {
             let left = self.horizontal.right_of(inner, band.from);
-            svg.words((left + 8.0, inner.top + 18.0), 13, Anchor::Start, &band.label);
+            svg.sized_text((left + 8.0, inner.top + 18.0), 13, Anchor::Start, &band.label);
         }
     }
 
@@ -118,18 +123,18 @@ impl Chart {
         for (number, label) in self.horizontal.labels() {
             let x = self.horizontal.right_of(inner, number);
             svg.line((x, inner.top), (x, inner.bottom() + 4.0), GRID, 1.0);
-            svg.words((x, inner.bottom() + 17.0), 12, Anchor::Middle, &label);
+            svg.sized_text((x, inner.bottom() + 17.0), 12, Anchor::Middle, &label);
         }
         for (number, label) in self.vertical.labels() {
             let y = self.vertical.above(inner, number);
             svg.line((inner.left - 4.0, y), (inner.right(), y), GRID, 1.0);
-            svg.words((inner.left - 7.0, y + 4.0), 12, Anchor::End, &label);
+            svg.sized_text((inner.left - 7.0, y + 4.0), 12, Anchor::End, &label);
         }
         svg.line((inner.left, inner.top), (inner.left, inner.bottom()), "#000000", 1.0);
         svg.line((inner.left, inner.bottom()), (inner.right(), inner.bottom()), "#000000", 1.0);
         let middle = inner.left + inner.width / 2.0;
-        svg.words((middle, inner.bottom() + 37.0), 13, Anchor::Middle, &self.horizontal.title);
-        svg.upright((inner.left - 60.0, inner.top + inner.height / 2.0), 13, &self.vertical.title);
+        svg.sized_text((middle, inner.bottom() + 37.0), 13, Anchor::Middle, &self.horizontal.title);
+        svg.vertical_text((inner.left - 60.0, inner.top + inner.height / 2.0), 13, &self.vertical.title);
         if let Some(level) = self.level {
             let y = self.vertical.above(inner, level);
             svg.line((inner.left, y), (inner.right(), y), "#808080", 1.5);

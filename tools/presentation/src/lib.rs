@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
-mod counts;
+mod count_parser;
+pub mod format;
 pub mod svg;
 pub mod table;
-pub mod words;
 
-pub use counts::counts;
+pub use count_parser::count_parser;
 pub use table::Table;

@@ -126,11 +126,11 @@ impl Svg {
 
     /// Words of the usual size.
     pub fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
-        self.words(at, 11, anchor, words);
+        self.sized_text(at, 11, anchor, words);
     }
 
     /// Words of any size.
-    pub fn words(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
+    pub fn sized_text(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
         let anchor = anchor.name();
         self.put(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\">{}</text>\n",
@@ -139,7 +139,7 @@ impl Svg {
     }
 
     /// Words from below to above, around their place.
-    pub fn upright(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
+    pub fn vertical_text(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
         self.put(format_args!(
             "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" font-size=\"{size}\" \
              text-anchor=\"middle\">{}</text>\n",
@@ -156,7 +156,7 @@ impl Svg {
                 (x, y) = (area.left, y + 18.0);
             }
             self.rect(Area { left: x, top: y, width: 12.0, height: 12.0 }, colour.as_ref(), None);
-            self.words((x + 16.0, y + 10.0), 11, Anchor::Start, name);
+            self.sized_text((x + 16.0, y + 10.0), 11, Anchor::Start, name);
             x += width + 10.0;
         }
         y + 18.0 - area.top
@@ -167,7 +167,7 @@ impl Svg {
         for value in ticks(0.0, most) {
             let y = area.bottom() - area.height * value / most;
             self.line((area.left, y), (area.right(), y), "#cccccc", 0.5);
-            self.words((area.left - 6.0, y + 4.0), 11, Anchor::End, &label(value));
+            self.sized_text((area.left - 6.0, y + 4.0), 11, Anchor::End, &label(value));
         }
     }
 
@@ -180,7 +180,7 @@ impl Svg {
             }
             let x = area.left + area.width * (value - from) / (to - from);
             self.line((x, area.bottom()), (x, area.bottom() + 4.0), "#000000", 1.0);
-            self.words((x, area.bottom() + 16.0), 11, Anchor::Middle, &label);
+            self.sized_text((x, area.bottom() + 16.0), 11, Anchor::Middle, &label);
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn words_cannot_become_markup() {
         let mut svg = Svg::new(10.0, 10.0, "<script>");
-        svg.words((0.0, 0.0), 9, Anchor::Start, "a<b & \"c\"\u{1}");
+        svg.sized_text((0.0, 0.0), 9, Anchor::Start, "a<b & \"c\"\u{1}");
         svg.line_as((0.0, 0.0), (1.0, 1.0), "", Some("</title><script>"));
         let text = svg.finish();
         assert!(text.contains("&lt;script&gt;") && text.contains("a&lt;b &amp; &quot;c&quot;\u{fffd}<"));

@@ -33,7 +33,7 @@ impl Table {
 
     /// Says of each column whether it has words, from the first on; those not named have numbers.
     #[must_use]
-    pub fn words(self, words: impl IntoIterator<Item = bool>) -> Self {
+    pub fn text_columns(self, words: impl IntoIterator<Item = bool>) -> Self {
         Self { words: words.into_iter().collect(), ..self }
     }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn words_begin_and_numbers_end_under_each_other() {
-        let mut table = Table::new(["name", "count", "why"]).words([true, false, true]);
+        let mut table = Table::new(["name", "count", "why"]).text_columns([true, false, true]);
         table.row(["a", "1", "none"]);
         table.row(["länger", "1000", ""]);
         table.row(["short row"]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use caribou::trace::{Shape, SyncReport};
 use lb_strategies::balancer::{Balancer, ChunkReport, Decision, PhaseReport};
 use presentation::Table;
-use presentation::words::decimal;
+use presentation::format::decimal;
 use serde::Serialize;
 use trace_reader::Trace;
 

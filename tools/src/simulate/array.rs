@@ -5,7 +5,7 @@ use std::io::Write;
 use lb_strategies::{ARRAYS, Listing};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
-use super::cluster::{self, Wires, check_ideal};
+use super::cluster::{self, NetworkOptions, check_ideal};
 use super::compare::{Policy, all_complete, write_tables};
 use super::files::Files;
 use super::values::{self, ChunkCost};
@@ -42,22 +42,22 @@ pub(super) struct Options {
     #[arg(long, value_name = "SPEC[,SPEC..]", default_value = COMPARED, hide_default_value = true)]
     compare: String,
     #[command(flatten)]
-    wires: Wires,
+    wires: NetworkOptions,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
     cluster: cluster::Options,
     #[command(flatten)]
-    described: Described,
+    described: ArrayOptions,
 }
 
 /// An array.
 #[derive(clap::Args)]
 #[group(id = "array", multiple = true)]
 #[command(next_help_heading = "An array described")]
-struct Described {
+struct ArrayOptions {
     /// Chunks; if not given 16 for each worker.
-    #[arg(long, value_parser = presentation::counts(1..=1_000_000u32))]
+    #[arg(long, value_parser = presentation::count_parser(1..=1_000_000u32))]
     chunks: Option<u32>,
     /// Iterations of each chunk.
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]
@@ -79,7 +79,7 @@ struct Described {
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
     /// Bytes of a chunk that travel when it moves.
-    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
+    #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
     state_bytes: u64,
 }
 
@@ -116,12 +116,12 @@ impl Options {
             [all] if all == "all" => ARRAY_SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
-        scenarios.iter_mut().for_each(|scenario| self.wires.connect(&mut scenario.network));
+        scenarios.iter_mut().for_each(|scenario| self.wires.apply(&mut scenario.network));
         Ok(scenarios)
     }
 }
 
-impl Described {
+impl ArrayOptions {
     /// The array on this cluster.
     fn scenario(&self, cluster: &cluster::Options, seed: u64) -> Result<ArrayScenario, Error> {
         let workers = cluster.workers();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use presentation::counts;
+use presentation::count_parser;
 use virtual_cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
 
 use super::host_trace::{self, Hosts};
@@ -36,7 +36,7 @@ const CORE: &str = "core";
 /// The network between ranks, whoever described the rest.
 #[derive(clap::Args)]
 #[group(skip)]
-pub(super) struct Wires {
+pub(super) struct NetworkOptions {
     /// From one rank to another and back, as in 0.1ms, 200us or 2s; if not given what the scenario says, of a cluster
     /// described 10ms for a pool and 0.1ms for an array.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
@@ -45,13 +45,13 @@ pub(super) struct Wires {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = values::time)]
     jitter: u64,
     /// Seed of costs, jitter and the choice of hosts of the cluster described; of a scenario, of its jitter only.
-    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = presentation::counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = presentation::count_parser(0..=u64::MAX))]
     pub(super) seed: u64,
 }
 
-impl Wires {
+impl NetworkOptions {
     /// Lays them.
-    pub(super) fn connect(&self, network: &mut Network) {
+    pub(super) fn apply(&self, network: &mut Network) {
         network.rtt = self.rtt.unwrap_or(network.rtt);
         (network.jitter, network.seed) = (self.jitter, self.seed);
     }
@@ -63,10 +63,10 @@ impl Wires {
 #[command(next_help_heading = "A cluster described")]
 pub(super) struct Options {
     /// Ranks of the cluster.
-    #[arg(long, default_value_t = 4, value_parser = counts(1..=RANKS_MOST))]
+    #[arg(long, default_value_t = 4, value_parser = count_parser(1..=RANKS_MOST))]
     ranks: u32,
     /// Workers of each rank.
-    #[arg(long, default_value_t = 8, value_parser = counts(1..=1024u32))]
+    #[arg(long, default_value_t = 8, value_parser = count_parser(1..=1024u32))]
     workers: u32,
     /// Iterations per second of each worker, of an array those of a chunk.
     #[arg(long, default_value = "1000", value_parser = values::speed)]
@@ -188,7 +188,7 @@ impl Options {
             return Ok((PerWorker::new(&self.workers(), |_| Series::constant(1.0)), false));
         };
         hosts.shared(self.ranks).iter().for_each(|note| input::note(note));
-        let Hosts { mut parts, turns, .. } = hosts;
+        let Hosts { mut parts, time_sliced: turns, .. } = hosts;
         let group = (u128::from(seed) * u128::from(self.ranks) % parts.len() as u128) as usize;
         parts.rotate_left(group);
         Ok((on_hosts(&self.workers(), &parts), turns))

@@ -45,9 +45,9 @@ fn specs(list: &str) -> Result<Vec<String>, Error> {
 }
 
 /// A scenario that can be run under policies: of pools, of arrays, or of programs in supersteps.
-pub(super) trait Compared: Sync {
+pub(super) trait Comparable: Sync {
     type Policy: ?Sized + Send + Sync + 'static;
-    type Outcome: Figures + Send;
+    type Outcome: Metrics + Send;
 
     /// The seconds that the best schedule would take.
     fn ideal_s(&self) -> f64;
@@ -60,7 +60,7 @@ pub(super) trait Compared: Sync {
 }
 
 /// The figures of a run as tables, files and plots show them.
-pub(super) trait Figures: Serialize {
+pub(super) trait Metrics: Serialize {
     /// Heads of the table; the first column is of words, and so is the last, which says what is wrong.
     const HEADS: &'static [&'static str];
     /// Heads of the CSV file after those that all have.
@@ -104,7 +104,7 @@ pub(super) struct Comparison<O> {
 }
 
 /// Runs each scenario under each policy; the order is theirs.
-pub(super) fn compare<S: Compared>(
+pub(super) fn compare<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
 ) -> Vec<Comparison<S::Outcome>> {
@@ -122,7 +122,7 @@ pub(super) fn compare<S: Compared>(
 }
 
 /// One table a scenario, each as soon as it is known; `about` says what it is, before its size.
-pub(super) fn write_tables<S: Compared>(
+pub(super) fn write_tables<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
     about: impl Fn(&S) -> String,
@@ -142,7 +142,7 @@ pub(super) fn write_tables<S: Compared>(
 }
 
 /// An error if a run left something undone.
-pub(super) fn all_complete<O: Figures>(comparisons: &[Comparison<O>]) -> Result<(), Error> {
+pub(super) fn all_complete<O: Metrics>(comparisons: &[Comparison<O>]) -> Result<(), Error> {
     let runs: usize = comparisons.iter().map(|comparison| comparison.outcomes.len()).sum();
     let incomplete = comparisons.iter().flat_map(|comparison| {
         comparison.outcomes.iter().filter_map(|outcome| {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use presentation::svg::{Area, Svg};
 
-use super::compare::{Comparison, Figures};
+use super::compare::{Comparison, Metrics};
 use crate::Error;
-use crate::output::{self, unwritten};
+use crate::output::{self, csv_error};
 
 /// Heads of the values that all have.
 const HEADS: [&str; 8] =
@@ -48,7 +48,7 @@ impl Files {
     }
 
     /// Writes those that are asked for.
-    pub(super) fn write<O: Figures>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
+    pub(super) fn write<O: Metrics>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
         if let Some(file) = &self.json {
             output::write(file, json(comparisons)?)?;
         }
@@ -63,14 +63,14 @@ impl Files {
 }
 
 /// One array, an object a scenario.
-fn json<O: Figures>(comparisons: &[Comparison<O>]) -> io::Result<String> {
+fn json<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<String> {
     Ok(serde_json::to_string_pretty(comparisons)? + "\n")
 }
 
 /// A header, then a line a scenario and policy. The excess of a run that did not do everything is empty.
-fn csv<O: Figures>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
+fn csv<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    csv.write_record(HEADS.iter().chain(O::COLUMNS)).map_err(unwritten)?;
+    csv.write_record(HEADS.iter().chain(O::COLUMNS)).map_err(csv_error)?;
     for comparison in comparisons {
         let Comparison { scenario, iterations, workers, ideal_s, .. } = comparison;
         let (ranks, all) = (workers.len(), workers.iter().sum::<u32>());
@@ -80,7 +80,7 @@ fn csv<O: Figures>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
             line.extend([*ideal_s, outcome.makespan_s()].map(text));
             line.push(outcome.excess_percent().map_or_else(String::new, text));
             line.extend(outcome.values());
-            csv.write_record(line).map_err(unwritten)?;
+            csv.write_record(line).map_err(csv_error)?;
         }
     }
     csv.into_inner().map_err(|error| error.into_error())
@@ -91,7 +91,7 @@ pub(super) fn text(number: f64) -> String {
     number.to_string()
 }
 
-fn svg<O: Figures>(comparisons: &[Comparison<O>]) -> String {
+fn svg<O: Metrics>(comparisons: &[Comparison<O>]) -> String {
     let panels = comparisons.len().max(1) as f64;
     let mut svg = Svg::new(SIZE.0, SIZE.1 * panels, O::PLOT);
     for (number, comparison) in comparisons.iter().enumerate() {

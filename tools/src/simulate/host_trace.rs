@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use virtual_cluster::Series;
 
-use self::record::{Complaint, Record, quoted, records};
+use self::record::{LineError, Record, quoted, records};
 use self::samples::{Samples, named, timed};
 use crate::input;
 
@@ -68,14 +68,14 @@ pub(crate) enum Error {
     },
     /// Name files that measured the same.
     #[error("{}: it measured {}, {} {}; expected files that all measured one of both",
-            file.display(), measured(*turns), first.display(), measured(!*turns))]
+            file.display(), measured(*time_sliced), first.display(), measured(!*time_sliced))]
     Mixed {
         /// The first file named.
         first: PathBuf,
         /// The file that differs from it.
         file: PathBuf,
         /// True if that one measured use.
-        turns: bool,
+        time_sliced: bool,
     },
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Hosts {
     /// The part of its speed that each has left.
     pub(super) parts: Vec<Series>,
     /// True if others take turns on its vCPUs with whoever is there, rather than make them slower.
-    pub(super) turns: bool,
+    pub(super) time_sliced: bool,
     /// What a person should know of the reading, one line each.
     pub(super) notes: Vec<String>,
 }
@@ -115,11 +115,11 @@ impl Hosts {
 pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Error> {
     let mut all = Hosts::default();
     for file in files {
-        let Hosts { parts, turns, notes } = read_one(file, step_s)?;
-        if !all.parts.is_empty() && all.turns != turns {
-            return Err(Error::Mixed { first: files[0].clone(), file: file.clone(), turns });
+        let Hosts { parts, time_sliced: turns, notes } = read_one(file, step_s)?;
+        if !all.parts.is_empty() && all.time_sliced != turns {
+            return Err(Error::Mixed { first: files[0].clone(), file: file.clone(), time_sliced: turns });
         }
-        all.turns = turns;
+        all.time_sliced = turns;
         all.parts.extend(parts);
         all.notes.extend(notes.iter().map(|note| format!("{}: {note}", file.display())));
     }
@@ -138,7 +138,7 @@ fn read_one(file: &Path, step_s: Option<f64>) -> Result<Hosts, Error> {
 }
 
 /// The hosts in a text; none in an empty one.
-pub(crate) fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, Complaint> {
+pub(crate) fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, LineError> {
     let records = records(text);
     let Some((first, others)) = records.split_first() else { return Ok(Hosts::default()) };
     match first.fields.iter().collect::<Vec<_>>()[..] {
@@ -154,20 +154,20 @@ pub(crate) fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, Complaint>
     }
 }
 
-fn one_host_in_use(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Complaint> {
+fn one_host_in_use(records: &[Record], step_s: Option<f64>) -> Result<Hosts, LineError> {
     let (samples, note) = timed(records, step_s, 100.0)?;
     let parts = samples.scaled(left).into_iter().collect();
-    Ok(Hosts { parts, turns: true, notes: note.into_iter().collect() })
+    Ok(Hosts { parts, time_sliced: true, notes: note.into_iter().collect() })
 }
 
-fn one_host_measured(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Complaint> {
+fn one_host_measured(records: &[Record], step_s: Option<f64>) -> Result<Hosts, LineError> {
     let (samples, note) = timed(records, step_s, 1e15)?;
     let reference = reference(samples.values().collect(), records)?;
     let parts = samples.scaled(|value| value / reference).into_iter().collect();
-    Ok(Hosts { parts, turns: false, notes: note.into_iter().collect() })
+    Ok(Hosts { parts, time_sliced: false, notes: note.into_iter().collect() })
 }
 
-fn one_sample_each(records: &[Record]) -> Result<Hosts, Complaint> {
+fn one_sample_each(records: &[Record]) -> Result<Hosts, LineError> {
     let (mut names, mut values) = (BTreeSet::new(), Vec::new());
     for record in records {
         let [name, value] = record.fields()?;
@@ -181,7 +181,7 @@ fn one_sample_each(records: &[Record]) -> Result<Hosts, Complaint> {
     Ok(Hosts { parts, ..Hosts::default() })
 }
 
-fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Complaint> {
+fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, LineError> {
     let step_s = step_s.unwrap_or(PLANETLAB_STEP_S);
     let mut names = BTreeSet::new();
     let mut host = |record: &Record| {
@@ -199,7 +199,7 @@ fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Comp
         }
     };
     let parts = records.iter().map(&mut host).collect::<Result<_, _>>()?;
-    Ok(Hosts { parts, turns: true, notes: shorter(records).into_iter().collect() })
+    Ok(Hosts { parts, time_sliced: true, notes: shorter(records).into_iter().collect() })
 }
 
 /// Tells of rows that have fewer samples than others.
@@ -221,7 +221,7 @@ fn left(percent: f64) -> f64 {
 }
 
 /// Value of a share of 1: the middle value that was measured, of two the larger; 1 if there is none.
-fn reference(mut values: Vec<f64>, records: &[Record]) -> Result<f64, Complaint> {
+fn reference(mut values: Vec<f64>, records: &[Record]) -> Result<f64, LineError> {
     values.sort_by(f64::total_cmp);
     match (values.get(values.len() / 2), records.first()) {
         (Some(&middle), Some(first)) if middle <= 0.0 => {

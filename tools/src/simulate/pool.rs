@@ -5,11 +5,11 @@ use std::io::Write;
 use lb_strategies::{Choice, Listing, POOLS};
 use virtual_cluster::{SCENARIOS, SWEEPS, Scenario, Sweep, scenario};
 
-use super::cluster::{self, Wires};
+use super::cluster::{self, NetworkOptions};
 use super::compare::{Comparison, Policy, all_complete, write_tables};
 use super::files::Files;
-use super::outcome::Outcome;
-use super::{figures, pool_described, sweep};
+use super::pool_metrics::PoolMetrics;
+use super::{pool_described, ruper_figures, sweep};
 use crate::Error;
 
 /// A pool with a name, a cluster described, a sweep, or the figures of the paper.
@@ -37,7 +37,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "SPEC[,SPEC..]")]
     compare: Option<String>,
     #[command(flatten)]
-    wires: Wires,
+    wires: NetworkOptions,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.files.check()?;
     let list = options.compare.as_deref();
     if options.figures {
-        return figures::write(list, out);
+        return ruper_figures::write(list, out);
     }
     let comparisons = if options.sweep.is_empty() {
         write_tables(&options.scenarios()?, &Policy::list(&POOLS, list)?, about, out)?
@@ -83,11 +83,11 @@ impl Options {
             [all] if all == "all" => SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
-        scenarios.iter_mut().for_each(|scenario| self.wires.connect(&mut scenario.network));
+        scenarios.iter_mut().for_each(|scenario| self.wires.apply(&mut scenario.network));
         Ok(scenarios)
     }
 
-    fn sweeps(&self, out: &mut dyn Write) -> Result<Vec<Comparison<Outcome>>, Error> {
+    fn sweeps(&self, out: &mut dyn Write) -> Result<Vec<Comparison<PoolMetrics>>, Error> {
         let sweeps: Vec<&Sweep> = match &self.sweep[..] {
             [all] if all == "all" => SWEEPS.iter().collect(),
             names => names.iter().map(|name| named_sweep(name)).collect::<Result<_, _>>()?,
@@ -100,7 +100,7 @@ impl Options {
             comparisons.extend(sweep::run(
                 one,
                 self.compare.as_deref(),
-                |scenario| self.wires.connect(&mut scenario.network),
+                |scenario| self.wires.apply(&mut scenario.network),
                 out,
             )?);
         }

@@ -8,7 +8,7 @@ use lb_strategies::supersteps::Weights;
 use lb_strategies::{Listing, SUPERSTEPS};
 use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire};
 
-use super::cluster::{self, Wires, check_ideal};
+use super::cluster::{self, NetworkOptions, check_ideal};
 use super::compare::{Policy, all_complete, write_tables};
 use super::files::Files;
 use super::{grid_figures, jacobi_figures};
@@ -48,43 +48,43 @@ pub(super) struct Options {
     #[arg(long, value_name = "SPEC[,SPEC..]")]
     compare: Option<String>,
     #[command(flatten)]
-    wires: Wires,
+    wires: NetworkOptions,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
     cluster: cluster::Options,
     #[command(flatten)]
-    described: Described,
+    described: StepOptions,
 }
 
 /// A program.
 #[derive(clap::Args)]
 #[group(id = "program", multiple = true)]
 #[command(next_help_heading = "A program described")]
-struct Described {
+struct StepOptions {
     /// Units; if not given 1000 for each worker. A worker computes --speed of them a second.
-    #[arg(long, value_parser = presentation::counts(1..=1_000_000_000_000u64))]
+    #[arg(long, value_parser = presentation::count_parser(1..=1_000_000_000_000u64))]
     units: Option<u64>,
     /// Steps of the run.
-    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = presentation::counts(1..=1_000_000_000_000u64))]
+    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = presentation::count_parser(1..=1_000_000_000_000u64))]
     steps: u64,
     /// The way of parts to all workers: direct, ring and gather as in production, or as programs with MPI do it.
     #[arg(long, value_enum, default_value_t)]
-    exchange: Way,
+    exchange: ExchangeName,
     /// Bytes of a unit that all get in each step.
-    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
+    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
     part_bytes: u64,
     /// Bytes of a unit that travel when it moves.
-    #[arg(long, value_name = "BYTES", default_value = "32768", value_parser = presentation::counts(0..=1_000_000_000_000u64))]
+    #[arg(long, value_name = "BYTES", default_value = "32768", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
     unit_bytes: u64,
     /// Bytes a second of each worker's link, each way.
-    #[arg(long, value_name = "BYTES", default_value = "1250000000", value_parser = presentation::counts(1..=1_000_000_000_000_000u64))]
+    #[arg(long, value_name = "BYTES", default_value = "1250000000", value_parser = presentation::count_parser(1..=1_000_000_000_000_000u64))]
     bandwidth: u64,
 }
 
 /// The names of [`Exchange`].
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Way {
+enum ExchangeName {
     /// From each worker to all others
     #[default]
     Direct,
@@ -98,14 +98,14 @@ enum Way {
     Doubling,
 }
 
-impl From<Way> for Exchange {
-    fn from(way: Way) -> Self {
+impl From<ExchangeName> for Exchange {
+    fn from(way: ExchangeName) -> Self {
         match way {
-            Way::Direct => Self::Direct,
-            Way::Ring => Self::Ring,
-            Way::Gather => Self::Gather,
-            Way::Blocking => Self::Blocking,
-            Way::Doubling => Self::Doubling,
+            ExchangeName::Direct => Self::Direct,
+            ExchangeName::Ring => Self::Ring,
+            ExchangeName::Gather => Self::Gather,
+            ExchangeName::Blocking => Self::Blocking,
+            ExchangeName::Doubling => Self::Doubling,
         }
     }
 }
@@ -143,9 +143,9 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 
 impl Options {
     fn scenario(&self) -> Result<StepScenario, Error> {
-        let Described { units, steps, exchange, part_bytes, unit_bytes, bandwidth } = self.described;
+        let StepOptions { units, steps, exchange, part_bytes, unit_bytes, bandwidth } = self.described;
         let mut network = Network::default();
-        self.wires.connect(&mut network);
+        self.wires.apply(&mut network);
         if network.jitter > 0 {
             return Err(Error::Usage("--jitter: programs in supersteps have none, expected 0s".to_owned()));
         }
@@ -164,8 +164,8 @@ impl Options {
             exchange: exchange.into(),
             part_bytes: part_bytes as f64,
             unit_bytes: unit_bytes as f64,
-            wire,
-            word_s: wire.delay_s,
+            link: wire,
+            notify_s: wire.delay_s,
             ..StepProgram::new(Weights::Equal(units), workers)
         };
         self.cluster.all_compute()?;

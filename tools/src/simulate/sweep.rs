@@ -8,7 +8,7 @@ use presentation::Table;
 use virtual_cluster::Sweep;
 
 use super::compare::{Comparison, Policy, compare};
-use super::outcome::Outcome;
+use super::pool_metrics::PoolMetrics;
 use super::table::NO_EXCESS;
 use crate::Error;
 
@@ -21,7 +21,7 @@ pub(super) fn run(
     compare_list: Option<&str>,
     prepare: impl Fn(&mut virtual_cluster::Scenario),
     out: &mut dyn Write,
-) -> Result<Vec<Comparison<Outcome>>, Error> {
+) -> Result<Vec<Comparison<PoolMetrics>>, Error> {
     let mut scenarios = sweep.scenarios();
     scenarios.iter_mut().for_each(prepare);
     let policies = with_intervals(sweep, Policy::list(&POOLS, compare_list)?)?;
@@ -54,13 +54,13 @@ fn with_intervals(sweep: &Sweep, policies: Vec<PoolPolicy>) -> Result<Vec<PoolPo
 
 fn write_table(
     policies: &[PoolPolicy],
-    comparisons: &[Comparison<Outcome>],
+    comparisons: &[Comparison<PoolMetrics>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let heads = ["policy", "mean excess %", "median", "max", "worst scenario", ""];
-    let mut table = Table::new(heads).words([true, false, false, false, true, true]);
+    let mut table = Table::new(heads).text_columns([true, false, false, false, true, true]);
     for (place, policy) in policies.iter().enumerate() {
-        let excess = |comparison: &Comparison<Outcome>| comparison.outcomes[place].excess_percent;
+        let excess = |comparison: &Comparison<PoolMetrics>| comparison.outcomes[place].excess_percent;
         let complete = comparisons.iter().filter_map(|one| Some((excess(one)?, one.scenario.as_str())));
         table.row(row(&policy.spec, complete.collect(), comparisons.len()));
     }

@@ -3,15 +3,15 @@
 use std::io::{self, Write};
 
 use presentation::Table;
-use presentation::words::decimal;
+use presentation::format::decimal;
 
-use super::compare::{Comparison, Figures};
+use super::compare::{Comparison, Metrics};
 
 /// In place of the excess of a run that did not do everything.
 pub(super) const NO_EXCESS: &str = "n/a";
 
 /// Writes the table of one scenario; `about` says what it is.
-pub(super) fn write<O: Figures>(
+pub(super) fn write<O: Metrics>(
     comparison: &Comparison<O>,
     about: &str,
     out: &mut dyn Write,
@@ -19,13 +19,13 @@ pub(super) fn write<O: Figures>(
     writeln!(out, "{}: {about}{}", comparison.scenario, size(comparison))?;
     let last = O::HEADS.len() - 1;
     let words = (0..=last).map(|column| column == 0 || column == last);
-    let mut table = Table::new(O::HEADS.iter().copied()).words(words);
+    let mut table = Table::new(O::HEADS.iter().copied()).text_columns(words);
     comparison.outcomes.iter().for_each(|outcome| table.row(cells(outcome)));
     write!(out, "{table}")
 }
 
 /// The policy, how long it took, what that is over the ideal; its own figures; what is wrong.
-fn cells<O: Figures>(outcome: &O) -> Vec<String> {
+fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     let excess = outcome.excess_percent();
     let mut cells = vec![
         outcome.policy().to_owned(),

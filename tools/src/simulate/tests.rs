@@ -85,7 +85,7 @@ fn an_incomplete_run_is_told_and_fails() {
 }
 
 #[test]
-fn neighbours_slow_down_whom_they_are_beside() {
+fn neighbours_slow_down_the_workers_beside_them() {
     let cluster = ["--ranks", "2", "--workers", "2", "--iterations", "4e5", "--speed", "1000"];
     let makespan = |more: &[&str]| static_line(&[&cluster, more].concat())[1].clone();
     assert_eq!(makespan(&[]), "100.0");

@@ -8,7 +8,7 @@ use crate::input;
 
 /// A whole number that is not too large to be simulated.
 pub(super) fn count(text: &str) -> Result<u64, String> {
-    presentation::counts(0..=1_000_000_000_000_000)(text)
+    presentation::count_parser(0..=1_000_000_000_000_000)(text)
 }
 
 /// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.

@@ -10,22 +10,22 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 
-use super::picture::{Parts, Picture, RankPicture};
+use super::dashboard::{Dashboard, Parts, RankRow};
 use super::text::{short, summary, sync_words, title};
 use super::view::{KEYS, Sort, View};
 use super::watch::Watch;
 use crate::trace::page::duration;
 
 /// Parts of a bar: its cell, its colour, its name. Cells differ without colours too.
-type Look = (char, Color, &'static str);
-const CHUNKS: Look = ('█', Color::Green, "chunks");
-const SHARES: Look = ('█', Color::Green, "shares");
-const ITERATIONS: Look = ('█', Color::Green, "iterations");
-const RUNTIME: Look = ('▓', Color::Yellow, "runtime");
-const LOST: Look = ('▒', Color::Red, "lost");
-const IDLE: Look = ('·', Color::DarkGray, "idle");
+type BarStyle = (char, Color, &'static str);
+const CHUNKS: BarStyle = ('█', Color::Green, "chunks");
+const SHARES: BarStyle = ('█', Color::Green, "shares");
+const ITERATIONS: BarStyle = ('█', Color::Green, "iterations");
+const RUNTIME: BarStyle = ('▓', Color::Yellow, "runtime");
+const LOST: BarStyle = ('▒', Color::Red, "lost");
+const IDLE: BarStyle = ('·', Color::DarkGray, "idle");
 /// Wall time that was not looked at.
-const REST: Look = (' ', Color::Reset, "");
+const REST: BarStyle = (' ', Color::Reset, "");
 /// The narrowest bar that says anything.
 const BAR_MIN: usize = 10;
 /// Rows of the tables of syncs and kinds, their heads included, where there is little room.
@@ -62,7 +62,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
 
 /// Heights of the imbalance and of the tables, of so many rows for all. They come as the terminal grows, and then take what
 /// the ranks leave: first the tables as far as they have rows.
-fn heights(rows: u16, picture: &Picture) -> (u16, u16) {
+fn heights(rows: u16, picture: &Dashboard) -> (u16, u16) {
     let spare = rows.saturating_sub(RANK_ROWS);
     let history = if spare >= 6 { HISTORY_ROWS.0 } else { 0 };
     let tables = if spare >= 6 + HISTORY_ROWS.0 + TABLE_ROWS { TABLE_ROWS } else { 0 };
@@ -91,7 +91,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
 }
 
 /// Columns of figures right of a bar: head, width, text.
-type Figure = (&'static str, usize, fn(&RankPicture, &Parts) -> String);
+type Figure = (&'static str, usize, fn(&RankRow, &Parts) -> String);
 
 /// The most important first.
 fn figures(shape: Shape) -> &'static [Figure] {
@@ -133,9 +133,9 @@ const FIGURES: [Figure; 8] = [
     ("mail B", 7, |rank, _| short(rank.waiting_bytes as f64)),
 ];
 
-fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Picture, view: &View) -> usize {
+fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard, view: &View) -> usize {
     let ranks = view.sort.ranks(picture);
-    let rows: Vec<(String, &RankPicture, &Parts)> = ranks
+    let rows: Vec<(String, &RankRow, &Parts)> = ranks
         .iter()
         .flat_map(|rank| {
             let label = |worker: u32| match rank.workers.len() {
@@ -180,7 +180,7 @@ fn columns(figures: &'static [Figure], room: usize) -> (usize, &'static [Figure]
 fn head_of_ranks(
     label_width: usize,
     bar_width: usize,
-    work: Look,
+    work: BarStyle,
     figures: &[Figure],
     sort: Sort,
 ) -> Line<'static> {
@@ -242,13 +242,13 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
     frame.render_widget(Sparkline::default().data(&above).max(highest).style(Color::Cyan), line);
 }
 
-fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+fn draw_syncs(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard) {
     let heads = ["sync", "at", "before", "predicted", "moved", "cost", "bytes"].map(str::to_owned);
     let rows = picture.syncs.iter().rev().map(sync_words);
     table(frame, area, std::iter::once(heads).chain(rows), &[6, 8, 7, 10, 6, 10, 11]);
 }
 
-fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard) {
     let heads = ["of CPU", "calls", "longest", " kind"].map(str::to_owned);
     let rows = picture.kinds.iter().map(|kind| {
         let name = format!(" {}", kind.name);

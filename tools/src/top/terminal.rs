@@ -66,7 +66,7 @@ fn until_quit(mut terminal: DefaultTerminal, mut watch: Watch, answers: &Receive
         for (number, answer) in answers.try_iter() {
             // What is said meanwhile is of no interest, but may not pile up.
             if !view.paused {
-                watch.heard(number, answer);
+                watch.update(number, answer);
                 changed = true;
             }
         }

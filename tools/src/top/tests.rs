@@ -10,7 +10,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::picture::{Parts, Picture};
+use super::dashboard::{Dashboard, Parts};
 use super::view::{Sort, View};
 use super::watch::Watch;
 use super::{screen, text};
@@ -76,7 +76,7 @@ fn now() -> Status {
 
 fn watching(answers: impl IntoIterator<Item = Status>) -> Watch {
     let mut watch = Watch::new(["localhost:9977".to_owned()].into_iter());
-    answers.into_iter().for_each(|answer| watch.heard(0, Ok(answer)));
+    answers.into_iter().for_each(|answer| watch.update(0, Ok(answer)));
     watch
 }
 
@@ -94,7 +94,7 @@ fn close(parts: Parts, expected: [f64; 4]) {
 
 #[test]
 fn figures_are_of_the_time_between_two_answers() {
-    let picture = Picture::new(&[(Some(&before()), &now())]);
+    let picture = Dashboard::new(&[(Some(&before()), &now())]);
     close(picture.ranks[0].parts, [0.6, 0.1, 0.2, 0.1]);
     close(picture.ranks[1].workers[0].1, [0.2, 0.0, 0.0, 0.8]);
     close(picture.ranks[1].workers[1].1, [0.6, 0.0, 0.0, 0.4]);
@@ -105,7 +105,7 @@ fn figures_are_of_the_time_between_two_answers() {
     assert_eq!((picture.ranks[1].waiting_bytes, picture.ranks[1].waiting_bytes_max), (2048, 4096));
     assert_eq!(picture.imbalance, Some(1.75), "that of the last sync");
     let without_syncs = |status: Status| Status { syncs: Vec::new(), ..status };
-    let picture_before = Picture::new(&[(Some(&without_syncs(before())), &without_syncs(now()))]);
+    let picture_before = Dashboard::new(&[(Some(&without_syncs(before())), &without_syncs(now()))]);
     // In chunks or lost for 0.8 and 0.4 of the time.
     assert!((picture_before.imbalance.unwrap() - 0.8 / 0.6).abs() < 1e-9);
     assert_eq!((picture.kinds[0].name.as_str(), picture.kinds[0].share), ("Halo", 0.75));
@@ -114,7 +114,7 @@ fn figures_are_of_the_time_between_two_answers() {
 
 #[test]
 fn without_an_answer_before_figures_are_of_the_whole_run() {
-    let picture = Picture::new(&[(None, &before())]);
+    let picture = Dashboard::new(&[(None, &before())]);
     close(picture.ranks[0].parts, [0.9, 0.05, 0.0, 0.05]);
     assert!((picture.ranks[0].messages_per_s - 1000.0).abs() < 1e-9);
 }
@@ -122,7 +122,7 @@ fn without_an_answer_before_figures_are_of_the_whole_run() {
 #[test]
 fn parts_that_are_more_than_the_whole_are_scaled_to_it() {
     let more = status(1000, vec![rank(0, 0, &[([1500, 0, 500, 0], 1000)])]);
-    close(Picture::new(&[(None, &more)]).ranks[0].parts, [0.75, 0.0, 0.25, 0.0]);
+    close(Dashboard::new(&[(None, &more)]).ranks[0].parts, [0.75, 0.0, 0.25, 0.0]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn ranks_of_several_programs_are_one_picture_and_kinds_of_one_name_one_row() {
     first.ranks.truncate(1);
     second.ranks.remove(0);
     (second.syncs, second.syncs_total) = (Vec::new(), 0);
-    let picture = Picture::new(&[(None, &second), (None, &first)]);
+    let picture = Dashboard::new(&[(None, &second), (None, &first)]);
     assert_eq!(picture.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((picture.kinds.len(), picture.kinds[0].cpu_ns, picture.kinds[0].calls), (2, 1500, 10));
     assert_eq!((picture.syncs.len(), picture.syncs_total), (1, 8));
@@ -145,7 +145,7 @@ fn of_a_pool_it_shows_the_policy_and_how_far_it_is() {
     (pool.syncs, pool.syncs_total, pool.moved_total) = (Vec::new(), 0, 0);
     let said = "leases  2 ranks  1000 of 4000 iterations (25.0 %)  run 1-2";
     let mut written = Vec::new();
-    text::write(&Picture::new(&[(None, &pool)]), &mut written).unwrap();
+    text::write(&Dashboard::new(&[(None, &pool)]), &mut written).unwrap();
     let written = String::from_utf8(written).unwrap();
     assert!(
         written.contains(said) && written.contains("ranges/s") && !written.contains("chunks"),
@@ -166,7 +166,7 @@ fn of_a_program_in_supersteps_it_shows_steps_and_units() {
         Status { shape: Shape::Supersteps, lb, syncs, syncs_total: 0, steps: Some(so_far), ..status }
     };
     let (before, now) = (steps(before(), 100), steps(now(), 350));
-    let picture = Picture::new(&[(Some(&before), &now)]);
+    let picture = Dashboard::new(&[(Some(&before), &now)]);
     let said = "des  2 ranks  350 steps  500 steps/s  2 divisions  31 units moved  run 1-2";
     let mut written = Vec::new();
     text::write(&picture, &mut written).unwrap();
@@ -176,7 +176,7 @@ fn of_a_program_in_supersteps_it_shows_steps_and_units() {
     let lines = drawn(&watching([before, now.clone()]), &View::default(), 120, 12);
     assert!(lines[1].starts_with(said) && lines[3].contains("     42"), "{lines:?}");
     // Without the first rank nobody knows.
-    let picture = Picture::new(&[(None, &Status { steps: None, ..now })]);
+    let picture = Dashboard::new(&[(None, &Status { steps: None, ..now })]);
     assert_eq!((picture.steps, picture.ranks[0].units), (None, None));
 }
 
@@ -192,7 +192,7 @@ fn another_run_on_the_same_port_begins_anew() {
     let next = Status { run_id: "3-4".into(), elapsed_ns: 2_000_000_000, ..now() };
     let watch = watching([before(), now(), next.clone()]);
     assert_eq!((watch.picture().run_id.as_str(), watch.imbalances.len()), ("3-4", 1));
-    assert_eq!(*watch.picture(), Picture::new(&[(None, &next)]));
+    assert_eq!(*watch.picture(), Dashboard::new(&[(None, &next)]));
 }
 
 #[test]
@@ -200,21 +200,21 @@ fn a_program_that_falls_silent_leaves_its_last_picture_and_the_reason() {
     let mut watch = watching([before(), now()]);
     let heard = watch.picture().clone();
     assert!(!watch.is_over());
-    watch.heard(0, Err("nobody listens".into()));
+    watch.update(0, Err("nobody listens".into()));
     assert!(watch.is_over());
     assert_eq!(watch.picture().problems, ["localhost:9977: nobody listens"]);
     assert_eq!(watch.picture().ranks, heard.ranks);
     let lines = drawn(&watch, &View::default(), 100, 30);
     assert!(lines[0].contains("does not answer, last heard of after 1.5 s"), "{}", lines[0]);
     assert!(lines[2].contains("! localhost:9977: nobody listens"));
-    watch.heard(0, Ok(Status { elapsed_ns: 2_000_000_000, ..now() }));
+    watch.update(0, Ok(Status { elapsed_ns: 2_000_000_000, ..now() }));
     assert!(!watch.is_over() && watch.picture().problems.is_empty(), "it is back");
 }
 
 #[test]
 fn a_run_that_has_said_goodbye_is_not_missed() {
     let mut watch = watching([Status { finished: true, ..now() }]);
-    watch.heard(0, Err("nobody listens".into()));
+    watch.update(0, Err("nobody listens".into()));
     assert_eq!(watch.picture().problems, [""; 0]);
     assert!(drawn(&watch, &View::default(), 80, 24)[0].contains("stencil2d  ended after 1.5 s"));
     let watch = watching([Status { failed: Some("rank 1 is gone".into()), ..now() }]);
@@ -266,7 +266,7 @@ fn few_ranks_leave_their_room_to_syncs_and_imbalance() {
 #[test]
 fn a_terminal_of_any_size_is_large_enough() {
     let mut silent = watching([before(), now()]);
-    silent.heard(0, Err("nobody listens".into()));
+    silent.update(0, Err("nobody listens".into()));
     let heights = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 20, 24, 30, 50];
     for watch in [silent, watching([Status::default()]), watching([before(), now()])] {
         for (width, height) in (1..130).step_by(7).flat_map(|width| heights.map(|height| (width, height))) {

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use caribou::trace::Shape;
 
-use super::picture::{Parts, Picture, RankPicture, StepsPicture, SyncPicture};
-use crate::trace::page::{Cell, Table, bytes, columns, counted, duration};
+use super::dashboard::{Dashboard, Parts, RankRow, StepsPanel, SyncRow};
+use crate::trace::page::{Cell, Table, bytes, columns, duration, plural};
 
 /// Kinds in `--once`.
 const KINDS_MAX: usize = 10;
 
 /// Everything, once.
-pub(super) fn write(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(picture: &Dashboard, out: &mut dyn Write) -> io::Result<()> {
     for line in [title(picture, false), summary(picture)] {
         writeln!(out, "{line}")?;
     }
@@ -29,7 +29,7 @@ pub(super) fn write(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Program, and whether it still runs. One that ended may have had no time to say so, and one that is stopped cannot.
-pub(super) fn title(picture: &Picture, is_over: bool) -> String {
+pub(super) fn title(picture: &Dashboard, is_over: bool) -> String {
     let elapsed = clock(picture.elapsed_ns);
     let state = match &picture.failed {
         Some(why) => format!("failed after {elapsed}: {why}"),
@@ -41,8 +41,8 @@ pub(super) fn title(picture: &Picture, is_over: bool) -> String {
 }
 
 /// The rest that is said of the whole run.
-pub(super) fn summary(picture: &Picture) -> String {
-    let Picture { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
+pub(super) fn summary(picture: &Dashboard) -> String {
+    let Dashboard { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
     // Which of the two it is, as the first counts capacities and the second does not.
     let when = picture.syncs.last().map_or("now".into(), |sync| format!("at sync {}", sync.sync));
     let imbalance = picture
@@ -51,7 +51,7 @@ pub(super) fn summary(picture: &Picture) -> String {
     let seen = picture.ranks.len();
     let ranks = match usize::try_from(*ranks_total) {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
-        _ => counted(seen, "rank"),
+        _ => plural(seen, "rank"),
     };
     if picture.shape == Shape::Pools {
         return format!("{lb}  {ranks}  {}  run {run_id}", progress(picture));
@@ -59,32 +59,32 @@ pub(super) fn summary(picture: &Picture) -> String {
     if picture.shape == Shape::Supersteps {
         return format!("{lb}  {ranks}  {}  run {run_id}", steps(picture));
     }
-    let (syncs, moved) = (counted(syncs_total, "sync"), counted(moved_total, "chunk"));
+    let (syncs, moved) = (plural(syncs_total, "sync"), plural(moved_total, "chunk"));
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
 /// Steps, and how units were divided meanwhile.
-fn steps(picture: &Picture) -> String {
+fn steps(picture: &Dashboard) -> String {
     let Some(steps) = &picture.steps else { return "steps are known to rank 0".into() };
-    let StepsPicture { steps, steps_per_s, divisions, moved, copies, .. } = steps;
+    let StepsPanel { steps, steps_per_s, divisions, moved, copies, .. } = steps;
     let copies = if *copies > 1 { format!("  {copies} copies") } else { String::new() };
-    let (steps, divisions) = (counted(steps, "step"), counted(divisions, "division"));
-    format!("{steps}  {} steps/s  {divisions}  {} moved{copies}", short(*steps_per_s), counted(moved, "unit"))
+    let (steps, divisions) = (plural(steps, "step"), plural(divisions, "division"));
+    format!("{steps}  {} steps/s  {divisions}  {} moved{copies}", short(*steps_per_s), plural(moved, "unit"))
 }
 
 /// The iterations that a pool has done on the ranks shown, of all.
-fn progress(picture: &Picture) -> String {
+fn progress(picture: &Dashboard) -> String {
     let done = picture.iterations;
     match picture.iterations_total {
         Some(total) if total > 0 => {
             let percent = 100.0 * done as f64 / total as f64;
             format!("{done} of {total} iterations ({percent:.1} %)")
         }
-        _ => counted(done, "iteration"),
+        _ => plural(done, "iteration"),
     }
 }
 
-fn ranks(picture: &Picture) -> Table {
+fn ranks(picture: &Dashboard) -> Table {
     let columns = columns(match picture.shape {
         Shape::Arrays => {
             "rank | worker | chunks_share: in chunks | runtime | lost | idle | vcpu_share: vCPU share | \
@@ -118,7 +118,7 @@ fn ranks(picture: &Picture) -> Table {
 }
 
 /// What is the rank's and not the worker's; as many cells as there are columns for it.
-fn of_rank(rank: &RankPicture, shape: Shape) -> Vec<Cell> {
+fn of_rank(rank: &RankRow, shape: Shape) -> Vec<Cell> {
     let mut cells = vec![
         rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
         rank.steal.map_or(Cell::Empty, Cell::Share),
@@ -133,7 +133,7 @@ fn of_rank(rank: &RankPicture, shape: Shape) -> Vec<Cell> {
 }
 
 /// Chunks of the rank, its units, or iterations that it has executed.
-fn work(rank: &RankPicture, shape: Shape) -> Option<u64> {
+fn work(rank: &RankRow, shape: Shape) -> Option<u64> {
     match shape {
         Shape::Arrays => Some(rank.chunks),
         Shape::Supersteps => rank.units,
@@ -141,7 +141,7 @@ fn work(rank: &RankPicture, shape: Shape) -> Option<u64> {
     }
 }
 
-fn syncs(picture: &Picture) -> Table {
+fn syncs(picture: &Dashboard) -> Table {
     let columns = columns("sync | at | before: imbalance | predicted | moved | bytes | cost");
     let mut table = Table::new("syncs", "", &columns);
     for sync in &picture.syncs {
@@ -158,7 +158,7 @@ fn syncs(picture: &Picture) -> Table {
     table
 }
 
-fn kinds(picture: &Picture) -> Table {
+fn kinds(picture: &Dashboard) -> Table {
     let columns =
         [("kind", "kind"), ("share", "of CPU"), ("cpu", "CPU"), ("calls", "calls"), ("longest", "longest")];
     let mut table = Table::new("kinds", "", &columns).text_rows(KINDS_MAX);
@@ -175,7 +175,7 @@ fn kinds(picture: &Picture) -> Table {
 }
 
 /// Number, time, imbalance before and predicted, chunks moved, cost, their bytes.
-pub(super) fn sync_words(sync: &SyncPicture) -> [String; 7] {
+pub(super) fn sync_words(sync: &SyncRow) -> [String; 7] {
     [
         sync.sync.to_string(),
         clock(sync.at_ns),

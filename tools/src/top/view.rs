@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::picture::{Picture, RankPicture};
+use super::dashboard::{Dashboard, RankRow};
 
 /// Commands of the keys.
 pub(super) const KEYS: [(&str, &str); 7] = [
@@ -45,8 +45,8 @@ impl Sort {
     }
 
     /// Ranks in this order; equal ones by number.
-    pub(super) fn ranks(self, picture: &Picture) -> Vec<&RankPicture> {
-        let mut ranks: Vec<&RankPicture> = picture.ranks.iter().collect();
+    pub(super) fn ranks(self, picture: &Dashboard) -> Vec<&RankRow> {
+        let mut ranks: Vec<&RankRow> = picture.ranks.iter().collect();
         match self {
             Sort::Rank => {}
             Sort::Busy => ranks.sort_by(|a, b| b.parts.busy().total_cmp(&a.parts.busy())),

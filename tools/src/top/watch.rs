@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use caribou::monitor::Status;
 
-use super::picture::{Pair, Picture, SyncPicture};
+use super::dashboard::{Dashboard, Pair, SyncRow};
 
 /// Imbalances that are remembered; no screen is wider.
 const HISTORY_MAX: usize = 1000;
@@ -12,7 +12,7 @@ const HISTORY_MAX: usize = 1000;
 /// A run under observation.
 pub(super) struct Watch {
     programs: Vec<Program>,
-    picture: Picture,
+    picture: Dashboard,
     /// Imbalances that syncs found; before the first sync, of intervals between answers. Oldest first.
     pub(super) imbalances: VecDeque<f64>,
     /// The number of the last sync that was heard of.
@@ -32,30 +32,30 @@ impl Watch {
         let programs = addresses.map(|address| Program { address, before: None, now: None, silent: None });
         Watch {
             programs: programs.collect(),
-            picture: Picture::default(),
+            picture: Dashboard::default(),
             imbalances: VecDeque::new(),
             last_sync: None,
         }
     }
 
     /// Takes the answer of the program of this number.
-    pub(super) fn heard(&mut self, number: usize, answer: Result<Status, String>) {
+    pub(super) fn update(&mut self, number: usize, answer: Result<Status, String>) {
         // One of them gives the beat, or there would be as many imbalances an interval as programs.
         let leads = self.programs.iter().position(|program| program.silent.is_none()) == Some(number);
         let Some(program) = self.programs.get_mut(number) else { return };
-        let heard = program.heard(answer);
-        if heard == Heard::AnotherRun {
+        let heard = program.update(answer);
+        if heard == Update::AnotherRun {
             self.imbalances.clear();
             self.last_sync = None;
         }
         self.picture = self.draw();
-        self.remember(heard == Heard::Advanced && leads);
+        self.remember(heard == Update::Advanced && leads);
     }
 
     /// Keeps the imbalances of new syncs; of a run without any that of the time since the last answer, if it advanced.
     fn remember(&mut self, advanced: bool) {
         let syncs = &self.picture.syncs;
-        let is_new = |sync: &&SyncPicture| self.last_sync.is_none_or(|last| sync.sync > last);
+        let is_new = |sync: &&SyncRow| self.last_sync.is_none_or(|last| sync.sync > last);
         let new: Vec<f64> = syncs.iter().filter(is_new).map(|sync| sync.imbalance_before).collect();
         if self.last_sync.is_none() && !new.is_empty() {
             self.imbalances.clear();
@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// As it is now.
-    pub(super) fn picture(&self) -> &Picture {
+    pub(super) fn picture(&self) -> &Dashboard {
         &self.picture
     }
 
@@ -80,7 +80,7 @@ impl Watch {
         self.programs.iter().all(Program::is_over)
     }
 
-    fn draw(&self) -> Picture {
+    fn draw(&self) -> Dashboard {
         let heard = self.programs.iter().filter_map(|program| Some((program, program.now.as_ref()?)));
         let (programs, answers): (Vec<&Program>, Vec<&Status>) = heard.unzip();
         // The one that lives, if programs of two runs answer: a port that was free again.
@@ -90,7 +90,7 @@ impl Watch {
         let of_run = |status: &Status| Some(status.run_id.as_str()) == run_id;
         let pairs = programs.iter().zip(&answers).filter(|(_, now)| of_run(now));
         let pairs: Vec<Pair<'_>> = pairs.map(|(program, now)| (program.before.as_ref(), *now)).collect();
-        let mut picture = Picture::new(&pairs);
+        let mut picture = Dashboard::new(&pairs);
         for program in &self.programs {
             let address = &program.address;
             let over = program.now.as_ref().is_some_and(|now| now.finished || now.failed.is_some());
@@ -108,39 +108,39 @@ impl Watch {
 
 /// News of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum Update {
     Nothing,
     Advanced,
     AnotherRun,
 }
 
 impl Program {
-    fn heard(&mut self, answer: Result<Status, String>) -> Heard {
+    fn update(&mut self, answer: Result<Status, String>) -> Update {
         let status = match answer {
             Ok(status) => status,
             Err(why) => {
                 self.silent = Some(why);
-                return Heard::Nothing;
+                return Update::Nothing;
             }
         };
         self.silent = None;
         match &self.now {
             None => {
                 self.now = Some(status);
-                Heard::Nothing
+                Update::Nothing
             }
             Some(now) if now.run_id != status.run_id || now.elapsed_ns > status.elapsed_ns => {
                 (self.before, self.now) = (None, Some(status));
-                Heard::AnotherRun
+                Update::AnotherRun
             }
             // The same answer again: the interval before it is still the last one.
             Some(now) if now.elapsed_ns == status.elapsed_ns => {
                 self.now = Some(status);
-                Heard::Nothing
+                Update::Nothing
             }
             Some(_) => {
                 self.before = self.now.replace(status);
-                Heard::Advanced
+                Update::Advanced
             }
         }
     }

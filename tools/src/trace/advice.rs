@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Part, Shape};
 use trace_reader::Trace;
 
-use super::analysis::census::Census;
+use super::analysis::event_counts::EventCounts;
 use super::analysis::facts::Facts;
-use super::analysis::outcome::{
-    Cause, Cost, EVEN_MAX, Outcome, Slowest, causes_text, finite, max_over_average,
+use super::analysis::sync_effect::{
+    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average,
 };
-use super::analysis::spent::{Ending, Line, Parts, Spent};
-use super::page::{counted, duration};
+use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
+use super::page::{duration, plural};
 use super::supersteps::imbalance_of_all;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
@@ -50,11 +50,11 @@ pub(crate) struct Symptoms {
     pub(crate) slowest: Option<Slowest>,
     pub(crate) slowest_elsewhere: bool,
     /// The sync from which on phases were even, if that was the greater part of them.
-    pub(crate) mended: Option<u64>,
+    pub(crate) balanced_since: Option<u64>,
     /// The worst imbalance of all phases.
     pub(crate) worst: f64,
     /// Savings of moves as a part of what was promised, where that was next to nothing; and what changed meanwhile.
-    pub(crate) in_vain: Option<InVain>,
+    pub(crate) ineffective: Option<IneffectiveMoves>,
     /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
     pub(crate) imbalance: Option<f64>,
     /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
@@ -62,7 +62,7 @@ pub(crate) struct Symptoms {
     /// Part of the run that syncs took.
     pub(crate) syncs_share: f64,
     /// The rank that lost most, and how much of its time.
-    pub(crate) loser: Option<(u32, f64)>,
+    pub(crate) most_lost: Option<(u32, f64)>,
     /// Time lost beside handlers, ns; much of it in the time of the runtime.
     pub(crate) beside_ns: f64,
     /// Idle time of workers of a pool after their last iteration.
@@ -70,14 +70,14 @@ pub(crate) struct Symptoms {
     /// Time that workers spent on writing the trace, ns.
     pub(crate) tracing_ns: f64,
     /// Time that they spent on taking in what other ranks sent, if there are any, ns.
-    pub(crate) keep_ns: f64,
+    pub(crate) defer_ns: f64,
     /// CPU time of a handler on average, ns.
     pub(crate) handler_ns: Option<f64>,
 }
 
 /// Moves that did not save what they should have, as a part of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct InVain {
+pub(crate) struct IneffectiveMoves {
     saved: f64,
     /// True if work changed, rather than what vCPUs can do.
     work_moved: bool,
@@ -89,16 +89,27 @@ pub(crate) struct Advice {
     /// The most important first; at least one.
     pub(crate) says: Vec<String>,
     /// Tells whether there is something to do about the run.
-    pub(crate) worry: bool,
+    pub(crate) is_warning: bool,
 }
 
 impl Symptoms {
     pub(crate) fn advice(&self) -> Advice {
-        let rules =
-            [missing, uneven, in_vain, heaviest, syncs, tail, collecting, idle, lost, tracing, runtime];
+        let rules = [
+            missing,
+            uneven,
+            ineffective_moves,
+            heaviest,
+            syncs,
+            tail,
+            collecting,
+            idle,
+            lost,
+            tracing,
+            runtime,
+        ];
         let said: Vec<String> = rules.iter().filter_map(|rule| rule(self)).collect();
         if !said.is_empty() {
-            return Advice { says: said, worry: true };
+            return Advice { says: said, is_warning: true };
         }
         let parts = &self.parts;
         let quiet = if parts.chunks_ns + parts.runtime_ns + parts.lost_ns + parts.idle_ns > 0.0 {
@@ -111,7 +122,7 @@ impl Symptoms {
         } else {
             "nothing was recorded that takes time".into()
         };
-        Advice { says: vec![quiet], worry: false }
+        Advice { says: vec![quiet], is_warning: false }
     }
 }
 
@@ -119,7 +130,7 @@ fn missing(symptoms: &Symptoms) -> Option<String> {
     let whose = match &symptoms.cut_off[..] {
         [] => return None,
         [rank] => format!("rank {rank}"),
-        [first, others @ ..] => format!("rank {first} and {}", counted(others.len(), "other")),
+        [first, others @ ..] => format!("rank {first} and {}", plural(others.len(), "other")),
     };
     Some(format!(
         "data is missing: what {whose} did is not all in the trace, which was cut off there, and counts as no work"
@@ -130,7 +141,8 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     if symptoms.uneven <= NOTABLE {
         return uneven_without_syncs(symptoms);
     }
-    let mended = symptoms.mended.map_or(String::new(), |sync| format!(", until sync {sync} mended it"));
+    let mended =
+        symptoms.balanced_since.map_or(String::new(), |sync| format!(", until sync {sync} mended it"));
     let when = format!(
         "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{mended}",
         100.0 * symptoms.uneven,
@@ -148,12 +160,12 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     };
     let other_phase = if symptoms.slowest_elsewhere { ", where most time was lost" } else { "" };
     let had = format!("rank {rank} had {}{other_phase}", causes_text(causes));
-    let too_much = causes.iter().any(|cause| matches!(cause, Cause::Work(_)));
+    let too_much = causes.iter().any(|cause| matches!(cause, LateCause::Work(_)));
     Some(match causes[0] {
-        Cause::Work(_) if symptoms.mended.is_some() => {
+        LateCause::Work(_) if symptoms.balanced_since.is_some() => {
             format!("{when}: {had}: place chunks by their loads from the start, or balance sooner")
         }
-        Cause::Work(_) => {
+        LateCause::Work(_) => {
             // Who is told below that syncs take too long is not told here to have more of them.
             let more = if symptoms.syncs_share > NOTABLE { "" } else { "more often, or " };
             format!("{when}: {had}: balance {more}with another strategy{cure}")
@@ -187,8 +199,8 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-fn in_vain(symptoms: &Symptoms) -> Option<String> {
-    let InVain { saved, work_moved } = symptoms.in_vain?;
+fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
+    let IneffectiveMoves { saved, work_moved } = symptoms.ineffective?;
     let others = symptoms.parts.share(symptoms.parts.lost_ns) > NOTABLE;
     let (what, cure) = if work_moved && others {
         // Loads that are measured beside others differ from phase to phase, though the work stays.
@@ -249,8 +261,8 @@ fn syncs(symptoms: &Symptoms) -> Option<String> {
     } else {
         String::new()
     };
-    let cure = match symptoms.in_vain {
-        Some(InVain { work_moved: true, .. }) => "let chunks go on meanwhile (`at_sync_nowait`)",
+    let cure = match symptoms.ineffective {
+        Some(IneffectiveMoves { work_moved: true, .. }) => "let chunks go on meanwhile (`at_sync_nowait`)",
         _ => "balance less often",
     };
     (share > NOTABLE).then(|| format!("syncs took {:.1} % of the run{others}: {cure}", 100.0 * share))
@@ -268,7 +280,7 @@ fn idle(symptoms: &Symptoms) -> Option<String> {
 
 fn lost(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.parts.lost_ns);
-    let (rank, worst) = symptoms.loser.filter(|_| share > NOTABLE)?;
+    let (rank, worst) = symptoms.most_lost.filter(|_| share > NOTABLE)?;
     Some(format!(
         "handlers lost {:.1} % of the time, most on rank {rank} with {:.1} %: the vCPU was somebody else's, a quota \
          stopped them, or they slept or did I/O",
@@ -300,7 +312,7 @@ fn runtime(symptoms: &Symptoms) -> Option<String> {
     } else {
         String::new()
     };
-    let cure = if 2.0 * symptoms.keep_ns > own_ns {
+    let cure = if 2.0 * symptoms.defer_ns > own_ns {
         ", most of it (`keep`) to take in what other ranks sent: send them fewer or shorter messages, numbers with \
          `caribou::bulk`"
             .into()
@@ -338,9 +350,9 @@ impl Symptoms {
             uneven: phases.uneven,
             slowest: phases.slowest,
             slowest_elsewhere: phases.slowest_elsewhere,
-            mended: phases.mended,
+            balanced_since: phases.balanced_since,
             worst: phases.worst,
-            in_vain: moved_in_vain(outcomes),
+            ineffective: find_ineffective_moves(outcomes),
             imbalance: if !trace.steps.is_empty() {
                 imbalance_of_all(&trace.steps)
             } else if outcomes.is_empty() {
@@ -350,12 +362,12 @@ impl Symptoms {
             },
             heaviest: facts.census.as_ref().and_then(|census| heaviest_chunk(trace, spent, census)),
             syncs_share: syncs_share(spent, outcomes),
-            loser: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
-            beside_ns: facts.taken.beside_ns,
+            most_lost: lost.max_by(|one, other| one.1.total_cmp(&other.1)),
+            beside_ns: facts.lost_time.outside_handlers_ns,
             ending: Ending::of(trace),
             tracing_ns: part_ns(Part::Flush),
             // On one rank it is messages that chunks were not ready for.
-            keep_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
+            defer_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
             handler_ns: handler_ns(&total),
         }
     }
@@ -373,12 +385,12 @@ struct Phases {
     uneven: f64,
     slowest: Option<Slowest>,
     slowest_elsewhere: bool,
-    mended: Option<u64>,
+    balanced_since: Option<u64>,
     worst: f64,
     imbalance: Option<f64>,
 }
 
-fn phases(outcomes: &[Outcome<'_>]) -> Phases {
+fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
     let (mut all_ns, mut average_ns, mut worst) = (0.0, 0.0, 0.0_f64);
     let (mut until_ns, mut uneven_ns) = (0, 0);
     // By the rank and its first reason: time that others waited, and what is said of the worst of the phases.
@@ -396,9 +408,9 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
         worst = worst.max(imbalance);
         let Some(slowest) = outcome.slowest() else { continue };
         let reason = slowest.causes.first().map(|cause| match cause {
-            Cause::Work(_) => 0,
-            Cause::Share(_) => 1,
-            Cause::Speed(_) => 2,
+            LateCause::Work(_) => 0,
+            LateCause::Share(_) => 1,
+            LateCause::Speed(_) => 2,
         });
         let (excess_ns, most, of_it) =
             reasons.entry((slowest.rank, reason)).or_insert_with(|| (0.0, 0.0, slowest.clone()));
@@ -412,15 +424,15 @@ fn phases(outcomes: &[Outcome<'_>]) -> Phases {
         uneven: if until_ns > 0 { uneven_ns as f64 / until_ns as f64 } else { 0.0 },
         slowest_elsewhere: first.as_ref().is_some_and(|&(_, most, _)| most < worst),
         slowest: first.map(|(_, _, slowest)| slowest),
-        mended: mended(outcomes),
+        balanced_since: balanced_since(outcomes),
         worst,
         imbalance: finite(all_ns / average_ns),
     }
 }
 
 /// The last sync of those at the begin that ended uneven phases, if moves made all later phases even, and these are more.
-fn mended(outcomes: &[Outcome<'_>]) -> Option<u64> {
-    let even = |outcome: &Outcome<'_>| outcome.report.imbalance_before <= UNEVEN;
+fn balanced_since(outcomes: &[SyncEffect<'_>]) -> Option<u64> {
+    let even = |outcome: &SyncEffect<'_>| outcome.report.imbalance_before <= UNEVEN;
     let (before, after) = outcomes.split_at(outcomes.iter().position(even)?);
     let moved = before.iter().any(|outcome| outcome.report.moved > 0);
     let last = before.last().filter(|_| moved && after.len() > before.len() && after.iter().all(even))?;
@@ -428,7 +440,7 @@ fn mended(outcomes: &[Outcome<'_>]) -> Option<u64> {
 }
 
 /// Weight of the heaviest chunk in the middle one of the phases, and its name in the worst.
-fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64, String)> {
+fn heaviest_chunk(trace: &Trace, spent: &TimeBreakdown, census: &EventCounts) -> Option<(f64, String)> {
     let workers = spent.workers.len() as f64;
     let times = census.loads.values().filter_map(|loads| {
         let (heaviest_ns, chunk) = loads.heaviest?;
@@ -441,7 +453,7 @@ fn heaviest_chunk(trace: &Trace, spent: &Spent, census: &Census) -> Option<(f64,
 }
 
 /// Tells whether what was predicted of moves did not come true, and what changed meanwhile.
-fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
+fn find_ineffective_moves(outcomes: &[SyncEffect<'_>]) -> Option<IneffectiveMoves> {
     let (mut gain_ns, mut saved_ns, mut phases_ns) = (0.0, 0.0, 0.0);
     let (mut work, mut capacity) = (0.0, 0.0);
     for outcome in outcomes {
@@ -452,18 +464,18 @@ fn moved_in_vain(outcomes: &[Outcome<'_>]) -> Option<InVain> {
         (work, capacity) = (work + work_off, capacity + capacity_off);
     }
     let saved = finite(saved_ns / gain_ns).filter(|_| gain_ns > NOTABLE * phases_ns)?;
-    (saved < SAVED_MIN).then_some(InVain { saved, work_moved: work > capacity })
+    (saved < SAVED_MIN).then_some(IneffectiveMoves { saved, work_moved: work > capacity })
 }
 
 /// Part of the run that syncs took: chunks that stand still hold everybody up, and measuring the worker that does it. Where all go
 /// on meanwhile, packing and unpacking do so too.
-fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
+fn syncs_share(spent: &TimeBreakdown, outcomes: &[SyncEffect<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;
     let total = spent.total();
     let own_ns = |part| total.get(&Activity::Runtime(part)).map_or(0.0, |line| line.total_ns);
-    let migrate_ns = if outcomes.iter().any(Outcome::stops) { 0.0 } else { own_ns(Part::Migrate) };
+    let migrate_ns = if outcomes.iter().any(SyncEffect::is_blocking) { 0.0 } else { own_ns(Part::Migrate) };
     let own_ns = (own_ns(Part::Measure) + migrate_ns) / spent.workers.len().max(1) as f64;
-    let cost_ns = outcomes.iter().map(Outcome::cost).sum::<Cost>().all_ns();
+    let cost_ns = outcomes.iter().map(SyncEffect::cost).sum::<Cost>().all_ns();
     finite((cost_ns + own_ns) / elapsed_ns).unwrap_or(0.0)
 }
 
@@ -471,7 +483,7 @@ fn syncs_share(spent: &Spent, outcomes: &[Outcome<'_>]) -> f64 {
 mod tests {
     use caribou::SyncReport;
 
-    use super::super::analysis::outcome::outcomes;
+    use super::super::analysis::sync_effect::sync_effects;
     use super::*;
 
     /// Workers busy for 95 % of the time, nothing else to say.
@@ -495,7 +507,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_wrong_nothing_stands_out() {
-        let says = |text: &str| Advice { says: vec![text.into()], worry: false };
+        let says = |text: &str| Advice { says: vec![text.into()], is_warning: false };
         let stands_out = "nothing stands out: workers were busy with chunks for 95.0 % of the time";
         assert_eq!(quiet().advice(), says(stands_out));
         let pool = Symptoms { shape: Shape::Pools, ..quiet() };
@@ -505,17 +517,17 @@ mod tests {
         assert!(cut(&[1, 2, 3]).contains("what rank 1 and 2 others did"), "{}", cut(&[1, 2, 3]));
         let nothing = Symptoms { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
-        assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().worry);
+        assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().is_warning);
     }
 
-    fn late(rank: usize, causes: &[Cause]) -> Option<Slowest> {
+    fn late(rank: usize, causes: &[LateCause]) -> Option<Slowest> {
         Some(Slowest { rank, causes: causes.to_vec() })
     }
 
     #[test]
     fn uneven_phases_have_a_cause_and_a_cure() {
         let with = |slowest| Symptoms { uneven: 0.3, slowest, worst: 1.6, ..quiet() };
-        let said = only(&with(late(2, &[Cause::Share(0.55)])));
+        let said = only(&with(late(2, &[LateCause::Share(0.55)])));
         assert!(
             said.starts_with(
                 "imbalance was above 1.2 for 30.0 % of the time, at worst 1.600: the work was even"
@@ -523,15 +535,16 @@ mod tests {
             "{said}"
         );
         assert!(
-            only(&with(late(1, &[Cause::Speed(0.7)]))).contains("rank 1 had only 70.0 % of the best speed")
+            only(&with(late(1, &[LateCause::Speed(0.7)])))
+                .contains("rank 1 had only 70.0 % of the best speed")
         );
         assert!(
-            only(&with(late(3, &[Cause::Work(1.5)])))
+            only(&with(late(3, &[LateCause::Work(1.5)])))
                 .contains("rank 3 had 1.500 times the average work: balance more often")
         );
-        let elsewhere = Symptoms { slowest_elsewhere: true, ..with(late(3, &[Cause::Work(1.5)])) };
+        let elsewhere = Symptoms { slowest_elsewhere: true, ..with(late(3, &[LateCause::Work(1.5)])) };
         assert!(only(&elsewhere).contains("1.500 times the average work, where most time was lost: balance"));
-        let nothing_moved = Symptoms { moving: 0, ..with(late(2, &[Cause::Share(0.55)])) };
+        let nothing_moved = Symptoms { moving: 0, ..with(late(2, &[LateCause::Share(0.55)])) };
         assert!(only(&nothing_moved).ends_with("; nothing was moved under `refine`"));
         assert!(
             only(&Symptoms { uneven: 0.05, ..with(None) }).starts_with("nothing"),
@@ -542,7 +555,7 @@ mod tests {
 
     #[test]
     fn what_made_a_rank_later_is_named_first_and_nothing_is_left_out() {
-        let slowest = late(1, &[Cause::Share(0.099), Cause::Speed(0.52), Cause::Work(1.192)]);
+        let slowest = late(1, &[LateCause::Share(0.099), LateCause::Speed(0.52), LateCause::Work(1.192)]);
         let said = only(&Symptoms { uneven: 0.3, slowest, worst: 1.6, ..quiet() });
         assert!(
             said.ends_with(
@@ -562,7 +575,7 @@ mod tests {
         };
         // The uneven phase takes a tenth of the time, most of which its slowest rank was busy.
         let syncs = [sync(0, 900, 1.0), sync(1, 1000, 2.0)];
-        let phases = phases(&outcomes(&syncs));
+        let phases = phases(&sync_effects(&syncs));
         assert!((phases.uneven - 0.1).abs() < 1e-9, "{}", phases.uneven);
     }
 
@@ -576,13 +589,13 @@ mod tests {
             };
             (0..).zip(imbalances).map(sync).collect()
         };
-        let mended = |imbalances: &[f64]| mended(&outcomes(&syncs(imbalances)));
+        let mended = |imbalances: &[f64]| balanced_since(&sync_effects(&syncs(imbalances)));
         assert_eq!(mended(&[2.5, 1.28, 1.02, 1.01, 1.0]), Some(1));
         assert_eq!(mended(&[2.5, 1.28, 1.02, 1.3, 1.0, 1.0]), None, "it came back");
         assert_eq!(mended(&[1.0, 1.0]), None);
         assert_eq!(mended(&[2.5, 1.0]), None, "nobody knows yet");
-        let symptoms = Symptoms { uneven: 0.134, mended: Some(1), worst: 2.497, ..quiet() };
-        let said = only(&Symptoms { slowest: late(0, &[Cause::Work(1.9)]), ..symptoms });
+        let symptoms = Symptoms { uneven: 0.134, balanced_since: Some(1), worst: 2.497, ..quiet() };
+        let said = only(&Symptoms { slowest: late(0, &[LateCause::Work(1.9)]), ..symptoms });
         assert_eq!(
             said,
             "imbalance was above 1.2 for 13.4 % of the time, at worst 2.497, until sync 1 mended it: rank 0 had 1.900 \
@@ -604,7 +617,7 @@ mod tests {
 
     #[test]
     fn nobody_is_told_to_balance_more_and_less_often_at_once() {
-        let slowest = late(0, &[Cause::Work(1.5)]);
+        let slowest = late(0, &[LateCause::Work(1.5)]);
         let both = Symptoms { uneven: 0.3, worst: 1.6, syncs_share: 0.156, slowest, ..quiet() };
         let said = both.advice().says;
         assert!(said[0].contains("balance with another strategy"), "{said:?}");
@@ -627,11 +640,11 @@ mod tests {
 
     #[test]
     fn moves_that_saved_nothing_came_too_late() {
-        let of = |syncs: &[SyncReport]| moved_in_vain(&outcomes(syncs));
+        let of = |syncs: &[SyncReport]| find_ineffective_moves(&sync_effects(syncs));
         assert_eq!(of(&moved_work(200, [1.0, 1.0])), None, "two thirds came true");
         let stale = of(&moved_work(30, [1.0, 1.0])).unwrap();
         assert!(stale.work_moved && (stale.saved - 0.1).abs() < 1e-9, "{stale:?}");
-        let said = only(&Symptoms { in_vain: Some(stale), ..quiet() });
+        let said = only(&Symptoms { ineffective: Some(stale), ..quiet() });
         assert!(said.starts_with("moves saved 10 % of what was predicted: loads were stale"), "{said}");
         // Completion times differ since the first rank has a fifth of its vCPU; the work is where it was expected.
         assert!(!of(&moved_work(0, [0.2, 1.0])).unwrap().work_moved);
@@ -670,9 +683,9 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_in_much_from_other_ranks_is_not_told_to_make_chunks_larger() {
+    fn a_rank_with_much_remote_input_gets_no_advice_on_chunk_size() {
         let parts = Parts { runtime_ns: 20.0, chunks_ns: 80.0, wall_ns: 100.0, ..Parts::default() };
-        let with = |keep_ns| only(&Symptoms { parts, keep_ns, ..quiet() });
+        let with = |keep_ns| only(&Symptoms { parts, defer_ns: keep_ns, ..quiet() });
         assert_eq!(
             with(15.0),
             "the runtime itself took 20.0 %, most of it (`keep`) to take in what other ranks sent: send them fewer or \
@@ -715,13 +728,13 @@ mod tests {
     fn lost_and_runtime_shares_have_limits() {
         let parts =
             Parts { chunks_ns: 80.0, lost_ns: 6.0, runtime_ns: 14.0, wall_ns: 100.0, ..Parts::default() };
-        let said = Symptoms { parts, loser: Some((2, 0.4)), ..quiet() }.advice().says;
+        let said = Symptoms { parts, most_lost: Some((2, 0.4)), ..quiet() }.advice().says;
         assert!(
             said[0].starts_with("handlers lost 6.0 % of the time, most on rank 2 with 40.0 %: the vCPU"),
             "{said:?}"
         );
         assert_eq!(said[1..], ["the runtime itself took 14.0 %: make chunks larger"]);
-        let waited = Symptoms { parts, beside_ns: 5.0, loser: Some((2, 0.4)), ..quiet() };
+        let waited = Symptoms { parts, beside_ns: 5.0, most_lost: Some((2, 0.4)), ..quiet() };
         assert_eq!(waited.advice().says.len(), 1, "9 % are its own");
         let both = Symptoms { beside_ns: 1.0, tracing_ns: 1.5, ..waited };
         assert_eq!(
@@ -730,6 +743,6 @@ mod tests {
              chunks larger"
         );
         let parts = Parts { lost_ns: 5.0, runtime_ns: 10.0, ..parts };
-        assert!(only(&Symptoms { parts, loser: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
+        assert!(only(&Symptoms { parts, most_lost: Some((2, 0.4)), ..quiet() }).starts_with("nothing"));
     }
 }

@@ -15,14 +15,14 @@
 //! | [`bins`], [`spread`] | time cut into bins; how values are spread |
 
 pub(crate) mod bins;
-pub(crate) mod census;
 pub(crate) mod chunk_times;
 pub(crate) mod efficiency;
+pub(crate) mod event_counts;
 pub(crate) mod events;
 pub(crate) mod facts;
+pub(crate) mod log_histogram;
+pub(crate) mod lost_time;
 pub(crate) mod merge;
 pub(crate) mod messages;
-pub(crate) mod outcome;
-pub(crate) mod spent;
-pub(crate) mod spread;
-pub(crate) mod taken;
+pub(crate) mod sync_effect;
+pub(crate) mod time_breakdown;

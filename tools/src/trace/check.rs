@@ -5,21 +5,21 @@
 //! order of time, and takes the memory of a block a worker, of a few words a chunk, and of messages under way.
 //! It repairs nothing.
 
+mod chunk_locations;
 mod finding;
 mod messages;
-mod places;
 mod sound;
 mod steps;
 mod totals;
 
 use std::io::{self, Write};
 
-use presentation::counts;
+use presentation::count_parser;
 use serde_json::{Value, json};
 use trace_reader::Trace;
 
 use super::open::Input;
-use super::page::{bytes, counted};
+use super::page::{bytes, plural};
 use crate::Error;
 use finding::{Finding, Findings, Severity};
 
@@ -36,10 +36,10 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Findings of one kind that are told one by one
-    #[arg(long, default_value_t = EXAMPLES, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = EXAMPLES, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     examples: usize,
     /// Messages under way that are kept in memory, about 100 bytes each; beyond it they are not compared
-    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = counts(1..=usize::MAX))]
+    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = count_parser(1..=usize::MAX))]
     messages_max: usize,
 }
 
@@ -75,8 +75,7 @@ pub(crate) fn lines(trace: &Trace, messages_max: usize) -> Vec<String> {
 
 fn verdict(trace: &Trace, findings: &Findings) -> String {
     let size = trace.ranks.iter().map(|rank| rank.bytes()).fold(0, u64::saturating_add);
-    let read =
-        format!("{} of {}, {} events", bytes(size), counted(trace.ranks.len(), "file"), trace.events());
+    let read = format!("{} of {}, {} events", bytes(size), plural(trace.ranks.len(), "file"), trace.events());
     let notes = match findings.count(Severity::Note) {
         0 => String::new(),
         1 => ", 1 note".into(),

@@ -14,13 +14,13 @@ use std::path::PathBuf;
 
 use caribou::trace::{ChunkId, Shape, What};
 use clap::ValueEnum;
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::history::{Detail, History};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, columns, counted, duration};
+use super::page::{Cell, Format, Page, Table, columns, duration, plural};
 use super::select::Selection;
 use crate::{Error, output};
 
@@ -43,7 +43,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Order::Load)]
     sort: Order,
     /// Chunks to show
-    #[arg(long, value_name = "CHUNKS", default_value_t = 20, value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "CHUNKS", default_value_t = 20, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
     /// One chunk in all its phases, such as Block[3]
     #[arg(long, value_name = "NAME")]
@@ -183,7 +183,7 @@ impl Chunks {
             ));
         }
         if !others.is_empty() {
-            let chunks = counted(others.len(), "chunk");
+            let chunks = plural(others.len(), "chunk");
             notes.push(format!("{chunks} came to no sync: loads of such are the CPU time of their handlers"));
         }
         notes
@@ -218,7 +218,7 @@ impl Chunks {
         let (count, phases) = (self.histories.len(), self.phases);
         let counts =
             [(count, "chunk"), (self.ranks, "rank"), (phases as usize, "phase"), (moves as usize, "move")];
-        let [chunks, ranks, phases, moves] = counts.map(|(count, word)| counted(count, word));
+        let [chunks, ranks, phases, moves] = counts.map(|(count, word)| plural(count, word));
         page.says.push(format!("{chunks} on {ranks}, {phases}, {moves}"));
         let all = |count: u64| if count == self.histories.len() as u64 && count > 1 { "all " } else { "" };
         let word = |(flag, &count): (&&str, &u64)| format!("{}{count} {flag}", all(count));

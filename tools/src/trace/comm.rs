@@ -13,12 +13,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{ChunkId, NameId, Shape, What};
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::heaviest::Heaviest;
 use self::matrix::{Matrix, Volume};
-use super::analysis::census::arrays_recorded;
+use super::analysis::event_counts::arrays_recorded;
 use super::analysis::events::{Events, NO_EVENTS, Scope};
 use super::analysis::messages::Matcher;
 use super::open::{Input, warn};
@@ -43,10 +43,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     /// Pairs of chunks to show
-    #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
     /// Also how it changed, in so many stretches of equal length
-    #[arg(long, value_name = "STRETCHES", value_parser = counts(1..=10_000u32))]
+    #[arg(long, value_name = "STRETCHES", value_parser = count_parser(1..=10_000u32))]
     over_time: Option<u32>,
     /// Draw the matrix of ranks to this file; with --over-time, how much was sent when
     #[arg(long, value_name = "FILE.svg")]

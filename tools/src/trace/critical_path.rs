@@ -15,14 +15,14 @@ mod walk;
 use std::io::Write;
 
 use caribou::trace::Shape;
-use presentation::counts;
-use presentation::words::counted;
+use presentation::count_parser;
+use presentation::format::plural;
 use trace_reader::Trace;
 
 use super::analysis::efficiency::{Efficiency, bounds_table, phases};
 use super::analysis::events::{Events, Observer, Scope, WorkerName};
 use super::analysis::facts::Facts;
-use super::analysis::spent::Time;
+use super::analysis::time_breakdown::TimeCollector;
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::{Selection, Window};
@@ -44,10 +44,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
     /// Rows of each table in text
-    #[arg(long, default_value_t = ROWS, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = ROWS, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     top: usize,
     /// Slices of work that are taken into memory, about 100 bytes each
-    #[arg(long, default_value_t = 20_000_000, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = 20_000_000, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     events_max: usize,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.selection.check(&trace)?;
     let window = options.selection.window(&trace);
     let mut reading = Reading::new(&trace, window);
-    let mut time = Time::new(&trace, &options.selection, phases(&trace, window));
+    let mut time = TimeCollector::new(&trace, &options.selection, phases(&trace, window));
     let mut events = Events::new(Scope::of(options.selection.ranks(&trace), window));
     for (place, event) in &mut events {
         reading.see(place, &event);
@@ -202,11 +202,11 @@ fn notes(page: &mut Page, trace: &Trace, slices: &Slices, path: &Path) {
         ));
     }
     if slices.senders_unknown > 0 {
-        let unknown = counted(slices.senders_unknown, "message");
+        let unknown = plural(slices.senders_unknown, "message");
         page.notes.push(format!("{unknown} without a sender in this part of the trace"));
     }
     if slices.senders_later > 0 {
-        let later = counted(slices.senders_later, "message");
+        let later = plural(slices.senders_later, "message");
         page.notes.push(format!(
             "{later} handled before the handler that sent had ended: there the path stays on the worker"
         ));

@@ -12,7 +12,7 @@ mod side;
 use std::io::Write;
 use std::path::PathBuf;
 
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use super::open::warn;
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     format: Format,
     /// Rows of the tables of kinds, ranks and chunks in text
-    #[arg(long, default_value_t = 8, value_name = "N", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = count_parser(0..=usize::MAX))]
     top: usize,
     /// Fail if this is so of medians, after over before: `total > 1.05`; also cpu, lost, runtime, imbalance, waiting, idle
     #[arg(long, value_name = "LIMIT")]

@@ -9,13 +9,13 @@ mod counters;
 mod lbdata;
 mod listing;
 mod names;
+mod nested_slices;
 mod perfetto;
 mod phases;
 mod projections;
 mod rows;
 mod show;
 mod snapshot;
-mod turns;
 mod viewer;
 
 use std::fs;
@@ -28,10 +28,10 @@ use trace_reader::Trace;
 
 use self::chrome::{Chrome, is_too_large};
 use self::names::Names;
+use self::nested_slices::NestedSlices;
 use self::perfetto::Perfetto;
 use self::rows::Rows;
 use self::show::show;
-use self::turns::Turns;
 use self::viewer::Flows;
 use super::analysis::merge::Merge;
 use super::open::{Input, warn};
@@ -135,7 +135,7 @@ fn listing(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), 
     let mut file = BufWriter::new(Output::create(path)?);
     let as_csv = options.to == Format::Csv;
     let written = listing::export(trace, &options.selection, as_csv, &mut file);
-    let size = written.and_then(|()| file.into_inner()?.keep()).map_err(unwritable)?;
+    let size = written.and_then(|()| file.into_inner()?.persist()).map_err(unwritable)?;
     Ok(writeln!(out, "{}: {}", path.display(), bytes(size))?)
 }
 
@@ -157,7 +157,7 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
             viewer.finish()?;
             backwards
         };
-        Ok((backwards, file.into_inner()?.keep()?))
+        Ok((backwards, file.into_inner()?.persist()?))
     };
     let (backwards, size) = write().map_err(|source| match source {
         source if is_too_large(&source) => Error::Usage(format!(
@@ -195,7 +195,7 @@ fn fresh_directory(dir: &Path) -> Result<(), Error> {
 }
 
 /// Says on standard error what of the events could not be read, or belongs nowhere.
-fn warn_left_out(merged: &Merge<Turns>) {
+fn warn_left_out(merged: &Merge<NestedSlices>) {
     warn(&merged.problems());
     let left_out = merged.left_out();
     if left_out > 0 {

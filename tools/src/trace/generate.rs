@@ -11,7 +11,7 @@ use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
     What, Writer,
 };
-use presentation::counts;
+use presentation::count_parser;
 
 use super::page::bytes;
 use crate::Error;
@@ -23,16 +23,16 @@ pub(crate) struct Options {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// About how many events
-    #[arg(long, default_value_t = 100_000, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, default_value_t = 100_000, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) events: u64,
     /// Ranks
-    #[arg(long, default_value_t = 4, value_parser = counts(1..=10_000u32))]
+    #[arg(long, default_value_t = 4, value_parser = count_parser(1..=10_000u32))]
     pub(crate) ranks: u32,
     /// Chunks a rank, at first
-    #[arg(long, default_value_t = 8, value_parser = counts(1..=100_000u32))]
+    #[arg(long, default_value_t = 8, value_parser = count_parser(1..=100_000u32))]
     pub(crate) chunks: u32,
     /// Steps between two syncs
-    #[arg(long, default_value_t = 20, value_parser = counts(1..=u64::MAX))]
+    #[arg(long, default_value_t = 20, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) period: u64,
     /// Another number, other costs
     #[arg(long, default_value_t = 1)]

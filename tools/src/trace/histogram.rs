@@ -14,11 +14,11 @@ use caribou::trace::{Event, NameId, Shape, What};
 use trace_reader::Trace;
 
 use super::analysis::bins::Bins;
-use super::analysis::events::{NO_EVENTS, Observer, Place, Scope, in_order};
-use super::analysis::messages::{Begun, Matcher, Sent};
-use super::analysis::spread::Spread;
+use super::analysis::events::{NO_EVENTS, Observer, Scope, WorkerRef, in_order};
+use super::analysis::log_histogram::LogHistogram;
+use super::analysis::messages::{Matcher, Received, Sent};
 use super::open::{Input, warn};
-use super::page::{Format, Page, counted, duration};
+use super::page::{Format, Page, duration, plural};
 use super::select::{Selection, Window};
 use crate::{Error, output};
 
@@ -45,15 +45,15 @@ pub(crate) struct Options {
 /// Measurements.
 #[derive(Default)]
 pub(crate) struct Found {
-    wall: Spread,
-    cpu: Spread,
+    wall: LogHistogram,
+    cpu: LogHistogram,
     short: u64,
     short_ns: f64,
-    size: Spread,
-    latency: Spread,
+    size: LogHistogram,
+    latency: LogHistogram,
     /// Messages whose handler ended before they were sent, by the clocks.
     early: u64,
-    idle: Spread,
+    idle: LogHistogram,
     given_up: u64,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Durations<'q> {
     kinds: Option<&'q [NameId]>,
     /// Bins of all that ended in the window, so that stretches that follow each other add up.
     whole: Bins,
-    matcher: Matcher<Sent, Begun>,
+    matcher: Matcher<Sent, Received>,
     found: Found,
 }
 
@@ -126,12 +126,12 @@ impl<'q> Durations<'q> {
     }
 
     pub(crate) fn finish(self) -> Found {
-        Found { given_up: self.matcher.given_up().0, ..self.found }
+        Found { given_up: self.matcher.evicted().0, ..self.found }
     }
 }
 
 impl Observer<'_> for Durations<'_> {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         let selected = |rank| self.selection.has(rank) && self.whole.ends_inside(event.end_ns);
         let chosen = |kind: &NameId| self.kinds.is_none_or(|kinds| kinds.contains(kind));
         let (here, found) = (selected(place.rank.rank), &mut self.found);
@@ -207,11 +207,11 @@ fn notes(trace: &Trace, found: &Found) -> Vec<String> {
     if found.early > 0 {
         notes.push(format!(
             "{} handled before being sent, by the clocks: a latency of 0",
-            counted(found.early, "message")
+            plural(found.early, "message")
         ));
     }
     if found.given_up > 0 {
-        notes.push(format!("{} given up: too many were under way", counted(found.given_up, "message")));
+        notes.push(format!("{} given up: too many were under way", plural(found.given_up, "message")));
     }
     notes
 }

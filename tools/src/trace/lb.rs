@@ -12,14 +12,14 @@ use std::path::PathBuf;
 
 use caribou::trace::{Activity, Part, Shape};
 use lb_strategies::median;
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::columns::{WORDS, table};
-use super::analysis::outcome::{Cost, EVEN_MAX, Outcome, Verdict, largest, outcomes};
+use super::analysis::sync_effect::{Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, sync_effects};
 use super::open::Input;
-use super::page::{Format, Page, bytes, counted, duration};
-use super::{supersteps, takers};
+use super::page::{Format, Page, bytes, duration, plural};
+use super::{competing_processes, supersteps};
 use crate::{Error, output};
 
 /// Options of the command.
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N")]
     sync: Option<u64>,
     /// Moves of --sync to list, the largest first
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "sync", value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "sync", value_parser = count_parser(0..=usize::MAX))]
     moves: usize,
     /// Draw the ranks of --sync, or of the sync that moved most: before, predicted, measured next
     #[arg(long, value_name = "FILE")]
@@ -42,7 +42,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    let outcomes = outcomes(&trace.syncs);
+    let outcomes = sync_effects(&trace.syncs);
     let chosen = options.sync.map(|sync| the_one(&outcomes, sync)).transpose()?;
     if let Some(file) = &options.svg {
         let drawn = chosen.or_else(|| largest(&outcomes));
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 /// The sync with this number.
-pub(crate) fn the_one<'t>(outcomes: &[Outcome<'t>], sync: u64) -> Result<Outcome<'t>, Error> {
+pub(crate) fn the_one<'t>(outcomes: &[SyncEffect<'t>], sync: u64) -> Result<SyncEffect<'t>, Error> {
     let found = outcomes.iter().find(|outcome| outcome.report.sync == sync);
     found.copied().ok_or_else(|| match (outcomes.first(), outcomes.last()) {
         (Some(first), Some(last)) => Error::Usage(format!(
@@ -76,10 +76,10 @@ pub(crate) fn the_one<'t>(outcomes: &[Outcome<'t>], sync: u64) -> Result<Outcome
 const SYNCS_IN_TEXT: usize = 100;
 
 /// All syncs.
-fn page(trace: &Trace, outcomes: &[Outcome<'_>]) -> Page {
+fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
-    page.says.extend(takers::says(trace));
+    page.says.extend(competing_processes::sentences(trace));
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::divisions_table(trace).text_rows(SYNCS_IN_TEXT));
         page.tables.push(supersteps::workers_table(trace));
@@ -106,27 +106,28 @@ pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over wha
     the measured capacities; 1 is the best";
 
 /// Outcome of a sync in a few words.
-fn verdict(outcome: &Outcome<'_>) -> &'static str {
+fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
     match outcome.verdict() {
-        Verdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
-        Verdict::Balanced => "balanced already",
-        Verdict::Moved => "moved",
-        Verdict::Refused => "refused: gain < cost",
-        Verdict::Unasked => "not asked: gain < cost",
+        SyncVerdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
+        SyncVerdict::Balanced => "balanced already",
+        SyncVerdict::Moved => "moved",
+        SyncVerdict::Refused => "refused: gain < cost",
+        SyncVerdict::Unasked => "not asked: gain < cost",
     }
 }
 
 /// Tells whether balancing happened, saved anything, and was predicted well, in one sentence.
-pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
+pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
-    let (moving, refused) = (with(Verdict::Moved), with(Verdict::Refused));
+    let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
     let cost = cost(outcomes);
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
-    let refusals = said(refused, "refused to move") + &said(with(Verdict::Unasked), "not worth a decision");
+    let refusals =
+        said(refused, "refused to move") + &said(with(SyncVerdict::Unasked), "not worth a decision");
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {
-            return format!("{}, none with moves{refusals}; cost {cost}", counted(syncs, "sync"));
+            return format!("{}, none with moves{refusals}; cost {cost}", plural(syncs, "sync"));
         }
         _ => {}
     }
@@ -134,8 +135,8 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[Outcome<'_>]) -> String {
     let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
     format!(
         "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}",
-        counted(outcomes.len(), "sync"),
-        counted(moved as usize, "chunk"),
+        plural(outcomes.len(), "sync"),
+        plural(moved as usize, "chunk"),
         bytes(size),
         saving(outcomes),
         errors(outcomes)
@@ -165,8 +166,8 @@ pub(crate) fn why_none(trace: &Trace) -> &'static str {
 }
 
 /// Savings that moves promised, and those they made.
-fn saving(outcomes: &[Outcome<'_>]) -> String {
-    let gain = |of: &Outcome<'_>| of.gain_ns();
+fn saving(outcomes: &[SyncEffect<'_>]) -> String {
+    let gain = |of: &SyncEffect<'_>| of.gain_ns();
     let known = outcomes.iter().filter_map(|outcome| Some((gain(outcome), outcome.saved_ns()?)));
     let (held, saved) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let predicted: f64 = outcomes.iter().map(gain).sum();
@@ -185,10 +186,10 @@ fn saving(outcomes: &[Outcome<'_>]) -> String {
 }
 
 /// Cost of syncs, by its parts.
-fn cost(outcomes: &[Outcome<'_>]) -> String {
-    let Cost { collect_ns, decide_ns, migrate_ns } = outcomes.iter().map(Outcome::cost).sum();
+fn cost(outcomes: &[SyncEffect<'_>]) -> String {
+    let Cost { collect_ns, decide_ns, migrate_ns } = outcomes.iter().map(SyncEffect::cost).sum();
     let all = duration(collect_ns + decide_ns + migrate_ns);
-    if outcomes.iter().any(Outcome::stops) {
+    if outcomes.iter().any(SyncEffect::is_blocking) {
         let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
         format!("{all} (collecting {collect}, the strategy {decide}, moving {migrate})")
     } else {
@@ -196,7 +197,7 @@ fn cost(outcomes: &[Outcome<'_>]) -> String {
     }
 }
 
-fn errors(outcomes: &[Outcome<'_>]) -> String {
+fn errors(outcomes: &[SyncEffect<'_>]) -> String {
     let known = outcomes.iter().filter_map(|outcome| Some((outcome.error()?.abs(), outcome.report.sync)));
     let known: Vec<(f64, u64)> = known.collect();
     let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));

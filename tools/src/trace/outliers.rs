@@ -5,17 +5,17 @@
 //! why: `timeline` and `chunks` show that.
 
 pub(crate) mod noise;
+mod quantile;
 mod score;
-mod usual;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
 use caribou::trace::{Activity, ArrayId, ChunkId, Shape};
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::{RankTrace, Trace};
 
-use self::noise::{Noise, Usuals};
+use self::noise::{Baselines, Noise};
 use self::score::{Scored, scored};
 use super::analysis::chunk_times::ChunkTimes;
 use super::analysis::events::{NO_EVENTS, Observer, Scope, by_worker};
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long)]
     noise: bool,
     /// Rows of each table
-    #[arg(long, value_name = "ROWS", default_value_t = ROWS, value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "ROWS", default_value_t = ROWS, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
     #[command(flatten)]
     format: Format,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let trace = options.input.open()?;
-    let (mut chunks, mut usual) = (ChunkTimes::default(), Usuals::default());
+    let (mut chunks, mut usual) = (ChunkTimes::default(), Baselines::default());
     let scope = Scope::all(&trace);
     let mut observers: Vec<&mut dyn Observer<'_>> = vec![&mut chunks];
     if options.noise {

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use humantime::format_rfc3339_seconds;
+pub(crate) use presentation::format::{bytes, duration, plural};
 use presentation::table::plain;
-pub(crate) use presentation::words::{bytes, counted, duration};
 use serde_json::{Map, Value, json};
 use trace_reader::Trace;
 
-use crate::output::unwritten;
+use crate::output::csv_error;
 
 /// The format of a page.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -138,7 +138,8 @@ impl Table {
         }
         let words =
             |column: usize| self.rows.iter().all(|row| matches!(row[column], Cell::Text(_) | Cell::Empty));
-        let mut table = presentation::Table::new(self.heads()).words((0..self.columns.len()).map(words));
+        let mut table =
+            presentation::Table::new(self.heads()).text_columns((0..self.columns.len()).map(words));
         for row in self.rows.iter().take(self.rows_in_text_max) {
             table.row(row.iter().map(Cell::text));
         }
@@ -161,9 +162,9 @@ impl Table {
 
     fn write_csv(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(self.columns.iter().map(|(key, _)| key)).map_err(unwritten)?;
+        csv.write_record(self.columns.iter().map(|(key, _)| key)).map_err(csv_error)?;
         for row in &self.rows {
-            csv.write_record(row.iter().map(Cell::value)).map_err(unwritten)?;
+            csv.write_record(row.iter().map(Cell::value)).map_err(csv_error)?;
         }
         csv.flush()
     }

@@ -10,12 +10,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::Activity;
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use super::analysis::bins::{BINS_MAX, Bins};
-use super::analysis::spent::{Line, Parts, Spent, spent};
-use super::analysis::taken::Taken;
+use super::analysis::lost_time::LostTime;
+use super::analysis::time_breakdown::{Line, Parts, TimeBreakdown, time_breakdown};
 use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table, columns, duration};
 use super::select::Selection;
@@ -30,9 +30,9 @@ pub(crate) struct Options {
     selection: Selection,
     /// A row a rank, and of each rank every kind
     #[arg(long, value_name = "WHAT")]
-    by: Option<By>,
+    by: Option<GroupBy>,
     /// Also cut the time into so many bins
-    #[arg(long, value_name = "BINS", value_parser = counts(1..=BINS_MAX as u16))]
+    #[arg(long, value_name = "BINS", value_parser = count_parser(1..=BINS_MAX as u16))]
     over_time: Option<u16>,
     /// The spans, marks and counters that the program itself named
     #[arg(long, conflicts_with_all = ["by", "over_time", "svg"])]
@@ -46,7 +46,7 @@ pub(crate) struct Options {
 
 /// The unit of a row.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum By {
+enum GroupBy {
     Rank,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     let window = options.selection.window(&trace);
     let bins = Bins::new(window, options.over_time.map_or(1, usize::from));
-    let spent = spent(&trace, &options.selection, bins);
+    let spent = time_breakdown(&trace, &options.selection, bins);
     warn(&spent.problems);
     if let Some(file) = &options.svg {
         let over_time = options.over_time.is_some();
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page(&trace, &spent, options).write(options.format, out)?)
 }
 
-fn page(trace: &Trace, spent: &Spent, options: &Options) -> Page {
+fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
     let mut page = Page::new("profile", trace);
     page.says.push(answer(spent));
     if options.over_time.is_some() {
@@ -92,7 +92,7 @@ fn page(trace: &Trace, spent: &Spent, options: &Options) -> Page {
 }
 
 /// All of it in one line.
-fn answer(spent: &Spent) -> String {
+fn answer(spent: &TimeBreakdown) -> String {
     let parts = spent.parts();
     let share = |ns: f64| format!("{:.1} %", 100.0 * parts.share(ns));
     format!(
@@ -117,7 +117,7 @@ const KIND_COLUMNS: [(&str, &str); 7] = [
 ];
 
 /// Kinds, the largest first, then the runtime's parts, then what nobody used.
-fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
+fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
     let parts = spent.parts();
     let total = spent.total();
     let mut table = Table::new("activities", "", &KIND_COLUMNS);
@@ -127,7 +127,7 @@ fn kinds(trace: &Trace, spent: &Spent, selection: &Selection) -> Table {
             table.row(named.into_iter().chain(cells(line, &parts)));
         }
     }
-    let taken = Taken::by(trace, spent, selection);
+    let taken = LostTime::of_selection(trace, spent, selection);
     let named = [
         ("waiting for the vCPU", taken.wait_ns),
         ("throttled by a quota", taken.throttled_ns),
@@ -182,7 +182,7 @@ pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line
     lines
 }
 
-fn by_rank(trace: &Trace, spent: &Spent) -> Table {
+fn by_rank(trace: &Trace, spent: &TimeBreakdown) -> Table {
     let columns =
         columns("rank | host | worker_ns: worker-time | chunks | runtime | idle | lost | rest: unaccounted");
     let mut table = Table::new("ranks", "by rank", &columns).text_rows(33);
@@ -203,7 +203,7 @@ fn by_rank(trace: &Trace, spent: &Spent) -> Table {
     table
 }
 
-fn kinds_by_rank(trace: &Trace, spent: &Spent) -> Table {
+fn kinds_by_rank(trace: &Trace, spent: &TimeBreakdown) -> Table {
     let columns =
         columns("rank | activity | time_ns: time | share | calls | mean_ns: mean | longest_ns: longest");
     let mut table = Table::new("activities_by_rank", "activities by rank", &columns).text_rows(40);
@@ -217,7 +217,7 @@ fn kinds_by_rank(trace: &Trace, spent: &Spent) -> Table {
 }
 
 /// The lines and parts of each rank.
-fn ranks(spent: &Spent) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
+fn ranks(spent: &TimeBreakdown) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
     let mut ranks = BTreeMap::<u32, (BTreeMap<Activity, Line>, Parts)>::new();
     for worker in &spent.workers {
         let (lines, parts) = ranks.entry(worker.rank).or_default();
@@ -227,7 +227,7 @@ fn ranks(spent: &Spent) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
     ranks
 }
 
-fn over_time(spent: &Spent) -> Table {
+fn over_time(spent: &TimeBreakdown) -> Table {
     let columns = columns("from_ns: from | to_ns: to | chunks | runtime | idle | lost | rest: unaccounted");
     let mut table = Table::new("bins", "over time", &columns).text_rows(40);
     for bin in 0..spent.bins.count {

@@ -20,12 +20,12 @@ mod balance;
 mod charts;
 mod chunks;
 mod data;
+mod detail_windows;
 mod figures;
 mod lanes;
 mod maps;
 mod plots;
 mod sections;
-mod stretches;
 mod tables;
 mod verdict;
 
@@ -41,8 +41,8 @@ use super::analysis::events::{Observer, Scope, in_order};
 use super::analysis::facts::Facts;
 use super::critical_path::slices::Reading;
 use super::open::{Input, warn};
-use super::outliers::noise::{Noise, Usuals};
-use super::page::{Page, bytes, counted};
+use super::outliers::noise::{Baselines, Noise};
+use super::page::{Page, bytes, plural};
 use super::select::Selection;
 use super::{critical_path, histogram, outliers};
 use crate::{Error, output};
@@ -63,7 +63,7 @@ struct Report<'t> {
     facts: Facts<'t>,
     figures: figures::Figures,
     balance: balance::Balance<'t>,
-    stretches: stretches::Stretches,
+    stretches: detail_windows::DetailWindows,
     advice: Advice,
     /// Not of long traces.
     details: Option<Details>,
@@ -84,8 +84,8 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         out,
         "{}: {size}, from {} of {}",
         file.display(),
-        counted(events, "event"),
-        counted(trace.ranks.len(), "rank")
+        plural(events, "event"),
+        plural(trace.ranks.len(), "rank")
     )?)
 }
 
@@ -100,7 +100,7 @@ impl<'t> Report<'t> {
     /// Reads all events worker by worker, and those of a short run once more in the order of time.
     fn of(trace: &'t Trace) -> Report<'t> {
         let few = trace.events() <= EVENTS_MAX as u64;
-        let (mut gathering, mut usual) = (figures::Gathering::new(trace), Usuals::default());
+        let (mut gathering, mut usual) = (figures::Gathering::new(trace), Baselines::default());
         let mut observers: Vec<&mut dyn Observer<'t>> = vec![&mut gathering];
         if few {
             observers.push(&mut usual);
@@ -108,7 +108,7 @@ impl<'t> Report<'t> {
         let facts = Facts::read(trace, &mut observers);
         let figures = gathering.finish();
         let balance = balance::Balance::of(&facts);
-        let stretches = stretches::Stretches::of(trace, &figures, &balance);
+        let stretches = detail_windows::DetailWindows::of(trace, &figures, &balance);
         let advice = Symptoms::of(&facts).advice();
         let details = few.then(|| Details::read(&facts, figures.chunks.cpu_ns(), usual));
         Report { trace, facts, figures, balance, stretches, advice, details }
@@ -116,7 +116,7 @@ impl<'t> Report<'t> {
 }
 
 impl Details {
-    fn read(facts: &Facts<'_>, chunks_ns: BTreeMap<ChunkId, f64>, usual: Usuals) -> Details {
+    fn read(facts: &Facts<'_>, chunks_ns: BTreeMap<ChunkId, f64>, usual: Baselines) -> Details {
         let (trace, everything) = (facts.trace, Selection::default());
         let window = everything.window(trace);
         let mut durations = histogram::Durations::new(&everything, window, None);

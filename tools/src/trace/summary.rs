@@ -11,11 +11,11 @@ pub(super) use self::tables::{COMPLETE, state};
 use super::advice::Symptoms;
 use super::analysis::efficiency::{Efficiency, FACTORS};
 use super::analysis::facts::Facts;
-use super::analysis::taken::beside_text;
+use super::analysis::lost_time::outside_handlers_text;
 use super::lb::answer;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
-use super::{supersteps, takers};
+use super::{competing_processes, supersteps};
 use crate::Error;
 
 /// Options of the command.
@@ -42,13 +42,13 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 fn page(facts: &Facts<'_>) -> Page {
-    let Facts { trace, spent, taken, census, .. } = facts;
+    let Facts { trace, spent, lost_time: taken, census, .. } = facts;
     let census = census.as_ref();
     let mut page = Page::new("summary", trace);
     page.says.push(tables::headline(trace));
     page.says.extend(Symptoms::of(facts).advice().says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &facts.outcomes)));
-    page.says.extend(takers::says(trace));
+    page.says.extend(competing_processes::sentences(trace));
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, taken).csv());
     page.tables.extend(facts.efficiency.iter().map(Efficiency::table));
@@ -62,7 +62,7 @@ fn page(facts: &Facts<'_>) -> Page {
         page.tables.push(tables::events(census));
     }
     page.notes.push(spent.note());
-    page.notes.extend(beside_text(spent, taken));
+    page.notes.extend(outside_handlers_text(spent, taken));
     match census {
         Some(_) if trace.run.arrows > 1 => page.notes.push(format!(
             "one in {} sends is recorded: messages and bytes are those times {}",

@@ -5,7 +5,7 @@ use caribou::trace::{Activity, StepRecord, StepWorker};
 use lb_strategies::median;
 use trace_reader::{RankTrace, Trace};
 
-use super::page::{Cell, Table, columns, counted, duration};
+use super::page::{Cell, Table, columns, duration, plural};
 
 /// Steps on each side of a division by which it is judged.
 const AROUND: usize = 20;
@@ -64,12 +64,8 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
     let longs = || trace.steps.iter().map(|step| long_ns(step) as f64);
     let (longest, count) = (longs().fold(0.0, f64::max), trace.steps.len());
     let mean = (count > 0).then(|| longs().sum::<f64>() / count as f64)?;
-    let mut says = format!(
-        "{}, {} in the mean, {} at most; ",
-        counted(count, "step"),
-        duration(mean),
-        duration(longest)
-    );
+    let mut says =
+        format!("{}, {} in the mean, {} at most; ", plural(count, "step"), duration(mean), duration(longest));
     match (divisions.first(), divisions.last()) {
         (Some(first), Some(last)) => {
             let switches = match divisions.iter().filter(|division| division.switches()).count() {
@@ -79,8 +75,8 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
             let moved = divisions.iter().fold(0u64, |sum, division| sum.saturating_add(division.step.moved));
             says += &format!(
                 "{}{switches}, {} moved",
-                counted(divisions.len(), "new division"),
-                counted(moved as usize, "unit")
+                plural(divisions.len(), "new division"),
+                plural(moved as usize, "unit")
             );
             if let (Some(before), Some(after)) = (first.before_ns, last.after_ns) {
                 // Few steps before it are those in which the program was warming up.
@@ -88,7 +84,7 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
                 says += &format!(
                     "; a step took {} in the {} before the first, {} after the last",
                     duration(before),
-                    counted(steps.min(AROUND), "step"),
+                    plural(steps.min(AROUND), "step"),
                     duration(after)
                 );
             }
@@ -99,7 +95,7 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
         let mean = all.dropped_ns as f64 / all.dropped as f64;
         says += &format!(
             "; {} dropped, after {} in the mean: {}",
-            counted(all.dropped as usize, "job"),
+            plural(all.dropped as usize, "job"),
             duration(mean),
             in_vain(&all)
         );

@@ -14,10 +14,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{StepWorker, What};
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
-use self::picture::Picture;
+use self::picture::TimelineImage;
 use self::strip::{Legend, Strip};
 use self::view::{Class, View};
 use super::analysis::events::{Events, NO_EVENTS, Scope};
@@ -50,16 +50,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     chunk: Vec<String>,
     /// Characters of a row
-    #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = counts(10..=1000u32))]
+    #[arg(long, value_name = "CHARACTERS", default_value_t = 100, value_parser = count_parser(10..=1000u32))]
     width: u32,
     /// Draw it to this file
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
     /// Pixels of a row in the picture
-    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = counts(100..=20_000u32))]
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = count_parser(100..=20_000u32))]
     pixels: u32,
     /// Arrows for messages between rows in the picture, at most: those that were longest under way
-    #[arg(long, default_value_t = 200, value_parser = counts(0..=100_000u32))]
+    #[arg(long, default_value_t = 200, value_parser = count_parser(0..=100_000u32))]
     arrows: u32,
     #[command(flatten)]
     format: Format,
@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
     let mut view = View::new(&trace, &options.selection, &options.chunk);
     let mut strips = Vec::new();
-    let mut picture = options.svg.as_ref().map(|_| Picture::new(&trace, window, options));
+    let mut picture = options.svg.as_ref().map(|_| TimelineImage::new(&trace, window, options));
     let places = view.places(Scope::selected(&trace, &options.selection).places);
     let mut events = Events::new(Scope { places, window });
     for (place, event) in &mut events {

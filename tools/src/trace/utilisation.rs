@@ -10,14 +10,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::Shape;
-use presentation::counts;
+use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::map::{Map, Row};
 use super::analysis::bins::{BINS_MAX, Bins};
-use super::analysis::spent::{Parts, spent};
+use super::analysis::time_breakdown::{Parts, time_breakdown};
 use super::open::{Input, warn};
-use super::page::{Cell, Format, Page, Table, counted, duration};
+use super::page::{Cell, Format, Page, Table, duration, plural};
 use super::select::Selection;
 use super::supersteps;
 use crate::{Error, output};
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     /// Bins to cut the time into
-    #[arg(long, default_value_t = 60, value_parser = counts(1..=BINS_MAX as u16))]
+    #[arg(long, default_value_t = 60, value_parser = count_parser(1..=BINS_MAX as u16))]
     bins: u16,
     /// Order of ranks and workers: the least busy first, or by number
     #[arg(long, value_name = "ORDER", default_value = "busy")]
@@ -108,7 +108,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return around::run(&trace, options, out);
     }
     let bins = Bins::new(options.selection.window(&trace), options.bins.into());
-    let spent = spent(&trace, &options.selection, bins);
+    let spent = time_breakdown(&trace, &options.selection, bins);
     warn(&spent.problems);
     let mut map = Map::new(&trace, &spent, &options.selection);
     if options.sort == Sort::Busy {
@@ -155,7 +155,7 @@ fn answer(map: &Map, shape: Shape) -> String {
     });
     format!(
         "{} for {}: {} {}, runtime {}, idle {}, lost {}{}",
-        counted(map.rows.len(), "rank"),
+        plural(map.rows.len(), "rank"),
         duration(map.bins.window.length_ns() as f64),
         busy(shape),
         share(parts.chunks_ns),

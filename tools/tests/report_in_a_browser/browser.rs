@@ -62,7 +62,7 @@ impl Browser {
         }
         self.to.write_all(format!("{call}\0").as_bytes()).unwrap();
         loop {
-            let mut told = self.hear();
+            let mut told = self.receive();
             if told["id"] == self.calls {
                 assert!(told["error"].is_null(), "{method}: {}", told["error"]);
                 return told["result"].take();
@@ -74,12 +74,12 @@ impl Browser {
     /// Waits until the browser tells of this.
     pub(crate) fn wait_for(&mut self, event: &str) {
         while !self.events.iter().any(|told| told["method"] == event) {
-            let told = self.hear();
+            let told = self.receive();
             self.events.push(told);
         }
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut told = Vec::new();
         self.from.read_until(0, &mut told).unwrap();
         assert_eq!(told.pop(), Some(0), "the browser has gone");

@@ -5,7 +5,7 @@
 //! that are JSON are as they were written; whoever adds up their figures must expect any.
 
 mod blocks;
-mod opening;
+mod builder;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use blocks::Blocks;
+use builder::{TraceBuilder, files_of};
 use caribou::trace::block::Header;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Look, Name, NameId, Profile, RUNTIME, RunRecord, Sample,
     StepRecord, SyncReport, TIME_MAX_NS,
 };
-use opening::{Opening, files_of};
 pub use stream::Stream;
 
 /// An error in place of a trace: one line, saying what, where and what was expected.
@@ -147,7 +147,7 @@ impl Trace {
     /// [`TraceError`] if there is nothing that can be read. What is wrong in parts is in [`problems`](Self::problems).
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let files = files_of(path)?;
-        let mut opening = Opening::default();
+        let mut opening = TraceBuilder::default();
         let mut refused = Vec::new();
         for file in files {
             if let Err(error) = opening.rank(&file) {

@@ -47,7 +47,7 @@ struct Observer<T> {
 
 /// Messages to observers.
 #[derive(Debug, Serialize, Deserialize)]
-enum Sight<T> {
+enum ObserverMessage<T> {
     /// The first iteration has begun.
     Begun {
         /// The moment, ns since the run began.
@@ -67,7 +67,7 @@ enum Sight<T> {
 }
 
 /// The place where an observer writes what it sees; a service.
-struct Notebook<T> {
+struct ObserverSink<T> {
     clock: Arc<IterationClock>,
     parts: Option<Arc<Mutex<Vec<T>>>>,
 }
@@ -90,53 +90,53 @@ impl<T: Part> Observers<T> {
         let array = setup.array_without_sync(processes, Placement::RoundRobin, move |_: u32| {
             Observer::new(iterations, if collect { chunks } else { 0 }, processes - 1)
         });
-        setup.service(Notebook { clock: Arc::clone(clock), parts: parts.cloned() });
+        setup.service(ObserverSink { clock: Arc::clone(clock), parts: parts.cloned() });
         setup.service(Self { array, processes, collect });
     }
 
     /// The first iteration begins now; one chunk tells it.
     pub fn begin<C: Chunk>(&self, ctx: &mut Ctx<'_, C>) {
         let at_ns = ctx.elapsed_ns();
-        ctx.send_to(self.array, FIRST, Sight::Begun { at_ns });
+        ctx.send_to(self.array, FIRST, ObserverMessage::Begun { at_ns });
     }
 
     /// So many iterations are complete on all ranks, now; one chunk tells it, once for each number.
     pub fn complete<C: Chunk>(&self, ctx: &mut Ctx<'_, C>, step: u32) {
         let at_ns = ctx.elapsed_ns();
         for observer in 0..self.processes {
-            ctx.send_to(self.array, observer, Sight::Complete { step, at_ns });
+            ctx.send_to(self.array, observer, ObserverMessage::Complete { step, at_ns });
         }
     }
 
     /// A chunk has done its last iteration; `part` is asked for only where results are to be compared.
     pub fn deliver<C: Chunk>(&self, ctx: &mut Ctx<'_, C>, part: impl FnOnce() -> T) {
         if self.collect {
-            ctx.send_to(self.array, FIRST, Sight::Part(part()));
+            ctx.send_to(self.array, FIRST, ObserverMessage::Part(part()));
         }
     }
 }
 
 impl<T: Part> Chunk for Observer<T> {
     type Index = u32;
-    type Message = Sight<T>;
+    type Message = ObserverMessage<T>;
 
-    fn receive(&mut self, sight: Sight<T>, ctx: &mut Ctx<'_, Self>) {
-        let Notebook { clock, parts } = ctx.service::<Notebook<T>>();
+    fn receive(&mut self, sight: ObserverMessage<T>, ctx: &mut Ctx<'_, Self>) {
+        let ObserverSink { clock, parts } = ctx.service::<ObserverSink<T>>();
         match sight {
-            Sight::Begun { at_ns } => clock.record_start(at_ns),
-            Sight::Complete { step, at_ns } => {
+            ObserverMessage::Begun { at_ns } => clock.record_start(at_ns),
+            ObserverMessage::Complete { step, at_ns } => {
                 clock.record(step, at_ns);
                 self.seen = step;
                 if self.seen == self.iterations && ctx.index() != FIRST {
-                    ctx.send(FIRST, Sight::AllSeen);
+                    ctx.send(FIRST, ObserverMessage::AllSeen);
                 }
             }
-            Sight::Part(part) => {
+            ObserverMessage::Part(part) => {
                 let parts = parts.as_ref().expect("parts are sent where they are collected");
                 parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
                 self.missing_parts -= 1;
             }
-            Sight::AllSeen => self.missing_observers -= 1,
+            ObserverMessage::AllSeen => self.missing_observers -= 1,
         }
         if ctx.index() == FIRST && self.has_seen_everything() {
             ctx.exit();

@@ -2,7 +2,7 @@
 
 use caribou::{Report, RunReport, SyncTotals};
 use lb_strategies::median;
-use presentation::words::counted;
+use presentation::format::plural;
 use serde::Serialize;
 
 use crate::disturbance::Window;
@@ -95,7 +95,7 @@ fn bound_ns(sync: &caribou::SyncReport) -> u64 {
 
 impl Syncs {
     pub(super) fn new(lb: &str, report: Report, times: &Times, windows: &[Window]) -> Self {
-        let history = History::new(times, &report);
+        let history = SyncTimeline::new(times, &report);
         let totals = history.totals;
         let disturbed = windows.iter().find(|window| window.disturbed);
         let mean = |window: &Window| WindowMean {
@@ -128,7 +128,7 @@ impl Facts for Syncs {
         vec![
             or_dash(self.imbalance.map(|imbalance| format!("{imbalance:.2}"))),
             self.moves.to_string(),
-            or_dash(self.settled_after.map(|syncs| counted(syncs, "sync"))),
+            or_dash(self.settled_after.map(|syncs| plural(syncs, "sync"))),
         ]
     }
 
@@ -145,18 +145,18 @@ impl Facts for Syncs {
     }
 
     fn words(&self) -> String {
-        format!("{:.2} ms an iteration, and moved {}", self.iteration_ms, counted(self.moves, "chunk"))
+        format!("{:.2} ms an iteration, and moved {}", self.iteration_ms, plural(self.moves, "chunk"))
     }
 }
 
 /// The syncs of a run, among its times.
-struct History<'t> {
+struct SyncTimeline<'t> {
     times: &'t Times,
     syncs: Vec<SyncRecord>,
     totals: SyncTotals,
 }
 
-impl<'t> History<'t> {
+impl<'t> SyncTimeline<'t> {
     fn new(times: &'t Times, report: &Report) -> Self {
         Self { times, syncs: report.syncs.iter().map(SyncRecord::from).collect(), totals: report.sync_totals }
     }
@@ -268,7 +268,7 @@ pub(crate) mod tests {
         (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
         assert_eq!(bound_ns(&sync), 1_333_333_333);
         let (times, report) = past(&[12; 10], 4, &[]);
-        let mut run = History::new(&times, &report);
+        let mut run = SyncTimeline::new(&times, &report);
         assert!((run.bound_s().unwrap() - 0.08).abs() < 1e-9, "also after the last sync");
         run.syncs[0].bound_ns *= 9;
         assert_eq!(run.bound_s(), Some(times.total_s()));
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     #[test]
     fn the_bound_of_a_long_run_follows_from_the_syncs_that_were_kept() {
         let (times, report) = past(&[12; 400], 4, &[]);
-        let mut run = History::new(&times, &report);
+        let mut run = SyncTimeline::new(&times, &report);
         let of_all = run.bound_s().unwrap();
         run.syncs.retain(|sync| sync.sync % 4 == 3);
         assert!((run.bound_s().unwrap() - of_all).abs() < 1e-9, "25 syncs of 100");
@@ -287,24 +287,26 @@ pub(crate) mod tests {
 
     #[test]
     fn a_run_settles_at_the_sync_after_which_iterations_stay_short() {
-        let settled = |iterations_ms: &[u64], period, moved: &[u64], window, change: fn(&mut History<'_>)| {
-            let (times, report) = past(iterations_ms, period, moved);
-            let mut history = History::new(&times, &report);
-            change(&mut history);
-            history.settled_after(&window)
-        };
-        let as_it_is: fn(&mut History<'_>) = |_| {};
+        let settled =
+            |iterations_ms: &[u64], period, moved: &[u64], window, change: fn(&mut SyncTimeline<'_>)| {
+                let (times, report) = past(iterations_ms, period, moved);
+                let mut history = SyncTimeline::new(&times, &report);
+                change(&mut history);
+                history.settled_after(&window)
+            };
+        let as_it_is: fn(&mut SyncTimeline<'_>) = |_| {};
         let mut ms = vec![16; 4];
         ms.extend([14; 4]);
         ms.extend([10; 24]);
         assert_eq!(settled(&ms, 4, &[5, 3], window(0, 32), as_it_is), Some(2));
-        let late = |run: &mut History<'_>| run.syncs.iter_mut().for_each(|sync| sync.at_ns += 20_000_000);
+        let late =
+            |run: &mut SyncTimeline<'_>| run.syncs.iter_mut().for_each(|sync| sync.at_ns += 20_000_000);
         assert_eq!(
             settled(&[&[10; 4][..], &ms].concat(), 4, &[0, 5, 3], window(4, 36), late),
             Some(2),
             "the sync that ends in iteration 5 is not of the window"
         );
-        let half_kept = |run: &mut History<'_>| run.syncs.retain(|sync| sync.sync % 2 == 0);
+        let half_kept = |run: &mut SyncTimeline<'_>| run.syncs.retain(|sync| sync.sync % 2 == 0);
         assert_eq!(
             settled(&ms[2..], 2, &[5; 6], window(0, 30), half_kept),
             Some(4),
@@ -323,7 +325,7 @@ pub(crate) mod tests {
     #[test]
     fn imbalance_is_read_where_something_disturbs_the_run() {
         let (times, report) = past(&[10; 12], 2, &[]);
-        let mut run = History::new(&times, &report);
+        let mut run = SyncTimeline::new(&times, &report);
         for (sync, imbalance) in run.syncs.iter_mut().zip([1.0, 1.0, 1.3, 1.2, 1.4, 1.0]) {
             sync.imbalance = imbalance;
         }

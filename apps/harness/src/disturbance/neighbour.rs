@@ -102,7 +102,7 @@ fn asked_ns(schedstat: &str) -> Option<f64> {
 
 /// The first thing in every `main`: lives the life of a neighbour if this process was started as one.
 #[must_use]
-pub fn become_one_if_asked() -> Option<ExitCode> {
+pub fn run_as_neighbour_if_requested() -> Option<ExitCode> {
     // One that is no text is none of ours.
     let mut arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     if arguments.next()? != ARGUMENT {
@@ -219,6 +219,6 @@ mod tests {
 
     #[test]
     fn an_ordinary_program_does_not_become_a_neighbour() {
-        assert!(become_one_if_asked().is_none());
+        assert!(run_as_neighbour_if_requested().is_none());
     }
 }

@@ -115,18 +115,18 @@ fn start_keeper(group: &Path) -> io::Result<Child> {
 
 /// Among the first things in every `main`: keeps a group if this process was started to do that.
 #[must_use]
-pub(crate) fn keep_one_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub(crate) fn run_as_keeper_if_requested(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != ARGUMENT {
         return None;
     }
     let Some(group) = arguments.next() else { return Some(ExitCode::from(2)) };
-    keep(Path::new(&group), io::stdin());
+    hold_until_parent_exits(Path::new(&group), io::stdin());
     Some(ExitCode::SUCCESS)
 }
 
 /// Removes the group when `parent` ends and no thread is in it any more.
-fn keep(group: &Path, mut parent: impl Read) {
+fn hold_until_parent_exits(group: &Path, mut parent: impl Read) {
     let _ = parent.read_to_end(&mut Vec::new());
     for _ in 0..LOOKS {
         if !group.exists() || fs::remove_dir(group).is_ok() {
@@ -184,7 +184,7 @@ mod tests {
         let (reader, parent) = io::pipe().unwrap();
         let keeper = thread::spawn({
             let group = group.clone();
-            move || keep(&group, reader)
+            move || hold_until_parent_exits(&group, reader)
         });
         thread::sleep(2 * LOOK_EVERY);
         assert!(group.exists() && !keeper.is_finished());
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_program_keeps_nothing() {
-        assert!(keep_one_if_asked(std::env::args_os()).is_none());
+        assert!(run_as_keeper_if_requested(std::env::args_os()).is_none());
     }
 
     #[test]

@@ -7,12 +7,12 @@ use caribou::PoolProgress;
 use crate::iteration_clock::IterationClock;
 
 /// Turns progress into steps that are complete.
-pub(super) struct Marks<'c> {
+pub(super) struct ProgressSteps<'c> {
     clock: &'c IterationClock,
     told: Mutex<u32>,
 }
 
-impl<'c> Marks<'c> {
+impl<'c> ProgressSteps<'c> {
     /// None yet.
     pub(super) fn of(clock: &'c IterationClock) -> Self {
         Self { clock, told: Mutex::new(0) }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn steps_are_complete_when_progress_has_passed_them_and_the_last_at_the_end() {
         let clock = IterationClock::new(100);
-        let marks = Marks::of(&clock);
+        let marks = ProgressSteps::of(&clock);
         let progress = |done, elapsed_ns| PoolProgress { done, iterations: 1000, elapsed_ns };
         marks.tell(progress(25, 10));
         assert_eq!(clock.completed(), 2);

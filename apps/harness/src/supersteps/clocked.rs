@@ -11,21 +11,21 @@ use caribou::{Exchange, Job, Parts, Supersteps, Then};
 use crate::iteration_clock::IterationClock;
 
 /// A program, and the clock it runs by.
-pub(super) struct Clocked<P> {
+pub(super) struct ClockedProgram<P> {
     program: P,
     clock: Arc<IterationClock>,
-    told: Mutex<Told>,
+    told: Mutex<ClockState>,
 }
 
 /// What the clock knows.
 #[derive(Default)]
-struct Told {
+struct ClockState {
     /// The moment at which the first job began.
     began: Option<Instant>,
     steps: u32,
 }
 
-impl<P> Clocked<P> {
+impl<P> ClockedProgram<P> {
     pub(super) fn new(program: P, clock: Arc<IterationClock>) -> Self {
         Self { program, clock, told: Mutex::default() }
     }
@@ -50,7 +50,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-impl<P: Supersteps> Supersteps for Clocked<P> {
+impl<P: Supersteps> Supersteps for ClockedProgram<P> {
     type Unit = P::Unit;
     type Edge = P::Edge;
     type Part = P::Part;
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn each_step_is_told_once_and_in_order() {
         let clock = Arc::new(IterationClock::new(3));
-        let clocked = Clocked::new((), clock.clone());
+        let clocked = ClockedProgram::new((), clock.clone());
         clocked.begin();
         for steps in [1, 1, 2, 1, 2, 3] {
             clocked.complete(steps);

@@ -9,12 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod grid;
+mod grid_results;
 mod options;
 mod results;
 mod run;
 mod scheduler;
 mod switch;
-mod tally;
 mod traffic;
 #[cfg(test)]
 mod validation;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use presentation::counts;
+use presentation::count_parser;
 
 use super::grid::Grid;
 use super::scheduler::Scheduler;
@@ -13,14 +13,14 @@ use harness::Error;
 #[command(name = "crossbar", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Simulations; they go through the grid of loads, buffers and schedulers again and again, and each point needs one
-    #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = counts(1..=u64::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 3072, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) tasks: u64,
     /// Packets that arrive in each simulation
     #[arg(long, value_name = "PACKETS", default_value_t = 50_000,
-          value_parser = counts(1..=1_000_000_000_000u64))]
+          value_parser = count_parser(1..=1_000_000_000_000u64))]
     pub(crate) requests: u64,
     /// Inputs of the switch, and as many outputs; up to 64
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = count_parser(0..=usize::MAX))]
     pub(crate) ports: usize,
     /// Packets a slot that arrive at each input, from 0.001 to 1, as a list [default: 0.25,0.3,..,1]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PACKETS", default_value_t = 1.0)]
     pub(crate) burst: f64,
     /// Seed of all random numbers: the same seed gives the same result
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Write throughput, delay and loss of every point of the grid, with errors
     #[arg(long, value_name = "FILE.csv")]

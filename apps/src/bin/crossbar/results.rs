@@ -5,11 +5,11 @@ use std::fmt::Write;
 use presentation::Table;
 
 use super::grid::{Grid, Point};
-use super::tally::Tally;
+use super::grid_results::GridResults;
 
 /// The results of each scheduler and buffer at the highest load, where they differ most.
 #[must_use]
-pub(crate) fn table(grid: &Grid, tally: &Tally) -> String {
+pub(crate) fn table(grid: &Grid, tally: &GridResults) -> String {
     let highest = grid.loads.iter().copied().fold(0.0, f64::max);
     let mut rows = Table::new(["scheduler", "buffer", "throughput", "delay in slots", "loss"]);
     for &wanted in &grid.schedulers {
@@ -28,7 +28,7 @@ pub(crate) fn table(grid: &Grid, tally: &Tally) -> String {
 
 /// A line for each point of the grid, as comma-separated values with a heading; what nobody knows is NaN.
 #[must_use]
-pub(crate) fn grid_csv(grid: &Grid, tally: &Tally) -> String {
+pub(crate) fn grid_csv(grid: &Grid, tally: &GridResults) -> String {
     let mut text = "load,buffer,scheduler,tasks,slots,offered,lost,throughput,throughput_standard_error,\
                     delay_slots,delay_slots_standard_error,loss,loss_standard_error\n"
         .to_owned();
@@ -49,10 +49,10 @@ pub(crate) fn grid_csv(grid: &Grid, tally: &Tally) -> String {
 mod tests {
     use super::*;
     use crate::grid::tests::grid;
-    use crate::tally::run_tasks;
+    use crate::grid_results::run_tasks;
 
-    fn tally() -> Tally {
-        let mut tally = Tally::new(&grid());
+    fn tally() -> GridResults {
+        let mut tally = GridResults::new(&grid());
         run_tasks(&grid(), 0..24, &mut tally);
         tally
     }

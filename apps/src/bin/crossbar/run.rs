@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::grid::Grid;
+use super::grid_results::{GridResults, run_tasks};
 use super::options::Options;
 use super::results;
-use super::tally::{Tally, run_tasks};
 use harness::pools::{self, Pool};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
 /// Cost of a packet, roughly: tasks are told apart by their number of packets.
 const PACKET: Duration = Duration::from_nanos(30);
@@ -24,7 +24,7 @@ impl Program for Crossbar {
     const NAME: &'static str = "crossbar";
     type Shape = Pool;
     type Options = Options;
-    type Result = Tally;
+    type Result = GridResults;
 
     fn new(options: Options, _: Conditions) -> Result<Self, Error> {
         Ok(Self { grid: options.grid()?, options })
@@ -43,26 +43,26 @@ impl Program for Crossbar {
         self.options.description(&self.grid)
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let cost = PACKET.saturating_mul(u32::try_from(self.grid.requests).unwrap_or(u32::MAX));
-        let init = || Tally::new(&self.grid);
+        let init = || GridResults::new(&self.grid);
         let (tally, report) = pools::run(stage, self.options.tasks, cost, init, |tally, range| {
             run_tasks(&self.grid, range, tally);
         })?;
         Ok(Outcome { result: Some(tally), report })
     }
 
-    fn reference(&self) -> Tally {
-        let mut tally = Tally::new(&self.grid);
+    fn reference(&self) -> GridResults {
+        let mut tally = GridResults::new(&self.grid);
         run_tasks(&self.grid, 0..self.options.tasks, &mut tally);
         tally
     }
 
-    fn difference(tally: &Tally, reference: &Tally) -> Option<String> {
+    fn difference(tally: &GridResults, reference: &GridResults) -> Option<String> {
         tally.difference(reference)
     }
 
-    fn results(&self, tally: &Tally) -> String {
+    fn results(&self, tally: &GridResults) -> String {
         results::table(&self.grid, tally)
     }
 
@@ -70,7 +70,7 @@ impl Program for Crossbar {
         self.options.output.as_deref()
     }
 
-    fn contents(&self, tally: &Tally) -> String {
+    fn contents(&self, tally: &GridResults) -> String {
         results::grid_csv(&self.grid, tally)
     }
 }

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use caribou::Exchange;
-use presentation::counts;
+use presentation::count_parser;
 
 /// A dense system of linear equations by Jacobi's method, whose rows are divided among the workers while it runs.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "jacobi", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Equations of a generated system
-    #[arg(long, value_name = "COUNT", default_value_t = 4000, value_parser = counts(1..=1_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 4000, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) size: u32,
     /// Seed of the generated system
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// The diagonal of the generated system, over the other coefficients of its row together: the error shrinks so
     /// much a step
@@ -31,27 +31,27 @@ pub(crate) struct Options {
     /// The way of the new unknowns to all workers: from each to all, round from neighbour to neighbour, or together by
     /// the first
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) exchange: Way,
+    pub(crate) exchange: ExchangeName,
     /// Steps at most
-    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = counts(1..=100_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) steps: u32,
 }
 
 /// The names of [`Exchange`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, clap::ValueEnum)]
-pub(crate) enum Way {
+pub(crate) enum ExchangeName {
     #[default]
     Direct,
     Ring,
     Gather,
 }
 
-impl From<Way> for Exchange {
-    fn from(way: Way) -> Self {
+impl From<ExchangeName> for Exchange {
+    fn from(way: ExchangeName) -> Self {
         match way {
-            Way::Direct => Self::Direct,
-            Way::Ring => Self::Ring,
-            Way::Gather => Self::Gather,
+            ExchangeName::Direct => Self::Direct,
+            ExchangeName::Ring => Self::Ring,
+            ExchangeName::Gather => Self::Gather,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use caribou::Launch;
 use caribou_apps::matrix_market::{self, Matrix};
 use harness::supersteps::{self, Superstep};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
-use presentation::words::counted;
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total, memory};
+use presentation::format::plural;
 
 use super::options::Options;
 use super::serial;
@@ -44,7 +44,7 @@ impl Program for Jacobi {
             Some(path) => {
                 let matrix = read("--matrix", path, conditions)?;
                 let right = options.right.as_deref().map(|path| read("--right", path, conditions));
-                let fault = |Fault { of_right, why }: Fault| {
+                let fault = |Fault { in_rhs: of_right, why }: Fault| {
                     let right = options.right.as_deref().filter(|_| of_right);
                     let (option, path) = right.map_or(("--matrix", path.as_path()), |path| ("--right", path));
                     Error::Usage(format!("{option}: {}: {why}", path.display()))
@@ -62,7 +62,7 @@ impl Program for Jacobi {
     }
 
     fn title(&self) -> String {
-        let equations = counted(self.system.size() as u64, "equation");
+        let equations = plural(self.system.size() as u64, "equation");
         match &self.options.matrix {
             None => format!("{equations} generated"),
             Some(path) => format!("{equations} of {}", path.display()),
@@ -84,7 +84,7 @@ impl Program for Jacobi {
         })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let exchange = self.options.exchange.into();
         let solver = Solver { system: self.system.clone(), limits: self.limits, exchange };
         let outcome = supersteps::run(stage, solver)?;
@@ -105,7 +105,7 @@ impl Program for Jacobi {
     }
 
     fn results(&self, answer: &Answer) -> String {
-        let (residual, steps) = (answer.residual / self.scale, counted(answer.steps, "step"));
+        let (residual, steps) = (answer.residual / self.scale, plural(answer.steps, "step"));
         let mut text = match self.lacks(answer) {
             None if answer.residual <= self.limits.residual => {
                 format!("Solved to a residual of {residual:.2e} in {steps}.\n")
@@ -129,7 +129,7 @@ impl Program for Jacobi {
     }
 
     fn lacks(&self, answer: &Answer) -> Option<String> {
-        let (residual, steps) = (answer.residual / self.scale, counted(answer.steps, "step"));
+        let (residual, steps) = (answer.residual / self.scale, plural(answer.steps, "step"));
         let tolerance = self.options.tolerance;
         if !residual.is_finite() {
             return Some(format!("not solved: the iteration diverged in {steps}"));

@@ -9,7 +9,7 @@ pub(crate) fn solve(system: &System, limits: Limits) -> Answer {
     let rows: Vec<_> = (0..system.size()).map(|row| system.row(row)).collect();
     let mut answer = Answer::begin(system.size());
     loop {
-        let residuals: Vec<f64> = rows.iter().map(|row| row.right - dot(&row.values, &answer.x)).collect();
+        let residuals: Vec<f64> = rows.iter().map(|row| row.rhs - dot(&row.values, &answer.x)).collect();
         let residual = residuals.iter().fold(0.0, |greatest, residual| greater(greatest, residual.abs()));
         if answer.count(residual, limits) {
             return answer;

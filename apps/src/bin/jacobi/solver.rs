@@ -87,7 +87,7 @@ impl Supersteps for Solver {
     fn compute(&self, job: Job<'_, Self>) -> Rows {
         let (mut x, mut greatest) = (Vec::with_capacity(job.data.len()), 0.0);
         for (at, row) in (job.units.start as usize..).zip(job.data.iter()) {
-            let residual = row.right - dot(&row.values, &job.shared.x);
+            let residual = row.rhs - dot(&row.values, &job.shared.x);
             greatest = greater(greatest, residual.abs());
             x.push(job.shared.x[at] + residual / row.values[at]);
         }

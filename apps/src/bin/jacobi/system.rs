@@ -15,14 +15,14 @@ pub(crate) struct Row {
     #[serde(with = "caribou::bulk")]
     pub(crate) values: Vec<f64>,
     /// The right-hand side.
-    pub(crate) right: f64,
+    pub(crate) rhs: f64,
 }
 
 /// What is wrong with a system that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     /// True if it is in the right-hand side, which was read too.
-    pub(crate) of_right: bool,
+    pub(crate) in_rhs: bool,
     pub(crate) why: String,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum System {
     /// numbers between 1 and 2.
     Generated { size: usize, seed: u64, dominance: f64, solution: Vec<f64> },
     /// From files.
-    Read { matrix: Matrix, right: Vec<f64> },
+    Read { matrix: Matrix, rhs: Vec<f64> },
 }
 
 impl System {
@@ -50,7 +50,7 @@ impl System {
     /// If the matrix is not square, has a zero on its diagonal, or does not fit the right-hand side.
     pub(crate) fn read(matrix: Matrix, right: Option<Matrix>) -> Result<Self, Fault> {
         let Matrix { rows, columns, .. } = matrix;
-        let fault = |why| Err(Fault { of_right: false, why });
+        let fault = |why| Err(Fault { in_rhs: false, why });
         if rows != columns {
             return fault(format!("{rows} x {columns}, expected as many rows as columns"));
         }
@@ -63,7 +63,7 @@ impl System {
             Some(Matrix { rows: entries, columns: 1, values }) if entries == rows => values,
             Some(Matrix { rows: entries, columns, .. }) => {
                 let why = format!("{entries} x {columns}, expected {rows} x 1 as --matrix has {rows} rows");
-                return Err(Fault { of_right: true, why });
+                return Err(Fault { in_rhs: true, why });
             }
         };
         if let Some(row) = right.iter().position(|value| !value.is_finite()) {
@@ -72,7 +72,7 @@ impl System {
                 "the right-hand side of row {row} is beyond the numbers that a double can say; scale the system"
             ));
         }
-        Ok(Self::Read { matrix, right })
+        Ok(Self::Read { matrix, rhs: right })
     }
 
     /// Equations.
@@ -94,17 +94,17 @@ impl System {
                 // One equation alone has no others.
                 values[row] = if others > 0.0 { dominance * others } else { 1.0 };
                 let right = values.iter().zip(solution).map(|(a, x)| a * x).sum();
-                Row { values, right }
+                Row { values, rhs: right }
             }
-            Self::Read { matrix, right } => Row { values: matrix.row(row).to_vec(), right: right[row] },
+            Self::Read { matrix, rhs: right } => Row { values: matrix.row(row).to_vec(), rhs: right[row] },
         }
     }
 
     /// The greatest number of the right-hand side, or 1 if that is 0. O(size^2) where rows are generated.
     pub(crate) fn scale(&self) -> f64 {
         let right = |row| match self {
-            Self::Generated { .. } => self.row(row).right,
-            Self::Read { right, .. } => right[row],
+            Self::Generated { .. } => self.row(row).rhs,
+            Self::Read { rhs: right, .. } => right[row],
         };
         let greatest = (0..self.size()).map(right).fold(0.0, |most, right: f64| greater(most, right.abs()));
         if greatest > 0.0 { greatest } else { 1.0 }
@@ -134,11 +134,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_row_is_dominant_and_the_same_whoever_makes_it() {
+    fn a_generated_row_is_dominant_and_the_same_on_every_worker() {
         let [one, other] = [(); 2].map(|()| System::generated(50, 7, 1.1));
         for row in 0..50 {
-            let Row { values, right } = one.row(row);
-            assert_eq!(other.row(row), Row { values: values.clone(), right });
+            let Row { values, rhs: right } = one.row(row);
+            assert_eq!(other.row(row), Row { values: values.clone(), rhs });
             let others: f64 = values.iter().sum::<f64>() - values[row];
             assert!((values[row] / others - 1.1).abs() < 1e-12 && right > 0.0, "row {row}");
         }
@@ -155,7 +155,7 @@ mod tests {
         let square = || matrix(2, 2, &[3.0, 1.0, 2.0, 2.0]);
         assert!(said(square(), Some(matrix(3, 1, &[1.0; 3]))).contains("expected 2 x 1"));
         let system = System::read(square(), None).unwrap();
-        assert_eq!((system.not_dominant(), system.row(0).right, system.scale()), (Some(1), 4.0, 4.0));
+        assert_eq!((system.not_dominant(), system.row(0).rhs, system.scale()), (Some(1), 4.0, 4.0));
         assert_eq!(System::read(matrix(2, 2, &[3.0, 1.0, 1.0, 2.0]), None).unwrap().not_dominant(), None);
     }
 }

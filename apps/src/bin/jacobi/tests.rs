@@ -5,7 +5,7 @@ use std::sync::Arc;
 use caribou::{Config, Exchange, SuperstepReport};
 use clap::Parser;
 use harness::iteration_clock::IterationClock;
-use harness::{Conditions, Program, Stage};
+use harness::{Conditions, Program, RunContext};
 use lb_strategies::{Listing, SUPERSTEPS};
 use nalgebra::{DMatrix, DVector};
 
@@ -21,7 +21,7 @@ fn program(arguments: &str) -> Jacobi {
 
 fn assert_serial(program: &Jacobi, config: &Config, what: &str) -> SuperstepReport {
     let clock = Arc::new(IterationClock::new(program.total().count as u32));
-    let outcome = program.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = program.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     let (answer, reference) = (outcome.result.unwrap(), program.reference());
     assert_eq!(Jacobi::difference(&answer, &reference), None, "{what}");
@@ -61,7 +61,7 @@ fn any_order_of_events_gives_the_serial_answer() {
 /// A direct solution, which has nothing in common with the iteration.
 fn direct(system: &System) -> DVector<f64> {
     let (size, rows) = (system.size(), (0..system.size()).map(|row| system.row(row)));
-    let (values, right): (Vec<_>, Vec<_>) = rows.map(|row| (row.values, row.right)).unzip();
+    let (values, right): (Vec<_>, Vec<_>) = rows.map(|row| (row.values, row.rhs)).unzip();
     let matrix = DMatrix::from_row_iterator(size, size, values.into_iter().flatten());
     matrix.lu().solve(&DVector::from_vec(right)).expect("a dominant matrix has an inverse")
 }

@@ -18,19 +18,19 @@ use harness::arrays::Observers;
 use harness::disturbance::slow::stretched;
 use serde::{Deserialize, Serialize};
 
-use super::grid::{Vector, Way};
-use super::law::Interaction;
+use super::grid::{Offset, Vector};
+use super::lennard_jones::Interaction;
 use super::particle::{self, Energy, Particle};
 use super::problem::{Pair, Problem, Rules};
 
 /// The cell that keeps the books, on rank 0 all along.
-const BOOKKEEPER: [u16; 3] = [0, 0, 0];
+const LOGGER: [u16; 3] = [0, 0, 0];
 
 /// The energies of each step; a service, of which that on rank 0 counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Books(Arc<Mutex<Vec<Energy>>>);
+pub(crate) struct EnergyLog(Arc<Mutex<Vec<Energy>>>);
 
-impl Books {
+impl EnergyLog {
     /// Takes the energies out.
     pub(crate) fn take(&self) -> Vec<Energy> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -63,14 +63,14 @@ pub(crate) struct Cell {
     rules: Rules,
     /// Particles of all cells.
     count: u64,
-    keeps_books: bool,
-    pairs: Array<Two>,
+    logs_energy: bool,
+    pairs: Array<PairCompute>,
     particles: Particles,
     /// Steps that are complete or under way.
     step: u32,
     /// The potential energy that came with them, and the forces of this step.
     answers: Halos<(f64, Vectors)>,
-    arrivals: Halos<Particles>,
+    incoming: Halos<Particles>,
 }
 
 /// Messages to cells.
@@ -79,7 +79,7 @@ pub(crate) enum Message {
     /// The answer of a pair.
     Forces {
         /// Where the other cell lies.
-        way: Way,
+        way: Offset,
         /// The energy between both, told to the first alone.
         energy: f64,
         forces: Vectors,
@@ -92,16 +92,16 @@ pub(crate) enum Message {
 
 impl Cell {
     /// The cell `index` before the first step.
-    pub(crate) fn new(problem: &Problem, index: [u16; 3], pairs: Array<Two>) -> Self {
+    pub(crate) fn new(problem: &Problem, index: [u16; 3], pairs: Array<PairCompute>) -> Self {
         Self {
             rules: problem.rules,
             count: problem.count(),
-            keeps_books: index == BOOKKEEPER,
+            logs_energy: index == LOGGER,
             pairs,
-            particles: Particles(problem.beginners[problem.rules.grid.position(index)].clone()),
+            particles: Particles(problem.initial[problem.rules.grid.position(index)].clone()),
             step: 0,
             answers: Halos::new(27),
-            arrivals: Halos::new(26),
+            incoming: Halos::new(26),
         }
     }
 
@@ -110,7 +110,7 @@ impl Cell {
         let places = Arc::new(particle::places(&self.particles.0));
         for (pair, is_second) in Pair::of(&self.rules.grid, ctx.index()) {
             let places = Vectors(Arc::clone(&places));
-            ctx.send_to(self.pairs, pair, Places { is_second, answer_to: ctx.reply_to_self(), places });
+            ctx.send_to(self.pairs, pair, Positions { is_second, answer_to: ctx.reply_to_self(), places });
         }
     }
 
@@ -128,7 +128,7 @@ impl Cell {
         if self.step == rules.iterations {
             ctx.service::<Observers<Particles>>().deliver(ctx, || Particles(particles.clone()));
         }
-        ctx.contribute(self.step, Reducer::Sum, values, Target::Chunk(BOOKKEEPER));
+        ctx.contribute(self.step, Reducer::Sum, values, Target::Chunk(LOGGER));
         if self.step == rules.iterations {
             return;
         }
@@ -144,16 +144,16 @@ impl Cell {
     }
 
     /// Tells if particles were handed over, and those of the neighbours are not all here.
-    fn awaits_arrivals(&self) -> bool {
-        u64::from(self.step / self.rules.exchange) > self.arrivals.step()
+    fn awaits_incoming(&self) -> bool {
+        u64::from(self.step / self.rules.exchange) > self.incoming.step()
     }
 
     /// Sends each neighbour the particles that are now there.
     fn hand_over(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (grid, here) = (self.rules.grid, ctx.index());
-        let leavers = particle::take_leavers(&mut self.particles.0, &grid, here);
-        for (way, leavers) in Way::all().zip(leavers).filter(|&(way, _)| way != Way::STAY) {
-            let halo = self.arrivals.halo(way.back().0.into(), Particles(leavers));
+        let leavers = particle::take_outgoing(&mut self.particles.0, &grid, here);
+        for (way, leavers) in Offset::all().zip(leavers).filter(|&(way, _)| way != Offset::STAY) {
+            let halo = self.incoming.halo(way.back().0.into(), Particles(leavers));
             ctx.send(grid.beyond(here, way).0, Message::Arrivals(halo));
         }
     }
@@ -170,7 +170,7 @@ impl Chunk for Cell {
     fn ready(&self, message: &Message) -> bool {
         match message {
             // A neighbour may hand over before we do.
-            Message::Arrivals(arrivals) => self.awaits_arrivals() && self.arrivals.expects(arrivals),
+            Message::Arrivals(arrivals) => self.awaits_incoming() && self.incoming.expects(arrivals),
             Message::Forces { .. } | Message::Complete { .. } => true,
         }
     }
@@ -183,14 +183,14 @@ impl Chunk for Cell {
                 self.go_on(answers, ctx);
             }
             Message::Arrivals(arrivals) => {
-                let Some(all) = self.arrivals.add(arrivals) else { return };
+                let Some(all) = self.incoming.add(arrivals) else { return };
                 all.for_each(|Particles(mut particles)| self.particles.0.append(&mut particles));
                 self.ask(ctx);
             }
             Message::Complete { step, cells, particles, energy } => {
                 let expected = (self.rules.grid.count() as i64, self.count as i64);
                 assert_eq!((cells, particles), expected, "no cell and no particle is lost in step {step}");
-                ctx.service::<Books>().0.lock().unwrap_or_else(PoisonError::into_inner).push(energy);
+                ctx.service::<EnergyLog>().0.lock().unwrap_or_else(PoisonError::into_inner).push(energy);
                 let observers = ctx.service::<Observers<Particles>>();
                 match step {
                     0 => observers.begin(ctx),
@@ -210,7 +210,7 @@ impl Chunk for Cell {
     }
 
     fn migratable(&self) -> bool {
-        !self.keeps_books
+        !self.logs_energy
     }
 
     fn state_bytes(&self) -> u64 {
@@ -220,45 +220,45 @@ impl Chunk for Cell {
 
 /// Two cells that interact, or one with itself.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Two {
+pub(crate) struct PairCompute {
     rules: Rules,
     /// What has come of this step, the first cell's before the second's.
-    come: Halos<(ReplyTo<Message>, Vectors)>,
+    received: Halos<(ReplyTo<Message>, Vectors)>,
     /// Steps that are done.
     step: u32,
 }
 
 /// The places of a cell's particles, and to whom to answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Places {
+pub(crate) struct Positions {
     is_second: bool,
     answer_to: ReplyTo<Message>,
     places: Vectors,
 }
 
-impl Two {
+impl PairCompute {
     /// The pair `index` before the first step.
     pub(crate) fn new(rules: Rules, index: Pair) -> Self {
-        let cells = if index.way == Way::STAY { 1 } else { 2 };
-        Self { rules, come: Halos::new(cells), step: 0 }
+        let cells = if index.offset == Offset::STAY { 1 } else { 2 };
+        Self { rules, received: Halos::new(cells), step: 0 }
     }
 }
 
-impl Chunk for Two {
+impl Chunk for PairCompute {
     type Index = Pair;
-    type Message = Places;
+    type Message = Positions;
 
-    fn receive(&mut self, Places { is_second, answer_to, places }: Places, ctx: &mut Ctx<'_, Self>) {
-        let halo = self.come.halo(is_second.into(), (answer_to, places));
-        let Some(mut come) = self.come.add(halo) else { return };
+    fn receive(&mut self, Positions { is_second, answer_to, places }: Positions, ctx: &mut Ctx<'_, Self>) {
+        let halo = self.received.halo(is_second.into(), (answer_to, places));
+        let Some(mut come) = self.received.add(halo) else { return };
         let (pair, (first, places)) = (ctx.index(), come.next().expect("a pair has one cell or two"));
         let second = come.next();
         let others = second.as_ref().map_or(&[][..], |(_, places)| places.as_ref());
         let interact = || self.rules.interact(pair, places.as_ref(), others);
         let Interaction { on_first, on_second, energy } = stretched(ctx.slowness(), interact);
-        ctx.reply(&first, Message::Forces { way: pair.way, energy, forces: Vectors::new(on_first) });
+        ctx.reply(&first, Message::Forces { way: pair.offset, energy, forces: Vectors::new(on_first) });
         if let Some((second, _)) = second {
-            let (way, forces) = (pair.way.back(), Vectors::new(on_second));
+            let (way, forces) = (pair.offset.back(), Vectors::new(on_second));
             ctx.reply(&second, Message::Forces { way, energy: 0.0, forces });
         }
         let step = self.step;

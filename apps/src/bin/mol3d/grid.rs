@@ -13,9 +13,9 @@ pub(crate) fn plus(one: Vector, other: Vector, times: f64) -> Vector {
 
 /// One of the 27 directions in which a cell has a neighbour, itself among them, in rising order of where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Way(pub(crate) u8);
+pub(crate) struct Offset(pub(crate) u8);
 
-impl Way {
+impl Offset {
     /// The way to the cell itself.
     pub(crate) const STAY: Self = Self(13);
 
@@ -85,7 +85,7 @@ impl Grid {
     }
 
     /// The neighbour that way, and what to add to a place in it to lie beside `cell`, across the border of the box.
-    pub(crate) fn beyond(&self, cell: [u16; 3], way: Way) -> ([u16; 3], Vector) {
+    pub(crate) fn beyond(&self, cell: [u16; 3], way: Offset) -> ([u16; 3], Vector) {
         let (steps, extent) = (way.steps(), self.extent());
         let (mut there, mut shift) = (cell, [0.0; 3]);
         for axis in 0..3 {
@@ -100,13 +100,13 @@ impl Grid {
     }
 
     /// The way from a cell to where that place is.
-    pub(crate) fn way(&self, cell: [u16; 3], place: Vector) -> Way {
+    pub(crate) fn offset_to(&self, cell: [u16; 3], place: Vector) -> Offset {
         let step = |axis: usize| match self.borders(cell, axis) {
             [low, _] if place[axis] < low => -1,
             [_, high] if place[axis] >= high => 1,
             _ => 0,
         };
-        Way::of([step(0), step(1), step(2)])
+        Offset::of([step(0), step(1), step(2)])
     }
 
     /// Tells if a place is in a cell or no farther outside of it than that, along any axis.
@@ -148,30 +148,30 @@ mod tests {
 
     #[test]
     fn fourteen_ways_and_the_ways_back_lead_everywhere_once() {
-        let back = Way::half().map(Way::back).filter(|&way| way != Way::STAY);
-        let mut both: Vec<_> = Way::half().chain(back).collect();
+        let back = Offset::half().map(Offset::back).filter(|&way| way != Offset::STAY);
+        let mut both: Vec<_> = Offset::half().chain(back).collect();
         both.sort_unstable();
-        assert_eq!(both, Vec::from_iter(Way::all()));
-        assert!(Way::all().all(|way| Way::of(way.steps()) == way));
+        assert_eq!(both, Vec::from_iter(Offset::all()));
+        assert!(Offset::all().all(|way| Offset::of(way.steps()) == way));
     }
 
     #[test]
-    fn who_goes_and_comes_back_is_at_home() {
+    fn an_offset_and_its_opposite_lead_back() {
         for cell in grid().all() {
-            for way in Way::all() {
+            for way in Offset::all() {
                 let (there, shift) = grid().beyond(cell, way);
                 assert_eq!(grid().beyond(there, way.back()), (cell, shift.map(|length| 0.0 - length)));
             }
         }
-        assert_eq!(grid().beyond([0, 2, 0], Way::of([-1, 1, 0])), ([3, 0, 0], [-6.0, 4.5, 0.0]));
+        assert_eq!(grid().beyond([0, 2, 0], Offset::of([-1, 1, 0])), ([3, 0, 0], [-6.0, 4.5, 0.0]));
     }
 
     #[test]
     fn a_place_is_in_its_cell_and_a_little_outside_is_a_neighbours() {
         assert_eq!(grid().owner([1.6, -0.5, 7.9]), ([1, 2, 0], [1.6, 4.0, 7.9_f64.rem_euclid(2.0)]));
         let (cell, outside) = ([1, 2, 0], [1.4, 4.0, 2.25]);
-        assert_eq!(grid().way(cell, outside), Way::of([-1, 0, 1]));
-        assert_eq!(grid().way(cell, [1.5, 4.5, 1.0]), Way::of([0, 1, 0]));
+        assert_eq!(grid().offset_to(cell, outside), Offset::of([-1, 0, 1]));
+        assert_eq!(grid().offset_to(cell, [1.5, 4.5, 1.0]), Offset::of([0, 1, 0]));
         assert!(grid().is_near(cell, outside, 0.25) && !grid().is_near(cell, outside, 0.24));
         assert!(!grid().is_near(cell, [f64::NAN, 4.0, 1.0], 9.0));
     }

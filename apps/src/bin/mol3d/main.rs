@@ -13,7 +13,7 @@
 mod chunk;
 mod grid;
 mod input;
-mod law;
+mod lennard_jones;
 mod options;
 mod particle;
 mod physics;

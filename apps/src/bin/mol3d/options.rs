@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use caribou::Launch;
 use harness::{Conditions, Error, memory, output};
-use presentation::counts;
+use presentation::count_parser;
 
 use super::grid::{Grid, Vector};
 use super::input::{self, Input};
-use super::law::Law;
+use super::lennard_jones::LennardJones;
 use super::problem::{Problem, Rules, lattice};
 
 /// Molecular dynamics in three dimensions: particles that attract and repel each other, in cells and pairs of cells.
@@ -19,7 +19,7 @@ use super::problem::{Problem, Rules, lattice};
 #[command(name = "mol3d", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Particles, at first on a lattice in a cube
-    #[arg(long, value_name = "COUNT", default_value_t = 92_224, value_parser = counts(1..=PARTICLES_MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 92_224, value_parser = count_parser(1..=PARTICLES_MAX))]
     pub(crate) particles: u64,
     /// Particles in a unit of volume
     #[arg(long, value_name = "DENSITY", default_value_t = 0.8, value_parser = number(1e-6..=1.5))]
@@ -28,13 +28,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["particles", "density"])]
     pub(crate) input: Option<PathBuf>,
     /// Frame of the file to begin with, or model of a PDB file, counted from 1 [default: the first]
-    #[arg(long, value_name = "NUMBER", requires = "input", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "NUMBER", requires = "input", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) frame: Option<u32>,
     /// Temperature of the velocities at first
     #[arg(long, value_name = "TEMPERATURE", default_value_t = 1.0, value_parser = number(0.0..=100.0))]
     pub(crate) temperature: f64,
     /// Seed of the velocities
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Distance from which on particles do not feel each other
     #[arg(long, value_name = "LENGTH", default_value_t = 3.5, value_parser = number(1.0..=1000.0))]
@@ -46,10 +46,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", default_value_t = 0.001, value_parser = number(1e-6..=0.1))]
     pub(crate) timestep: f64,
     /// Iterations of each run
-    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = counts(1..=100_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
     /// Iterations after which particles are handed over to the cells that they are in
-    #[arg(long, value_name = "ITERATIONS", default_value_t = 20, value_parser = counts(1..=1_000_000u32))]
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 20, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) exchange: u32,
     /// Write the energies after each iteration
     #[arg(long, value_name = "FILE.csv")]
@@ -116,7 +116,7 @@ impl Options {
         let grid = self.grid(places.len(), sides)?;
         let chunks = grid.count().saturating_mul(15 * memory::CHUNK_BYTES);
         memory::check(&format!("{} cells", grid.count()), chunks, conditions.launch)?;
-        let rules = Rules { grid, cutoff, law: Law::new(cutoff), timestep, exchange, iterations };
+        let rules = Rules { grid, cutoff, law: LennardJones::new(cutoff), timestep, exchange, iterations };
         Ok(Problem::new(rules, &places, self.temperature, self.seed))
     }
 

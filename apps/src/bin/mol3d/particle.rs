@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-use super::grid::{Grid, Vector, Way, plus};
+use super::grid::{Grid, Offset, Vector, plus};
 
 /// A particle of mass 1.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -56,15 +56,15 @@ pub(crate) fn drift(particles: &mut [Particle], step: f64) {
 }
 
 /// Takes out those that are no longer in the cell: by the way that they went, where they are from the neighbour's side.
-pub(crate) fn take_leavers(
+pub(crate) fn take_outgoing(
     particles: &mut Vec<Particle>,
     grid: &Grid,
     cell: [u16; 3],
 ) -> [Vec<Particle>; 27] {
     let mut leavers = [const { Vec::new() }; 27];
     particles.retain(|&particle| {
-        let way = grid.way(cell, particle.place);
-        if way == Way::STAY {
+        let way = grid.offset_to(cell, particle.place);
+        if way == Offset::STAY {
             return true;
         }
         let (_, shift) = grid.beyond(cell, way);
@@ -100,9 +100,9 @@ mod tests {
             particle(3, [0.5, 4.0, 2.0]),
         ];
         let cell = [0, 2, 1];
-        let leavers = take_leavers(&mut particles, &grid, cell);
+        let leavers = take_outgoing(&mut particles, &grid, cell);
         assert_eq!(particles.iter().map(|particle| particle.id).collect::<Vec<_>>(), [0, 3]);
-        for way in Way::all() {
+        for way in Offset::all() {
             let (there, _) = grid.beyond(cell, way);
             for particle in &leavers[usize::from(way.0)] {
                 assert_eq!(grid.owner(particle.place), (there, particle.place), "{particle:?}");

@@ -6,8 +6,8 @@ use caribou::{Index, stream};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::grid::{Grid, Vector, Way, plus};
-use super::law::{Interaction, Law};
+use super::grid::{Grid, Offset, Vector, plus};
+use super::lennard_jones::{Interaction, LennardJones};
 use super::particle::{self, Energy, Particle};
 
 /// All but the particles.
@@ -15,7 +15,7 @@ use super::particle::{self, Energy, Particle};
 pub(crate) struct Rules {
     pub(crate) grid: Grid,
     pub(crate) cutoff: f64,
-    pub(crate) law: Law,
+    pub(crate) law: LennardJones,
     /// The time of one step.
     pub(crate) timestep: f64,
     /// Steps after which particles are handed over to the cells that they are in.
@@ -28,7 +28,7 @@ pub(crate) struct Rules {
 pub(crate) struct Problem {
     pub(crate) rules: Rules,
     /// The particles that begin in each cell, in order of their IDs.
-    pub(crate) beginners: Arc<[Vec<Particle>]>,
+    pub(crate) initial: Arc<[Vec<Particle>]>,
 }
 
 /// Two neighbouring cells, or twice the same.
@@ -36,31 +36,31 @@ pub(crate) struct Problem {
 pub(crate) struct Pair {
     pub(crate) first: [u16; 3],
     /// The way from the first to the second.
-    pub(crate) way: Way,
+    pub(crate) offset: Offset,
 }
 
 /// Ordered by the first cell, so that pairs begin where their cells do.
 impl Index for Pair {
     fn pack(self) -> u64 {
-        self.first.pack() << 16 | u64::from(self.way.0)
+        self.first.pack() << 16 | u64::from(self.offset.0)
     }
 
     fn unpack(key: u64) -> Self {
-        Self { first: Index::unpack(key >> 16), way: Way(key as u8) }
+        Self { first: Index::unpack(key >> 16), offset: Offset(key as u8) }
     }
 }
 
 impl Pair {
     /// All pairs, in rising order.
     pub(crate) fn all(grid: &Grid) -> impl Iterator<Item = Self> {
-        grid.all().flat_map(|first| Way::half().map(move |way| Self { first, way }))
+        grid.all().flat_map(|first| Offset::half().map(move |way| Self { first, offset: way }))
     }
 
     /// The 27 pairs of a cell, by where the other cell lies; and whether this one is the second.
     pub(crate) fn of(grid: &Grid, cell: [u16; 3]) -> impl Iterator<Item = (Self, bool)> {
-        Way::all().map(move |way| match way < Way::STAY {
-            true => (Self { first: grid.beyond(cell, way).0, way: way.back() }, true),
-            false => (Self { first: cell, way }, false),
+        Offset::all().map(move |way| match way < Offset::STAY {
+            true => (Self { first: grid.beyond(cell, way).0, offset: way.back() }, true),
+            false => (Self { first: cell, offset: way }, false),
         })
     }
 }
@@ -68,10 +68,10 @@ impl Pair {
 impl Rules {
     /// The interaction of the particles of a pair.
     pub(crate) fn interact(&self, pair: Pair, first: &[Vector], second: &[Vector]) -> Interaction {
-        if pair.way == Way::STAY {
+        if pair.offset == Offset::STAY {
             return self.law.within(first);
         }
-        let (_, shift) = self.grid.beyond(pair.first, pair.way);
+        let (_, shift) = self.grid.beyond(pair.first, pair.offset);
         self.law.between(first, second, shift)
     }
 
@@ -155,12 +155,12 @@ impl Problem {
             let (cell, place) = rules.grid.owner(place);
             beginners[rules.grid.position(cell)].push(Particle { place, velocity, id });
         }
-        Self { rules, beginners: beginners.into() }
+        Self { rules, initial: beginners.into() }
     }
 
     /// Particles.
     pub(crate) fn count(&self) -> u64 {
-        self.beginners.iter().map(|particles| particles.len() as u64).sum()
+        self.initial.iter().map(|particles| particles.len() as u64).sum()
     }
 }
 
@@ -204,7 +204,8 @@ pub(crate) mod tests {
         let side = (particles as f64 / 0.8).cbrt();
         let grid = Grid::new([side; 3], cell).unwrap();
         let cutoff = 1.8;
-        let rules = Rules { grid, cutoff, law: Law::new(cutoff), timestep: 0.0007, exchange: 3, iterations };
+        let rules =
+            Rules { grid, cutoff, law: LennardJones::new(cutoff), timestep: 0.0007, exchange: 3, iterations };
         Problem::new(rules, &lattice(particles, side), 1.0, 1)
     }
 
@@ -228,7 +229,7 @@ pub(crate) mod tests {
         let both = |pair: Pair| [false, true].map(|second| (pair.pack(), second));
         let expected = Pair::all(&grid)
             .flat_map(both)
-            .filter(|&(key, second)| !second || Pair::unpack(key).way != Way::STAY);
+            .filter(|&(key, second)| !second || Pair::unpack(key).offset != Offset::STAY);
         assert_eq!(of_cells, Vec::from_iter(expected));
     }
 
@@ -268,7 +269,7 @@ pub(crate) mod tests {
 
     #[test]
     fn two_particles_in_one_place_are_noticed() {
-        let Problem { rules, beginners } = problem(8, 2.1, 1);
+        let Problem { rules, initial: beginners } = problem(8, 2.1, 1);
         let mut particles = beginners[0].clone();
         let forces = rules.law.within(&[[0.5; 3], [1.5; 3], [1.5; 3]]).on_first;
         particles.extend([1, 2].map(|id| Particle { place: [1.5; 3], velocity: [0.0; 3], id }));

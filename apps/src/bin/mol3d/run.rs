@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use harness::arrays::{self, Array};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
-use super::chunk::{Books, Cell, Particles, Two};
+use super::chunk::{Cell, EnergyLog, PairCompute, Particles};
 use super::options::Options;
 use super::physics::Physics;
 use super::problem::{Pair, Problem, Rules};
@@ -59,12 +59,12 @@ impl Program for Molecules {
         })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
-        let (rules, books) = (self.problem.rules, Books::default());
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
+        let (rules, books) = (self.problem.rules, EnergyLog::default());
         let (parts, report) = arrays::run::<Particles>(stage, rules.grid.count(), |setup| {
             setup.service(books.clone());
             let all: Vec<Pair> = Pair::all(&rules.grid).collect();
-            let pairs = setup.array(all, move |index| Two::new(rules, index));
+            let pairs = setup.array(all, move |index| PairCompute::new(rules, index));
             let problem = self.problem.clone();
             setup.array(rules.grid.cells, move |index| Cell::new(&problem, index, pairs));
         })?;

@@ -1,13 +1,13 @@
 //! The serial program: one cell after the other, and pairs as the chunks have them, so that every sum has its order.
 
-use super::grid::{Vector, Way};
+use super::grid::{Offset, Vector};
 use super::particle::{self, Energy, Particle};
 use super::physics::Physics;
 use super::problem::{Pair, Problem, Rules};
 
 /// Runs it.
 pub(crate) fn run(problem: &Problem) -> Physics {
-    let Problem { rules, beginners } = problem;
+    let Problem { rules, initial: beginners } = problem;
     let mut cells = beginners.to_vec();
     let mut energies = Vec::new();
     for step in 0..=rules.iterations {
@@ -42,12 +42,13 @@ fn interact(rules: &Rules, cells: &[Vec<Particle>]) -> (Vec<[Vec<Vector>; 27]>, 
     let mut forces = vec![[const { Vec::new() }; 27]; cells.len()];
     let mut potentials = vec![0.0; cells.len()];
     for pair in Pair::all(grid) {
-        let (first, second) = (grid.position(pair.first), grid.position(grid.beyond(pair.first, pair.way).0));
+        let (first, second) =
+            (grid.position(pair.first), grid.position(grid.beyond(pair.first, pair.offset).0));
         let interaction = rules.interact(pair, &places[first], &places[second]);
         potentials[first] += interaction.energy;
-        forces[first][usize::from(pair.way.0)] = interaction.on_first;
-        if pair.way != Way::STAY {
-            forces[second][usize::from(pair.way.back().0)] = interaction.on_second;
+        forces[first][usize::from(pair.offset.0)] = interaction.on_first;
+        if pair.offset != Offset::STAY {
+            forces[second][usize::from(pair.offset.back().0)] = interaction.on_second;
         }
     }
     (forces, potentials)
@@ -56,10 +57,10 @@ fn interact(rules: &Rules, cells: &[Vec<Particle>]) -> (Vec<[Vec<Vector>; 27]>, 
 /// Hands particles over to the cells that they are in.
 fn exchange(rules: &Rules, cells: &mut [Vec<Particle>]) {
     let grid = &rules.grid;
-    let leave = |(cell, here)| particle::take_leavers(&mut cells[cell], grid, here);
+    let leave = |(cell, here)| particle::take_outgoing(&mut cells[cell], grid, here);
     let mut leavers: Vec<_> = grid.all().enumerate().map(leave).collect();
     for (cell, here) in grid.all().enumerate() {
-        for way in Way::all() {
+        for way in Offset::all() {
             let from = grid.position(grid.beyond(here, way).0);
             cells[cell].append(&mut leavers[from][usize::from(way.back().0)]);
         }
@@ -70,13 +71,13 @@ fn exchange(rules: &Rules, cells: &mut [Vec<Particle>]) {
 mod tests {
     use super::*;
     use crate::grid::plus;
-    use crate::law::tests::by_definition;
+    use crate::lennard_jones::tests::by_definition;
     use crate::problem::tests::problem;
 
     #[test]
     fn forces_by_cells_are_those_of_the_definition() {
         for side in [4.0, 2.0] {
-            let Problem { rules, beginners } = problem(150, side, 1);
+            let Problem { rules, initial: beginners } = problem(150, side, 1);
             let mut cells = beginners.to_vec();
             cells.iter_mut().for_each(|cell| particle::drift(cell, 0.05));
             let places = particle::places(&cells.concat());
@@ -102,7 +103,7 @@ mod tests {
         let physics = run(&problem);
         assert!(physics.drift() < 1e-4, "{}", physics.drift());
         assert_eq!(physics.particles.len(), 64);
-        let began = problem.beginners.iter().zip(problem.rules.grid.all());
+        let began = problem.initial.iter().zip(problem.rules.grid.all());
         let moved =
             began.flat_map(|(particles, cell)| particles.iter().map(move |particle| (particle.id, cell)));
         let changed = moved

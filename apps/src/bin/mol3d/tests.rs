@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use caribou::{Config, Report};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 use crate::problem::tests::problem;
 use crate::run::Molecules;
@@ -19,7 +19,7 @@ fn assert_serial(config: &Config, what: &str) -> Report {
 fn assert_problem(particles: u64, cell: f64, config: &Config, what: &str) -> Report {
     let molecules = Molecules { problem: problem(particles, cell, ITERATIONS), output: None };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let outcome = molecules.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = molecules.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(Molecules::difference(&outcome.result.unwrap(), &molecules.reference()), None, "{what}");
     assert_eq!(clock.completed(), ITERATIONS, "{what}");

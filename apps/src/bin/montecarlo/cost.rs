@@ -15,7 +15,7 @@ const WIDTH: f64 = 1.5;
 
 /// The distribution of costs over histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Spread {
+pub(crate) enum CostDistribution {
     /// Every history has the same extra work.
     #[default]
     Uniform,
@@ -29,7 +29,7 @@ pub(crate) struct Cost {
     /// Extra work of a history on average, in microseconds of a core at 3 GHz.
     pub(crate) mean_us: f64,
     /// Its distribution.
-    pub(crate) spread: Spread,
+    pub(crate) spread: CostDistribution,
 }
 
 impl Cost {
@@ -43,9 +43,9 @@ impl Cost {
     /// Steps of a history.
     fn steps(self, rng: &mut impl Rng) -> u64 {
         let factor = match self.spread {
-            Spread::Uniform => 1.0,
+            CostDistribution::Uniform => 1.0,
             // Its mean is 1.
-            Spread::Heterogeneous => (WIDTH * normal(rng) - 0.5 * WIDTH * WIDTH).exp(),
+            CostDistribution::Heterogeneous => (WIDTH * normal(rng) - 0.5 * WIDTH * WIDTH).exp(),
         };
         (self.mean_us * STEPS_PER_US * factor).round() as u64
     }
@@ -69,14 +69,14 @@ mod tests {
     use caribou::stream;
     use caribou_apps::estimate::Moments;
 
-    fn steps(spread: Spread) -> Vec<u64> {
+    fn steps(spread: CostDistribution) -> Vec<u64> {
         let cost = Cost { mean_us: 10.0, spread };
         (0..100_000).map(|history| cost.steps(&mut stream(1, history))).collect()
     }
 
     #[test]
     fn unequal_costs_have_the_mean_that_was_asked_for_and_a_long_tail() {
-        let steps = steps(Spread::Heterogeneous);
+        let steps = steps(CostDistribution::Heterogeneous);
         let mut moments = Moments::default();
         steps.iter().for_each(|&steps| moments.add(steps));
         assert!(moments.mean().deviation(7500.0) < 4.0, "{}", moments.mean());
@@ -88,6 +88,6 @@ mod tests {
 
     #[test]
     fn equal_costs_are_equal() {
-        assert!(steps(Spread::Uniform).iter().all(|&steps| steps == 7500));
+        assert!(steps(CostDistribution::Uniform).iter().all(|&steps| steps == 7500));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use presentation::counts;
+use presentation::count_parser;
 
-use super::cost::{Cost, Spread};
+use super::cost::{Cost, CostDistribution};
 use super::energy::Energy;
 use super::medium::Medium;
 use super::slabs::{Slab, SlabSpec, Stack};
@@ -16,7 +16,7 @@ use harness::Error;
 #[command(name = "montecarlo", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Photons to follow
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u64::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) histories: u64,
     /// A slab, from the source on; repeatable. Materials: water, aluminium, iron, lead, and grey, which takes
     /// absorption=PER_CM and scattering=PER_CM (0.5 each if not given) and asymmetry=COSINE (0) [default: water:10 lead:1]
@@ -26,14 +26,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEV", default_value_t = 1000.0, value_parser = energy_kev)]
     pub(crate) energy: f64,
     /// Parts of the depth in which deposited energy is told apart
-    #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = counts(1..=100_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 55, value_parser = count_parser(1..=100_000u32))]
     pub(crate) bins: u32,
     /// Seed of all random numbers: the same seed gives the same result
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Spread of the extra work of --cost-us over histories; no result depends on it
     #[arg(long, value_enum, default_value = "uniform")]
-    pub(crate) cost: Spread,
+    pub(crate) cost: CostDistribution,
     /// Extra work of a history on average, in microseconds of a core at 3 GHz [default: 0, heterogeneous: 5]
     #[arg(long, value_name = "MICROSECONDS", value_parser = cost_us)]
     pub(crate) cost_us: Option<f64>,
@@ -77,8 +77,8 @@ impl Options {
             || ["water:10", "lead:1"].map(|slab| SlabSpec::parse(slab).expect("both are slabs")).to_vec();
         let slabs = if self.slab.is_empty() { usual() } else { self.slab.clone() };
         let unless_given_us = match self.cost {
-            Spread::Uniform => 0.0,
-            Spread::Heterogeneous => 5.0,
+            CostDistribution::Uniform => 0.0,
+            CostDistribution::Heterogeneous => 5.0,
         };
         Ok(Problem {
             stack: Stack::new(&slabs)?,
@@ -140,7 +140,7 @@ mod tests {
         let problem = all.problem().unwrap();
         assert_eq!((all.histories, problem.bins, problem.seed), (9, 7, 3));
         assert_eq!((problem.stack.slabs().len(), all.output), (2, Some("a.csv".into())));
-        assert_eq!(problem.cost, Cost { mean_us: 2.5, spread: Spread::Heterogeneous });
+        assert_eq!(problem.cost, Cost { mean_us: 2.5, spread: CostDistribution::Heterogeneous });
     }
 
     #[test]

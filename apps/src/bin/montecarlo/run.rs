@@ -8,7 +8,7 @@ use super::results;
 use super::tally::Tally;
 use super::transport::{Problem, run_histories};
 use harness::pools::{self, Pool};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
 /// Cost of the physics of a history, roughly.
 const HISTORY: Duration = Duration::from_nanos(400);
@@ -44,7 +44,7 @@ impl Program for Photons {
         self.options.description(&self.problem)
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let cost = HISTORY + Duration::from_secs_f64(self.problem.cost.mean_us / 1e6);
         let init = || self.problem.empty_tally();
         let (tally, report) = pools::run(stage, self.options.histories, cost, init, |tally, range| {

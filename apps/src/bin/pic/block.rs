@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::particle::Particle;
 use crate::problem::Problem;
-use crate::tally::Tally;
-use crate::tiling::WAYS;
+use crate::tiling::OFFSETS;
+use crate::verification::Verification;
 
 /// The particles of one tile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ impl Block {
     /// The particles that begin in a tile, without IDs.
     #[must_use]
     pub(crate) fn new(problem: &Problem, tile: [u16; 2]) -> Self {
-        Self { particles: problem.beginners(problem.tiling.part(tile)).collect() }
+        Self { particles: problem.initial_particles(problem.tiling.part(tile)).collect() }
     }
 
     /// Particles.
@@ -30,23 +30,23 @@ impl Block {
     }
 
     /// Gives them the IDs from `first` on.
-    pub(crate) fn number(&mut self, first: u64) {
+    pub(crate) fn assign_ids(&mut self, first: u64) {
         for (particle, id) in zip(&mut self.particles, first..) {
             *particle = particle.with_id(id);
         }
     }
 
     /// One step. Returns those that left the tile, by their [way](WAYS).
-    pub(crate) fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; WAYS.len()] {
+    pub(crate) fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; OFFSETS.len()] {
         let (tiling, side) = (problem.tiling, problem.side());
         let part = tiling.part(tile);
-        let mut leavers: [Vec<Particle>; WAYS.len()] = Default::default();
+        let mut leavers: [Vec<Particle>; OFFSETS.len()] = Default::default();
         let stays = |particle: &mut Particle| {
             particle.step(side);
             let cell = particle.cell();
             let stays = part.contains(cell) || tiling.owner(cell) == tile;
             if !stays {
-                leavers[tiling.way(tile, tiling.owner(cell))].push(*particle);
+                leavers[tiling.offset_index(tile, tiling.owner(cell))].push(*particle);
             }
             stays
         };
@@ -55,12 +55,12 @@ impl Block {
     }
 
     /// Takes in particles that came from a neighbour.
-    pub(crate) fn take_in(&mut self, mut arrivals: Vec<Particle>) {
+    pub(crate) fn insert(&mut self, mut arrivals: Vec<Particle>) {
         self.particles.append(&mut arrivals);
     }
 
     /// Gives back memory that a hot spot left behind.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         let count = self.particles.len();
         if self.particles.capacity() > 4 * count {
             self.particles.shrink_to(2 * count);
@@ -69,8 +69,8 @@ impl Block {
 
     /// Verifies every particle.
     #[must_use]
-    pub(crate) fn tally(&self, problem: &Problem) -> Tally {
-        Tally::of(&self.particles, problem.steps(), problem.side())
+    pub(crate) fn tally(&self, problem: &Problem) -> Verification {
+        Verification::of(&self.particles, problem.steps(), problem.side())
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         let leavers = block.step(&problem, here);
         assert_eq!(block.len() + leavers.iter().map(Vec::len).sum::<usize>(), before);
         assert!(leavers.iter().filter(|particles| !particles.is_empty()).count() == 3);
-        for (way, particles) in zip(WAYS, &leavers) {
+        for (way, particles) in zip(OFFSETS, &leavers) {
             let there = problem.tiling.torus().neighbour(here, way);
             assert!(particles.iter().all(|particle| Some(problem.tiling.owner(particle.cell())) == there));
         }
@@ -100,7 +100,7 @@ mod tests {
         let problem = problem(20, 1, 2000, "sinusoidal");
         let mut block = Block::new(&problem, [0, 0]);
         block.particles.truncate(10);
-        block.tidy();
+        block.shrink();
         assert!(block.particles.capacity() <= 40);
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::block::Block;
 use crate::particle::Particle;
 use crate::problem::Problem;
-use crate::tally::Tally;
+use crate::verification::Verification;
 
 /// The tile that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -37,22 +37,22 @@ pub(crate) struct Tile {
     /// Particles of all tiles; the timekeeper alone knows it.
     all: Option<u64>,
     /// What has come from the neighbours in this step.
-    arrivals: Halos<Arrivals>,
+    arrivals: Halos<ParticleBatch>,
 }
 
 /// Particles that go to another tile, or none.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Arrivals(#[serde(with = "caribou::bulk")] Vec<Particle>);
+pub(crate) struct ParticleBatch(#[serde(with = "caribou::bulk")] Vec<Particle>);
 
 /// Messages between tiles.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// The particles of the tiles before this one, by index.
-    Before(u64),
+    CountBefore(u64),
     /// Those of all tiles.
-    All(u64),
+    TotalCount(u64),
     /// Those that came from a neighbour.
-    Arrivals(Halo<Arrivals>),
+    Particles(Halo<ParticleBatch>),
     /// All tiles have done `step` steps.
     Complete {
         /// Steps done.
@@ -77,18 +77,18 @@ impl Tile {
         let (problem, here) = (self.problem, ctx.index());
         let leavers = stretched(ctx.slowness(), || self.block.step(&problem, here));
         for (neighbour, particles) in zip(problem.tiling.torus().neighbours(here), leavers) {
-            let halo = self.arrivals.halo(neighbour.their_slot, Arrivals(particles));
-            ctx.send(neighbour.index, Message::Arrivals(halo));
+            let halo = self.arrivals.halo(neighbour.their_slot, ParticleBatch(particles));
+            ctx.send(neighbour.index, Message::Particles(halo));
         }
     }
 
     /// All particles of this step are here: the next, a sync, or the end.
     fn complete(&mut self, ctx: &mut Ctx<'_, Self>) {
-        self.block.tidy();
+        self.block.shrink();
         let step = self.arrivals.step() as u32;
         let is_last = step == self.problem.steps();
         if is_last {
-            ctx.service::<Observers<Tally>>().deliver(ctx, || self.block.tally(&self.problem));
+            ctx.service::<Observers<Verification>>().deliver(ctx, || self.block.tally(&self.problem));
         }
         let values = vec![1, self.block.len() as u64];
         ctx.contribute(step, Reducer::Sum, values, Target::Chunk(TIMEKEEPER));
@@ -115,23 +115,23 @@ impl Chunk for Tile {
     fn ready(&self, message: &Message) -> bool {
         match message {
             // A neighbour may know before us how many begin where.
-            Message::Arrivals(arrivals) => self.numbered && self.arrivals.expects(arrivals),
+            Message::Particles(arrivals) => self.numbered && self.arrivals.expects(arrivals),
             Message::Complete { .. } => self.all.is_some(),
-            Message::Before(_) | Message::All(_) => true,
+            Message::CountBefore(_) | Message::TotalCount(_) => true,
         }
     }
 
     fn receive(&mut self, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
-            Message::Before(count) => {
-                self.block.number(count + 1);
+            Message::CountBefore(count) => {
+                self.block.assign_ids(count + 1);
                 self.numbered = true;
                 self.advance(ctx);
             }
-            Message::All(count) => self.all = Some(count),
-            Message::Arrivals(arrivals) => {
+            Message::TotalCount(count) => self.all = Some(count),
+            Message::Particles(arrivals) => {
                 let Some(all) = self.arrivals.add(arrivals) else { return };
-                all.for_each(|Arrivals(particles)| self.block.take_in(particles));
+                all.for_each(|ParticleBatch(particles)| self.block.insert(particles));
                 self.complete(ctx);
             }
             Message::Complete { step, tiles, particles } => {
@@ -141,7 +141,7 @@ impl Chunk for Tile {
                     expected,
                     "no tile and no particle is lost in step {step}"
                 );
-                let observers = ctx.service::<Observers<Tally>>();
+                let observers = ctx.service::<Observers<Verification>>();
                 // The first step comes before what is timed.
                 match step - 1 {
                     0 => observers.begin(ctx),
@@ -157,8 +157,8 @@ impl Chunk for Tile {
     fn reduced(tag: u32, values: Values) -> Message {
         let Values::U64(sums) = values else { panic!("tiles contribute counts, not {values:?}") };
         match tag {
-            BEFORE => Message::Before(sums[0]),
-            ALL => Message::All(sums[0]),
+            BEFORE => Message::CountBefore(sums[0]),
+            ALL => Message::TotalCount(sums[0]),
             step => Message::Complete { step, tiles: sums[0], particles: sums[1] },
         }
     }
@@ -172,7 +172,7 @@ impl Chunk for Tile {
 mod tests {
     use super::*;
     use crate::problem::tests::problem;
-    use crate::tiling::WAYS;
+    use crate::tiling::OFFSETS;
     use caribou::testing::{Effects, probe};
 
     const HERE: [u16; 2] = [0, 2];
@@ -184,7 +184,7 @@ mod tests {
     /// A tile that has made its first step, and what it did.
     fn started() -> (Tile, Effects<Tile>) {
         let mut tile = tile();
-        let effects = probe(&mut tile, HERE).receive(Message::Before(100));
+        let effects = probe(&mut tile, HERE).receive(Message::CountBefore(100));
         (tile, effects)
     }
 
@@ -192,9 +192,9 @@ mod tests {
     fn arrivals(step: u64, slot: u32, particles: Vec<Particle>) -> Message {
         let mut neighbour = Halos::new(1);
         for _ in 0..step {
-            let _ = neighbour.add(neighbour.halo(0, Arrivals(Vec::new())));
+            let _ = neighbour.add(neighbour.halo(0, ParticleBatch(Vec::new())));
         }
-        Message::Arrivals(neighbour.halo(slot, Arrivals(particles)))
+        Message::Particles(neighbour.halo(slot, ParticleBatch(particles)))
     }
 
     #[test]
@@ -209,11 +209,11 @@ mod tests {
     fn ids_follow_those_of_the_tiles_before() {
         let (tile, effects) = started();
         let sent = effects.messages.iter().flat_map(|(_, message)| match message {
-            Message::Arrivals(Halo { value: Arrivals(particles), .. }) => particles.clone(),
+            Message::Particles(Halo { value: ParticleBatch(particles), .. }) => particles.clone(),
             other => panic!("{other:?}"),
         });
         let mut all = tile;
-        all.block.take_in(sent.collect());
+        all.block.insert(sent.collect());
         let count = all.block.len() as u64;
         assert_eq!(all.block.tally(&all.problem).id_sum, (101..=100 + count).sum::<u64>());
     }
@@ -222,9 +222,9 @@ mod tests {
     fn a_tile_sends_all_eight_neighbours_their_particles_and_be_it_none() {
         let (tile, effects) = started();
         let (torus, mut empty) = (tile.problem.tiling.torus(), 0);
-        for (way, (to, message)) in zip(WAYS, &effects.messages) {
+        for (way, (to, message)) in zip(OFFSETS, &effects.messages) {
             assert_eq!(Some(*to), torus.neighbour(HERE, way));
-            let Message::Arrivals(Halo { value: Arrivals(particles), .. }) = message else {
+            let Message::Particles(Halo { value: ParticleBatch(particles), .. }) = message else {
                 panic!("{message:?}")
             };
             empty += usize::from(particles.is_empty());
@@ -263,7 +263,7 @@ mod tests {
     fn a_tile_is_as_large_as_its_particles() {
         let mut tile = tile();
         let before = tile.state_bytes();
-        tile.block.take_in(vec![Particle::new([3, 11], 0, 1); 5]);
+        tile.block.insert(vec![Particle::new([3, 11], 0, 1); 5]);
         assert_eq!(tile.state_bytes() - before, 5 * 80);
     }
 
@@ -273,7 +273,7 @@ mod tests {
         let (mut tile, _) = started();
         let complete = |particles| Message::Complete { step: 3, tiles: 16, particles };
         assert!(!tile.ready(&complete(99)), "nobody knows how many there should be");
-        probe(&mut tile, TIMEKEEPER).receive(Message::All(100));
+        probe(&mut tile, TIMEKEEPER).receive(Message::TotalCount(100));
         assert!(tile.ready(&complete(99)));
         probe(&mut tile, TIMEKEEPER).receive(complete(99));
     }

@@ -23,10 +23,10 @@ mod random;
 mod run;
 mod serial;
 mod sweep;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod tiling;
+mod verification;
 
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ use sweep::Sweep;
 
 fn main() -> ExitCode {
     harness::start(std::env::args_os(), |line: CommandLine<Pic>, launch| match line.own.sweep_speed {
-        Some(_) => Sweep::prepare(line, launch)?.tell(),
-        None => Comparison::prepare(line, false)?.tell(),
+        Some(_) => Sweep::prepare(line, launch)?.run_and_report(),
+        None => Comparison::prepare(line, false)?.run_and_report(),
     })
 }

@@ -2,7 +2,7 @@
 
 use caribou::Launch;
 use harness::{Conditions, Error, memory};
-use presentation::counts;
+use presentation::count_parser;
 
 use crate::distribution::Distribution;
 use crate::particle::Particle;
@@ -16,36 +16,36 @@ use crate::tiling::Tiling;
 #[command(name = "pic", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Cells along one side of the grid, an even number
-    #[arg(long, value_name = "CELLS", default_value_t = 1000, value_parser = counts(2..=GRID_MAX))]
+    #[arg(long, value_name = "CELLS", default_value_t = 1000, value_parser = count_parser(2..=GRID_MAX))]
     pub(crate) grid: u32,
     /// Tiles along one side of the grid [default: 16, less where a particle could skip one]
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u16::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u16::MAX))]
     pub(crate) tiles: Option<u16>,
     /// Particles, about: chance decides how many begin in a cell
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=PARTICLES_MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = count_parser(1..=PARTICLES_MAX))]
     pub(crate) particles: u64,
     /// Where they begin: geometric:RATIO (each column has RATIO times the particles of the one before), sinusoidal,
     /// linear:ALPHA,BETA (from BETA in the first column down to BETA - ALPHA), or patch:LEFT,RIGHT,BOTTOM,TOP
     #[arg(long, default_value = "geometric:0.99", value_parser = Distribution::parse)]
     pub(crate) distribution: Distribution,
     /// Speed of the hot spot: particles move 2K + 1 columns a step
-    #[arg(long, value_name = "K", default_value_t = 0, value_parser = counts(0..=GRID_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = count_parser(0..=GRID_MAX))]
     pub(crate) speed: u32,
     /// Rows that particles move a step, down if negative
     #[arg(long, value_name = "M", default_value_t = 1)]
     pub(crate) rise: i32,
     /// Iterations of each run; a step before them is not timed
-    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = counts(1..=100_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
     /// Instead of --speed: the gain of balancing at each of these speeds, for each of --sweep-period; as in 0..=20 or
     /// 0,5,10
     #[arg(long, value_name = "SPEEDS", value_parser = Speeds::parse, conflicts_with = "speed")]
     pub(crate) sweep_speed: Option<Speeds>,
     /// Iterations between two syncs, with --sweep-speed: one curve for each [default: --period, then 2,5,20,50]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = counts(1..=u64::MAX), requires = "sweep_speed")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count_parser(1..=u64::MAX), requires = "sweep_speed")]
     pub(crate) sweep_period: Option<Vec<u64>>,
     /// Runs of each point of a curve, of which the median counts
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1000u32), requires = "sweep_speed")]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=1000u32), requires = "sweep_speed")]
     pub(crate) sweep_runs: u32,
 }
 
@@ -110,7 +110,7 @@ impl Options {
         let fits = |tiles: u16| grid / u32::from(tiles) >= columns.max(rows);
         let tiles = tiles.unwrap_or_else(|| (1..=TILES).rev().find(|&tiles| fits(tiles)).unwrap_or(1));
         let tiling = Tiling::new(grid, tiles)?;
-        let narrow = tiling.narrowest();
+        let narrow = tiling.shortest_side();
         if columns > narrow {
             let option = if self.sweep_speed.is_some() { "--sweep-speed" } else { "--speed" };
             return Err(Error::Usage(format!(

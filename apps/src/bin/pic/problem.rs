@@ -38,7 +38,7 @@ impl Problem {
     }
 
     /// The particles that begin in these cells, without IDs: column by column, upwards.
-    pub(crate) fn beginners(&self, part: Part) -> impl Iterator<Item = Particle> {
+    pub(crate) fn initial_particles(&self, part: Part) -> impl Iterator<Item = Particle> {
         let (k, m) = (self.k, self.m);
         let same = move |(cell, count)| (0..count).map(move |_| Particle::new(cell, k, m));
         self.counts(part).flat_map(same)
@@ -107,7 +107,7 @@ pub(crate) mod tests {
         let problem = problem(20, 1, 2000, "geometric:0.9");
         let mut columns = [0; 20];
         problem
-            .beginners(problem.tiling.part([0, 0]))
+            .initial_particles(problem.tiling.part([0, 0]))
             .for_each(|particle| columns[particle.cell()[0] as usize] += 1);
         assert_eq!((&columns[..6], columns[19]), (&[239, 198, 187, 172, 139, 131][..], 28));
     }
@@ -118,12 +118,12 @@ pub(crate) mod tests {
             let [whole, cut] = [1, 3].map(|side| problem(20, side, 2000, distribution));
             let mut parts: Vec<_> = (0..3)
                 .flat_map(|column| (0..3).map(move |row| cut.tiling.part([column, row])))
-                .flat_map(|part| cut.beginners(part))
+                .flat_map(|part| cut.initial_particles(part))
                 .map(|particle| particle.cell())
                 .collect();
             parts.sort_unstable();
             let all: Vec<_> =
-                whole.beginners(whole.tiling.part([0, 0])).map(|particle| particle.cell()).collect();
+                whole.initial_particles(whole.tiling.part([0, 0])).map(|particle| particle.cell()).collect();
             assert_eq!(parts, all, "{distribution}");
         }
     }

@@ -1,14 +1,14 @@
 //! The program as the harness sees it.
 
 use harness::arrays::{self, Array};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
-use presentation::words::counted;
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
+use presentation::format::plural;
 
 use crate::chunk::Tile;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::serial;
-use crate::tally::Tally;
+use crate::verification::Verification;
 
 /// Particles that move for so many steps.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +21,7 @@ impl Program for Pic {
     const NAME: &'static str = "pic";
     type Shape = Array;
     type Options = Options;
-    type Result = Tally;
+    type Result = Verification;
 
     fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
         let problem = options.problem()?;
@@ -36,8 +36,8 @@ impl Program for Pic {
     fn title(&self) -> String {
         let Problem { tiling, particles, distribution, k, m, .. } = self.problem;
         let (grid, side) = (tiling.grid(), tiling.side());
-        let columns = counted(2 * u64::from(k) + 1, "column");
-        let rows = counted(m, "row");
+        let columns = plural(2 * u64::from(k) + 1, "column");
+        let rows = plural(m, "row");
         format!(
             "about {particles} particles ({distribution}) on {grid} x {grid} cells in {side} x {side} tiles, \
              moving {columns} and {rows} a step"
@@ -58,25 +58,25 @@ impl Program for Pic {
         })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let problem = self.problem;
-        let (tallies, report) = arrays::run::<Tally>(stage, problem.tiling.tiles(), |setup| {
+        let (tallies, report) = arrays::run::<Verification>(stage, problem.tiling.tiles(), |setup| {
             let side = problem.tiling.side();
             setup.array([side, side], move |index| Tile::new(problem, index));
         })?;
         Ok(Outcome { result: stage.gathers.then(|| tallies.into_iter().sum()), report })
     }
 
-    fn reference(&self) -> Tally {
+    fn reference(&self) -> Verification {
         serial::run(&self.problem)
     }
 
-    fn difference(tally: &Tally, reference: &Tally) -> Option<String> {
+    fn difference(tally: &Verification, reference: &Verification) -> Option<String> {
         tally.difference(reference)
     }
 
-    fn results(&self, tally: &Tally) -> String {
-        let Tally { particles, id_sum, .. } = tally;
+    fn results(&self, tally: &Verification) -> String {
+        let Verification { particles, id_sum, .. } = tally;
         format!("{particles} particles, each where it has to be; their IDs add up to {id_sum}.\n")
     }
 }

@@ -2,20 +2,20 @@
 
 use crate::particle::Particle;
 use crate::problem::Problem;
-use crate::tally::Tally;
 use crate::tiling::Part;
+use crate::verification::Verification;
 
 /// Runs it, and verifies every particle.
 #[must_use]
-pub(crate) fn run(problem: &Problem) -> Tally {
+pub(crate) fn run(problem: &Problem) -> Verification {
     let grid = problem.tiling.grid();
-    let beginners = problem.beginners(Part { columns: 0..grid, rows: 0..grid });
+    let beginners = problem.initial_particles(Part { columns: 0..grid, rows: 0..grid });
     let mut particles: Vec<Particle> =
         beginners.zip(1..).map(|(particle, id)| particle.with_id(id)).collect();
     for _ in 0..problem.steps() {
         particles.iter_mut().for_each(|particle| particle.step(problem.side()));
     }
-    Tally::of(&particles, problem.steps(), problem.side())
+    Verification::of(&particles, problem.steps(), problem.side())
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use harness::output::{Output, print};
 use harness::{CommandLine, Comparison, Error, Program, Run, Summary, cli};
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
+use presentation::format::decimal;
 use presentation::svg::{Area, Svg};
-use presentation::words::decimal;
 use serde::Serialize;
 
 use crate::options::Options;
@@ -134,7 +134,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Those of [`Comparison::run`], or [`Error::Output`], naming a file that cannot be written.
-    pub(crate) fn tell(&self) -> Result<(), Error> {
+    pub(crate) fn run_and_report(&self) -> Result<(), Error> {
         if !self.launch.speaks() {
             return self.run().map(|_| ());
         }
@@ -223,7 +223,7 @@ fn percent(part: f64) -> String {
 /// A line a speed, a column a curve.
 fn table(gains: &Gains, curves: &[Curve]) -> String {
     let heads = ["k", UNBALANCED, "possible"].map(str::to_owned).into_iter();
-    let mut rows = Table::new(heads.chain(curves.iter().map(name))).words([]);
+    let mut rows = Table::new(heads.chain(curves.iter().map(name))).text_columns([]);
     for point in &gains.points {
         let possible = point.possible_gain.map_or_else(|| "-".to_owned(), percent);
         let mut cells = vec![point.k.to_string(), format!("{:.3} s", point.unbalanced_s), possible];

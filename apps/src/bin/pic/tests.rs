@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use caribou::Config;
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 use crate::distribution::Distribution;
 use crate::problem::Problem;
@@ -31,7 +31,7 @@ fn problem(distribution: &str) -> Problem {
 fn assert_verified(problem: Problem, config: &Config, what: &str) -> caribou::Report {
     let pic = Pic { problem };
     let clock = Arc::new(IterationClock::new(ITERATIONS));
-    let outcome = pic.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = pic.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(Pic::difference(&outcome.result.unwrap(), &pic.reference()), None, "{what}");
     assert_eq!(clock.completed(), ITERATIONS, "{what}");

@@ -9,10 +9,11 @@ use harness::Error;
 use serde::{Deserialize, Serialize};
 
 /// The way from a tile to a neighbour, in columns and rows of tiles.
-pub(crate) type Way = [i8; 2];
+pub(crate) type Offset = [i8; 2];
 
 /// The ways to all eight.
-pub(crate) const WAYS: [Way; 8] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
+pub(crate) const OFFSETS: [Offset; 8] =
+    [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 1], [1, -1], [1, 0], [1, 1]];
 
 /// A square grid cut into `side` x `side` tiles, whose sides differ by a cell at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ impl Tiling {
 
     /// Cells along the shortest side of a tile.
     #[must_use]
-    pub(crate) fn narrowest(self) -> u32 {
+    pub(crate) fn shortest_side(self) -> u32 {
         self.grid / u32::from(self.side)
     }
 
@@ -105,7 +106,7 @@ impl Tiling {
     /// # Panics
     /// When they are the same, or no neighbours.
     #[must_use]
-    pub(crate) fn way(self, from: [u16; 2], to: [u16; 2]) -> usize {
+    pub(crate) fn offset_index(self, from: [u16; 2], to: [u16; 2]) -> usize {
         let side = i32::from(self.side);
         let step = |at: usize| match (i32::from(to[at]) - i32::from(from[at])).rem_euclid(side) {
             0 => 0,
@@ -114,7 +115,7 @@ impl Tiling {
             _ => panic!("a particle goes from tile {from:?} to {to:?}, which is no neighbour"),
         };
         let way = [step(0), step(1)];
-        WAYS.iter().position(|&other| other == way).expect("it goes to another tile")
+        OFFSETS.iter().position(|&other| other == way).expect("it goes to another tile")
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
                     assert!(part.contains(cell));
                     cells += 1;
                 }
-                assert!(part.columns.len() as u32 >= tiling.narrowest());
+                assert!(part.columns.len() as u32 >= tiling.shortest_side());
             }
             assert_eq!(cells, grid * grid);
         }
@@ -154,9 +155,9 @@ mod tests {
         for side in [1, 2, 3, 5] {
             let tiling = Tiling::new(30, side).unwrap();
             let (here, torus) = ([0, side - 1], tiling.torus());
-            assert!(torus.neighbours(here).map(|neighbour| neighbour.direction).eq(WAYS));
+            assert!(torus.neighbours(here).map(|neighbour| neighbour.direction).eq(OFFSETS));
             for neighbour in torus.neighbours(here).filter(|neighbour| neighbour.index != here) {
-                let found = WAYS[tiling.way(here, neighbour.index)];
+                let found = OFFSETS[tiling.offset_index(here, neighbour.index)];
                 assert_eq!(torus.neighbour(here, found), Some(neighbour.index));
                 assert!(side < 3 || found == neighbour.direction);
             }
@@ -166,7 +167,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "no neighbour")]
     fn nobody_skips_a_tile() {
-        let _ = Tiling::new(10, 5).unwrap().way([0, 0], [2, 0]);
+        let _ = Tiling::new(10, 5).unwrap().offset_index([0, 0], [2, 0]);
     }
 
     #[test]

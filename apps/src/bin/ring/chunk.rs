@@ -11,14 +11,14 @@ use caribou::{Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel;
-use crate::options::{Neighbourhood, Options, Outcome};
+use crate::options::{Options, Outcome, PlacementOption};
 
 /// The chunk that keeps the time and counts the tokens.
 const TIMEKEEPER: u32 = 0;
 
 /// One place of the ring.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct RingNode {
     next: u32,
     chunks: u64,
     hops: u32,
@@ -63,7 +63,7 @@ struct Stopwatch {
     end_ns: AtomicU64,
 }
 
-impl Place {
+impl RingNode {
     fn new(options: &Options, index: u32) -> Self {
         let starts = (0..options.tokens).map(|token| options.start_of(token));
         Self {
@@ -87,7 +87,7 @@ impl Place {
     }
 }
 
-impl Chunk for Place {
+impl Chunk for RingNode {
     type Index = u32;
     type Message = Message;
 
@@ -142,14 +142,14 @@ impl Chunk for Place {
 pub(crate) fn run(config: Config, options: &Options) -> Result<Outcome, caribou::Error> {
     let config = options.configure(config);
     let placement = match options.placement {
-        Neighbourhood::Block => Placement::Block,
-        Neighbourhood::RoundRobin => Placement::RoundRobin,
+        PlacementOption::Block => Placement::Block,
+        PlacementOption::RoundRobin => Placement::RoundRobin,
     };
     let stopwatch = Arc::new(Stopwatch::default());
     let report = caribou::run(config.clone(), |setup| {
         setup.service(Arc::clone(&stopwatch));
         let options = options.clone();
-        setup.array_with(options.chunks, placement.clone(), move |index| Place::new(&options, index));
+        setup.array_with(options.chunks, placement.clone(), move |index| RingNode::new(&options, index));
     })?;
     let elapsed_ns = stopwatch.end_ns.load(SeqCst).saturating_sub(stopwatch.begin_ns.load(SeqCst));
     Ok(options.outcome(&config, elapsed_ns, &report))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use caribou::{Config, Launch, Report};
 use harness::machine::Machine;
 use harness::{Error, Trace, launch, memory};
-use presentation::counts;
+use presentation::count_parser;
 use serde::Serialize;
 
 /// Tokens travel around a ring of chunks: what a message costs.
@@ -13,35 +13,35 @@ use serde::Serialize;
 #[command(name = "ring", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Chunks in the ring
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = counts(1..=10_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = count_parser(1..=10_000_000u32))]
     pub(crate) chunks: u32,
     /// Tokens under way at once, started at chunks evenly spaced
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=1_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) tokens: u32,
     /// Hops of each token: tokens x hops messages in all
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) hops: u32,
     /// Bytes each token carries; up to 8 travel inside the message, more in a vector
-    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = counts(0..=usize::MAX))]
+    #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = count_parser(0..=usize::MAX))]
     pub(crate) payload: usize,
     /// Work of each hop: iterations of Task Bench's compute-bound kernel, of 128 operations each
-    #[arg(long, value_name = "ITERATIONS", default_value_t = 0, value_parser = counts(0..=u32::MAX))]
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 0, value_parser = count_parser(0..=u32::MAX))]
     pub(crate) work: u32,
     /// Ranks [default: 1; under mpirun each process is one]
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) ranks: Option<u32>,
     /// Worker threads of each rank
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) workers: u32,
     /// Measure what each chunk costs [default: CARIBOU_MEASURE, then on]
     #[arg(long, value_name = "ON|OFF")]
-    pub(crate) measure: Option<Switch>,
+    pub(crate) measure: Option<OnOff>,
     /// Keep a profile of each worker's time [default: CARIBOU_PROFILE, then on]
     #[arg(long, value_name = "ON|OFF")]
-    pub(crate) profile: Option<Switch>,
+    pub(crate) profile: Option<OnOff>,
     /// Placement of chunks: neighbours together, or neighbours apart
     #[arg(long, value_name = "KIND", default_value = "block")]
-    pub(crate) placement: Neighbourhood,
+    pub(crate) placement: PlacementOption,
     /// Write the result
     #[arg(long, value_name = "FILE.json")]
     pub(crate) json: Option<PathBuf>,
@@ -58,19 +58,19 @@ Many under way:         ring --chunks 8192 --tokens 256 --hops 100000 --ranks 2 
 
 /// Bytes of a token, and of all tokens together.
 const PAYLOAD_MAX: usize = 1 << 30;
-const UNDER_WAY_MAX: u64 = 4 << 30;
+const IN_FLIGHT_MAX: u64 = 4 << 30;
 
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Switch {
+pub(crate) enum OnOff {
     /// On.
     On,
     /// Off.
     Off,
 }
 
-impl From<bool> for Switch {
+impl From<bool> for OnOff {
     fn from(on: bool) -> Self {
         if on { Self::On } else { Self::Off }
     }
@@ -79,7 +79,7 @@ impl From<bool> for Switch {
 /// The placement of chunks, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Neighbourhood {
+pub(crate) enum PlacementOption {
     /// The first chunks on the first rank: nearly every hop stays on its rank.
     Block,
     /// Chunk after chunk to rank after rank: every hop changes rank.
@@ -108,11 +108,11 @@ pub(crate) struct Outcome {
     /// Workers a rank.
     pub(crate) workers: u32,
     /// Tells whether chunks were measured.
-    pub(crate) measure: Switch,
+    pub(crate) measure: OnOff,
     /// Tells whether a profile was kept.
-    pub(crate) profile: Switch,
+    pub(crate) profile: OnOff,
     /// The placement of chunks.
-    pub(crate) placement: Neighbourhood,
+    pub(crate) placement: PlacementOption,
     /// Hosts, ranks, workers and where they sat, in one line.
     pub(crate) seats: String,
     /// Its trace.
@@ -138,9 +138,9 @@ impl Options {
         let chunks = u64::from(self.chunks) * memory::CHUNK_BYTES;
         memory::check(&format!("--chunks {}", self.chunks), chunks, launch)?;
         // A message has 2 GiB at most, and all of them are in memory at once.
-        if self.payload > PAYLOAD_MAX || self.payload as u64 * u64::from(self.tokens) > UNDER_WAY_MAX {
+        if self.payload > PAYLOAD_MAX || self.payload as u64 * u64::from(self.tokens) > IN_FLIGHT_MAX {
             return Err(Error::Usage(format!(
-                "--payload {} of --tokens {}: expected {PAYLOAD_MAX} bytes at most each, and {UNDER_WAY_MAX} together",
+                "--payload {} of --tokens {}: expected {PAYLOAD_MAX} bytes at most each, and {IN_FLIGHT_MAX} together",
                 self.payload, self.tokens
             )));
         }
@@ -151,10 +151,10 @@ impl Options {
     #[must_use]
     pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(measure) = self.measure {
-            config = config.measure(measure == Switch::On);
+            config = config.measure(measure == OnOff::On);
         }
         if let Some(profile) = self.profile {
-            config = config.profile(profile == Switch::On);
+            config = config.profile(profile == OnOff::On);
         }
         config.ranks(self.ranks.unwrap_or(1)).workers(self.workers)
     }
@@ -189,7 +189,7 @@ impl Options {
             placement: self.placement,
             seats: report.run.placement.clone(),
             trace: Trace::of(&report.run),
-            machine: Machine::this(),
+            machine: Machine::detect(),
         }
     }
 }
@@ -198,10 +198,10 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { ns_per_message, messages, elapsed_ns, seats, .. } = self;
         let switched_on = match (self.measure, self.profile) {
-            (Switch::On, Switch::On) => "measured, with a profile",
-            (Switch::On, Switch::Off) => "measured, without a profile",
-            (Switch::Off, Switch::On) => "not measured, with a profile",
-            (Switch::Off, Switch::Off) => "not measured, without a profile",
+            (OnOff::On, OnOff::On) => "measured, with a profile",
+            (OnOff::On, OnOff::Off) => "measured, without a profile",
+            (OnOff::Off, OnOff::On) => "not measured, with a profile",
+            (OnOff::Off, OnOff::Off) => "not measured, without a profile",
         };
         let elapsed_s = *elapsed_ns as f64 / 1e9;
         // A simulated run is nowhere.
@@ -210,7 +210,7 @@ impl std::fmt::Display for Outcome {
             f,
             "{ns_per_message:.1} ns per message, {switched_on} ({messages} messages in {elapsed_s:.3} s{place})"
         )?;
-        f.write_str(&self.trace.told("none"))
+        f.write_str(&self.trace.line("none"))
     }
 }
 

@@ -1,19 +1,19 @@
 //! The options of `sor`.
 
-use presentation::counts;
+use presentation::count_parser;
 
 /// Laplace's equation on a square by red-black over-relaxation, whose rows are divided among the workers while it runs.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "sor", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
     /// Points along a side of the square
-    #[arg(long, value_name = "POINTS", default_value_t = 1000, value_parser = counts(1..=1_000_000u32))]
+    #[arg(long, value_name = "POINTS", default_value_t = 1000, value_parser = count_parser(1..=1_000_000u32))]
     pub(crate) grid: u32,
     /// The change of a point in a sweep to end with; 0 goes on for all --sweeps
     #[arg(long, value_name = "CHANGE", default_value_t = 1e-6, value_parser = tolerance)]
     pub(crate) tolerance: f64,
     /// Sweeps at most; each is two steps, one of the red points, one of the black
-    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = counts(1..=50_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = count_parser(1..=50_000_000u32))]
     pub(crate) sweeps: u32,
 }
 

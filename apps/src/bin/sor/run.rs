@@ -1,8 +1,8 @@
 //! The program as the harness sees it.
 
 use harness::supersteps::{self, Superstep};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total, memory};
-use presentation::words::counted;
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total, memory};
+use presentation::format::plural;
 
 use super::options::Options;
 use super::problem::Problem;
@@ -52,7 +52,7 @@ impl Program for Sor {
         serde_json::json!({ "grid": grid, "tolerance": tolerance, "sweeps": sweeps })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let solver = Solver::new(self.problem, stage.gathers);
         let outcome = supersteps::run(stage, solver)?;
         let rows = outcome.units.into_iter().map(|row| row.0).collect();
@@ -83,7 +83,7 @@ impl Program for Sor {
 
     fn results(&self, relaxed: &Relaxed) -> String {
         let Relaxed { known: Known { steps, change }, rows } = relaxed;
-        let sweeps = counted(steps / 2, "sweep");
+        let sweeps = plural(steps / 2, "sweep");
         let mut text = match self.lacks(relaxed) {
             None => format!("A point changed by at most {change:.2e} in the last of {sweeps}.\n"),
             Some(_) => String::new(),
@@ -107,7 +107,7 @@ impl Program for Sor {
         (change > tolerance && tolerance > 0.0).then(|| {
             format!(
                 "not solved: a point changed by {change:.2e} in the last of {}, expected at most {tolerance:e} as --tolerance says",
-                counted(steps / 2, "sweep")
+                plural(steps / 2, "sweep")
             )
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use caribou::{Config, SuperstepReport};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 use lb_strategies::{Listing, SUPERSTEPS};
 
 use crate::problem::Problem;
@@ -16,7 +16,7 @@ fn program(grid: usize) -> Sor {
 
 fn assert_serial(program: Sor, config: &Config, what: &str) -> SuperstepReport {
     let clock = Arc::new(IterationClock::new(program.total().count as u32));
-    let outcome = program.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = program.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     let relaxed = outcome.result.unwrap();
     assert_eq!(Sor::difference(&relaxed, &program.reference()), None, "{what}");

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use presentation::counts;
+use presentation::count_parser;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::Kernel;
@@ -51,25 +51,25 @@ pub(crate) struct Graph {
     #[arg(skip)]
     pub(crate) number: u32,
     /// Timesteps
-    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) steps: u32,
     /// Points
-    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) width: u32,
     /// Who reads whom
     #[arg(long = "type", value_name = "PATTERN", default_value = "trivial")]
     pub(crate) pattern: Pattern,
     /// Inputs of a task, in nearest, spread and random_nearest
-    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = counts(0..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = count_parser(0..=u32::MAX))]
     pub(crate) radix: u32,
     /// Timesteps after which inputs repeat, in spread and random_nearest [default: 3 there]
-    #[arg(long, value_name = "STEPS", value_parser = counts(0..=u32::MAX))]
+    #[arg(long, value_name = "STEPS", value_parser = count_parser(0..=u32::MAX))]
     period: Option<u32>,
     /// The part of the nearest that is read, in random_nearest
     #[arg(long, value_name = "PART", default_value_t = 0.25)]
     pub(crate) fraction: f64,
     /// Bytes of an output
-    #[arg(long = "output", value_name = "BYTES", default_value_t = 16, value_parser = counts(16..=1_u64 << 30))]
+    #[arg(long = "output", value_name = "BYTES", default_value_t = 16, value_parser = count_parser(16..=1_u64 << 30))]
     pub(crate) output_bytes: u64,
     /// Work.
     #[command(flatten)]
@@ -329,7 +329,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_is_read_is_who_reads_seen_from_the_other_side() {
+    fn dependencies_and_dependents_are_inverse() {
         let mut graphs = 0;
         for (name, width) in NAMES.into_iter().flat_map(|name| (1..20).map(move |width| (name, width))) {
             for (radix, period) in (0..7).flat_map(|radix| (0..4).map(move |period| (radix, period))) {

@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use presentation::counts;
+use presentation::count_parser;
 use serde::{Deserialize, Serialize};
 
 use super::uniform::uniform;
@@ -39,19 +39,19 @@ pub(crate) struct Kernel {
     #[arg(long = "kernel", value_name = "KERNEL", default_value = "empty")]
     pub(crate) kind: Kind,
     /// Iterations of the kernel
-    #[arg(long = "iter", value_name = "COUNT", default_value_t = 0, value_parser = counts(0..=1_u64 << 40))]
+    #[arg(long = "iter", value_name = "COUNT", default_value_t = 0, value_parser = count_parser(0..=1_u64 << 40))]
     pub(crate) iterations: u64,
     /// Blocks of the scratch space, in memory_bound
-    #[arg(long = "sample", value_name = "COUNT", default_value_t = 16, value_parser = counts(1..=u64::MAX))]
+    #[arg(long = "sample", value_name = "COUNT", default_value_t = 16, value_parser = count_parser(1..=u64::MAX))]
     pub(crate) samples: u64,
     /// How far iterations lie apart, in load_imbalance: from 1 - PART/2 to 1 + PART/2 times as many, PART up to 2
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub(crate) imbalance: f64,
     /// Timesteps for which a point keeps its share, in load_imbalance; 0 for ever
-    #[arg(long, value_name = "STEPS", default_value_t = 1, value_parser = counts(0..=u32::MAX))]
+    #[arg(long, value_name = "STEPS", default_value_t = 1, value_parser = count_parser(0..=u32::MAX))]
     pub(crate) keep: u32,
     /// Bytes of scratch space of a point, in memory_bound
-    #[arg(long = "scratch", value_name = "BYTES", default_value_t = 0, value_parser = counts(0..=1_u64 << 40))]
+    #[arg(long = "scratch", value_name = "BYTES", default_value_t = 0, value_parser = count_parser(0..=1_u64 << 40))]
     pub(crate) scratch_bytes: u64,
 }
 

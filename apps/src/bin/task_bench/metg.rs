@@ -11,11 +11,11 @@ use std::fmt::{self, Display};
 use lb_strategies::median;
 use presentation::Table;
 use presentation::chart::{Axis, Chart, Series};
+use presentation::format::duration;
 use presentation::svg::{Area, Svg};
-use presentation::words::duration;
 use serde::Serialize;
 
-use super::run::{Bench, On};
+use super::run::{Backend, Bench};
 use harness::progress::Progress;
 use harness::{Error, Total};
 
@@ -87,7 +87,7 @@ fn median_rate(runs: &[Measured]) -> f64 {
 ///
 /// # Errors
 /// [`Error::Usage`] when nothing is counted of the kernel's work; those of the runs.
-pub(crate) fn sweep(bench: &Bench, systems: &[On], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
+pub(crate) fn sweep(bench: &Bench, systems: &[Backend], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
     let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
         .take_while(|&iterations| iterations > 0)
         .collect();
@@ -232,7 +232,7 @@ impl Display for System {
 impl Display for Sweep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let heads = self.systems.iter().flat_map(|system| [system.lb.clone(), "of peak".to_owned()]);
-        let mut table = Table::new(["iterations".to_owned()].into_iter().chain(heads)).words([]);
+        let mut table = Table::new(["iterations".to_owned()].into_iter().chain(heads)).text_columns([]);
         for level in 0..self.systems.first().map_or(0, |system| system.grains.len()) {
             let grains = || self.systems.iter().map(|system| &system.grains[level]);
             let iterations = grains().next().map_or(0, |grain| grain.iterations).to_string();

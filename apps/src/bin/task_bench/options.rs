@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use caribou::{Config, Launch};
 use clap::Parser;
-use presentation::counts;
+use presentation::count_parser;
 
 use super::graph::Graph;
 use harness::disturbance::{Disturbances, NeighbourSpec, QuotaSpec};
@@ -34,13 +34,13 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) raw: bool,
     /// Timesteps between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
-    #[arg(long, value_name = "STEPS", value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "STEPS", value_parser = count_parser(0..=u64::MAX))]
     pub(crate) sync: Option<u64>,
     /// Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) ranks: Option<u32>,
     /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
-    #[arg(long, value_name = "COUNT", value_parser = counts(1..=u32::MAX))]
+    #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) workers: Option<u32>,
     /// A busy process on the vCPU of that rank's first worker, asking for DUTY of it (0.5 or 50%); repeatable
     #[arg(long, value_name = "RANK[:DUTY]", value_parser = NeighbourSpec::parse)]
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) metg: bool,
     /// Times that --metg runs the whole series of grains; the median counts
-    #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = counts(1..=1000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 7, requires = "metg", value_parser = count_parser(1..=1000u32))]
     pub(crate) repetitions: u32,
     /// Operations or bytes a second that are the peak [default: the rate of the coarsest runs, or of finer ones if they were faster]
     #[arg(long, value_name = "RATE", requires = "metg", value_parser = rate)]
@@ -102,13 +102,13 @@ fn rate(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, clap::Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-struct Another {
+struct ExtraGraph {
     #[command(flatten)]
     options: GraphOptions,
 }
 
 fn another(options: &str) -> Result<Graph, String> {
-    let parsed = Another::try_parse_from(options.split_whitespace());
+    let parsed = ExtraGraph::try_parse_from(options.split_whitespace());
     parsed.map(|another| another.options.graph).map_err(|error| {
         let text = error.render().to_string();
         text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()

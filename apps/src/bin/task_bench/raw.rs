@@ -15,7 +15,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 
 use super::graph::Graph;
 use super::point::ROUNDS;
-use super::report::Told;
+use super::report::PointResult;
 use super::task::{Output, Tasks};
 
 /// The tags that every MPI has.
@@ -36,7 +36,7 @@ pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
 ///
 /// # Errors
 /// MPI was not started: by a run before it.
-pub(crate) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
+pub(crate) fn run(graphs: &[Graph]) -> Result<(PointResult, u32), String> {
     if !mpi::environment::is_initialized() {
         return Err("--raw: expected that MPI was started by the run before".to_owned());
     }
@@ -56,7 +56,7 @@ pub(crate) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
     let mut all = [0; 2];
     world.all_reduce_into(&done[..], &mut all[..], SystemOperation::sum());
     let [executed, checked] = all;
-    Ok((Told { executed, checked, elapsed_ns }, world.size() as u32))
+    Ok((PointResult { executed, checked, elapsed_ns }, world.size() as u32))
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime whose clock could be asked")]

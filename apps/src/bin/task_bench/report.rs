@@ -38,7 +38,7 @@ impl Totals {
 
     /// The difference to what the points did in all rounds, if there is one.
     #[must_use]
-    pub(crate) fn difference(&self, told: &[Told]) -> Option<String> {
+    pub(crate) fn difference(&self, told: &[PointResult]) -> Option<String> {
         let executed: u64 = told.iter().map(|told| told.executed).sum();
         let checked: u64 = told.iter().map(|told| told.checked).sum();
         let [tasks, inputs] = [self.tasks, self.dependencies].map(|total| total * ROUNDS);
@@ -55,7 +55,7 @@ fn tasks(graph: &Graph) -> impl Iterator<Item = TaskId> {
 
 /// What a point did: tasks executed and inputs checked in all rounds, and the nanoseconds of the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct PointResult {
     /// Tasks.
     pub(crate) executed: u64,
     /// Inputs.
@@ -64,7 +64,7 @@ pub(crate) struct Told {
     pub(crate) elapsed_ns: u64,
 }
 
-impl Told {
+impl PointResult {
     /// What each point of a run told.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Of a run that was to do so much, and whose points told this.
     #[must_use]
-    pub(crate) fn new(totals: Totals, told: &[Told], report: &Report) -> Self {
+    pub(crate) fn new(totals: Totals, told: &[PointResult], report: &Report) -> Self {
         let elapsed_ns = told.iter().map(|told| told.elapsed_ns).max().unwrap_or(0);
         Self {
             syncs: report.sync_totals.syncs,
@@ -210,7 +210,7 @@ mod tests {
         {
             assert!(said.lines().any(|said| said.trim_start().ends_with(line)), "{line}: {said}");
         }
-        let told = [Told { executed: 32, checked: 60, elapsed_ns: 2_000_000 }];
+        let told = [PointResult { executed: 32, checked: 60, elapsed_ns: 2_000_000 }];
         let totals = Totals::of(&graphs);
         assert_eq!(totals.difference(&told), None);
         let said = Outcome::new(totals, &told, &Report::default()).to_string();
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_task_too_few_or_an_input_too_many_is_a_difference() {
         let totals = Totals::of(&[graph("--type no_comm")]);
-        let told = |executed, checked| [Told { executed, checked, elapsed_ns: 1 }];
+        let told = |executed, checked| [PointResult { executed, checked, elapsed_ns: 1 }];
         assert_eq!(totals.difference(&told(32, 24)), None);
         assert!(totals.difference(&told(31, 24)).is_some_and(|words| words.starts_with("31 tasks")));
         assert!(totals.difference(&told(32, 25)).is_some());

@@ -13,7 +13,7 @@ use super::options::Options;
 use super::point;
 #[cfg(feature = "mpi")]
 use super::raw;
-use super::report::{Configuration, Outcome, Told, Totals, name};
+use super::report::{Configuration, Outcome, PointResult, Totals, name};
 use harness::disturbance::Disturbances;
 use harness::experiment::Experiment;
 use harness::machine::Machine;
@@ -30,7 +30,7 @@ pub(crate) struct Bench {
 
 /// What executes the graphs.
 #[derive(Clone, Debug)]
-pub(crate) enum On {
+pub(crate) enum Backend {
     /// The runtime.
     Runtime(Box<Config>),
     /// The runtime without a sync, a profile, and anything measured.
@@ -39,7 +39,7 @@ pub(crate) enum On {
     Raw,
 }
 
-impl On {
+impl Backend {
     /// The strategy, or the name of what has none.
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -102,7 +102,7 @@ impl Bench {
             ranks,
             workers: Some(config.worker_count()).filter(|_| config.launch() == Launch::Alone),
             disturbances,
-            machine: Machine::this(),
+            machine: Machine::detect(),
             launch: config.launch(),
         };
         experiment.check()?;
@@ -131,10 +131,10 @@ impl Bench {
     /// # Errors
     /// Those of the runtime, of disturbances; [`Error::Differs`] when a task or an input was left out; of raw MPI
     /// [`Error::Usage`].
-    pub(crate) fn run(&self, on: &On) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, on: &Backend) -> Result<Outcome, Error> {
         let config = match on {
-            On::Runtime(config) | On::Bare(config) => config,
-            On::Raw => return self.run_raw(),
+            Backend::Runtime(config) | Backend::Bare(config) => config,
+            Backend::Raw => return self.run_raw(),
         };
         let lb = on.name();
         let run = || Ok(point::run((**config).clone(), &self.graphs)?);
@@ -142,7 +142,7 @@ impl Bench {
             true => run()?,
             false => self.experiment.run(lb, |_| run())?.outcome,
         };
-        let told = Told::all(&report)?;
+        let told = PointResult::all(&report)?;
         match self.totals.difference(&told) {
             Some(difference) => Err(Error::Differs { lb: lb.to_owned(), difference }),
             None => Ok(Outcome::new(self.totals, &told, &report)),
@@ -159,8 +159,8 @@ mod raw {
         Err("--raw: expected a program built with --features mpi".to_owned())
     }
 
-    pub(super) fn run(graphs: &[Graph]) -> Result<(Told, u32), String> {
-        check(graphs).map(|()| (Told::default(), 0))
+    pub(super) fn run(graphs: &[Graph]) -> Result<(PointResult, u32), String> {
+        check(graphs).map(|()| (PointResult::default(), 0))
     }
 }
 
@@ -181,9 +181,10 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     if options.raw {
         raw::check(&bench.graphs).map_err(Error::Usage)?;
     }
-    let on_runtime = configs.into_iter().map(|config| On::Runtime(Box::new(config)));
-    let bare = options.bare.then(|| On::bare(&config)).transpose()?;
-    let systems: Vec<On> = bare.into_iter().chain(on_runtime).chain(options.raw.then_some(On::Raw)).collect();
+    let on_runtime = configs.into_iter().map(|config| Backend::Runtime(Box::new(config)));
+    let bare = options.bare.then(|| Backend::bare(&config)).transpose()?;
+    let systems: Vec<Backend> =
+        bare.into_iter().chain(on_runtime).chain(options.raw.then_some(Backend::Raw)).collect();
     let open =
         |path: &Option<PathBuf>| path.as_deref().filter(|_| launch.speaks()).map(Output::open).transpose();
     let [json, plot] = [open(&options.json)?, open(&options.plot)?];
@@ -213,22 +214,28 @@ impl Bench {
     fn run_raw(&self) -> Result<Outcome, Error> {
         let (told, workers) = raw::run(&self.graphs).map_err(Error::Usage)?;
         match self.totals.difference(&[told]) {
-            Some(difference) => Err(Error::Differs { lb: On::Raw.name().to_owned(), difference }),
+            Some(difference) => Err(Error::Differs { lb: Backend::Raw.name().to_owned(), difference }),
             None => Ok(Outcome::of(self.totals, told.elapsed_ns as f64 / 1e9, workers)),
         }
     }
 
     /// One run a system, each told when it is over.
-    fn compare(&self, systems: &[On], say: impl Fn(&str) -> Result<(), Error>) -> Result<Vec<Run>, Error> {
-        let run = |on: &On| {
+    fn compare(
+        &self,
+        systems: &[Backend],
+        say: impl Fn(&str) -> Result<(), Error>,
+    ) -> Result<Vec<Run>, Error> {
+        let run = |on: &Backend| {
             let (lb, outcome) = (on.name().to_owned(), self.run(on)?);
             let Outcome { syncs, moved, seats, trace, workers, .. } = &outcome;
             let what = match on {
-                On::Runtime(_) | On::Bare(_) => format!("{syncs} syncs, {moved} points moved; {seats}"),
-                On::Raw => format!("{workers} processes"),
+                Backend::Runtime(_) | Backend::Bare(_) => {
+                    format!("{syncs} syncs, {moved} points moved; {seats}")
+                }
+                Backend::Raw => format!("{workers} processes"),
             };
             say(&format!("`{lb}`: {what}\n{outcome}"))?;
-            say(&trace.told(&lb))?;
+            say(&trace.line(&lb))?;
             Ok(Run { lb, outcome })
         };
         systems.iter().map(run).collect()

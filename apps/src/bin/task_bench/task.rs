@@ -53,7 +53,7 @@ pub(crate) struct Tasks {
     links: Vec<[Vec<u32>; 2]>,
     /// The next timestep, and what holds then.
     step: u32,
-    turn: Turn,
+    turn: StepLinks,
     /// Of the last task.
     output: Output,
     #[serde(with = "caribou::bulk")]
@@ -67,7 +67,7 @@ pub(crate) struct Tasks {
 /// Whom a point reads at one timestep, and who reads it. In most patterns that is the same from the second on, so it is
 /// listed only where `at` differs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Turn {
+struct StepLinks {
     at: At,
     /// The points whose outputs it reads.
     inputs: Vec<u32>,
@@ -97,7 +97,7 @@ impl Tasks {
             graph: graph.clone(),
             point,
             step: 0,
-            turn: Turn::default(),
+            turn: StepLinks::default(),
             output: Output::default(),
             executed: 0,
             checked: 0,
@@ -111,7 +111,8 @@ impl Tasks {
     pub(crate) fn begin_again(&mut self) {
         self.step = 0;
         // Nothing was before the first timestep: the second always differs.
-        self.turn = Turn { at: At { now: self.graph.active(0), ..At::default() }, ..Turn::default() };
+        self.turn =
+            StepLinks { at: At { now: self.graph.active(0), ..At::default() }, ..StepLinks::default() };
     }
 
     /// Tells if there is no next timestep.
@@ -174,12 +175,12 @@ impl Tasks {
         let (set, now) = (self.graph.set(self.step), self.graph.active(self.step));
         let at = At { set, before: self.turn.at.now.clone(), now };
         if self.turn.at != at {
-            self.turn_to(at);
+            self.set_links(at);
         }
     }
 
     /// Lists who is read, and who reads, from now on.
-    fn turn_to(&mut self, at: At) {
+    fn set_links(&mut self, at: At) {
         let (point, turn) = (self.point, &mut self.turn);
         let [from, to] = &self.links[at.set as usize];
         let (was_active, is_active) = (at.before.contains(&point), at.now.contains(&point));
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_for_a_point_is_whom_it_sends_to() {
+    fn senders_and_receivers_are_inverse() {
         for pattern in
             ["trivial", "no_comm", "stencil_1d", "dom", "tree", "fft", "random_nearest", "all_to_all"]
         {

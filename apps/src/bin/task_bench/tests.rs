@@ -9,7 +9,7 @@ use harness::disturbance::Disturbances;
 
 use crate::options::{Options, arguments};
 use crate::report::Outcome;
-use crate::run::{Bench, On};
+use crate::run::{Backend, Bench};
 
 const PATTERNS: [&str; 11] = [
     "trivial",
@@ -40,7 +40,7 @@ fn assert_done(line: &str, config: Config, what: &str) -> Outcome {
     let config = options.configure(config);
     let graphs = options.graphs(Launch::Alone).unwrap();
     let bench = Bench::new(graphs, config.rank_count(), &config, Disturbances::default()).unwrap();
-    bench.run(&On::Runtime(Box::new(config))).unwrap_or_else(|error| panic!("{line}, {what}: {error}"))
+    bench.run(&Backend::Runtime(Box::new(config))).unwrap_or_else(|error| panic!("{line}, {what}: {error}"))
 }
 
 fn all() -> impl Iterator<Item = String> {
@@ -104,7 +104,7 @@ fn points_migrate_at_every_sync_whatever_the_pattern_and_the_lengths_of_graphs()
 
 #[test]
 fn bare_is_a_run_of_messages_alone() {
-    let On::Bare(config) = On::bare(&balanced("rotate", 2)).unwrap() else { panic!("not bare") };
+    let Backend::Bare(config) = Backend::bare(&balanced("rotate", 2)).unwrap() else { panic!("not bare") };
     assert!(!config.measures() && !config.profiles());
     assert_eq!((config.lb_spec(Shape::Arrays), config.sync_period()), ("none", 0));
 }

@@ -111,7 +111,7 @@ pub(crate) fn laplace(here: f64, [north, south, west, east]: [f64; 4]) -> f64 {
 
 /// A new cell, by its past, its present, and the pull of its neighbours (the leapfrog of second order).
 #[inline(always)]
-pub(crate) fn leapt(before: f64, now: f64, pull: f64) -> f64 {
+pub(crate) fn leapfrog(before: f64, now: f64, pull: f64) -> f64 {
     (2.0 * now - before) + pull
 }
 
@@ -134,7 +134,7 @@ fn leap(
 ) {
     let last = here.len() - 1;
     let (before, north, south) = (&mut before[..=last], &north[..=last], &south[..=last]);
-    let new = |before, here, around| leapt(before, here, courant * laplace(here, around));
+    let new = |before, here, around| leapfrog(before, here, courant * laplace(here, around));
     if last == 0 {
         before[0] = new(before[0], here[0], [north[0], south[0], *west, *east]);
     } else {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{Block, Rim};
 use super::picture::sample;
 use super::problem::Problem;
-use super::waves::Told;
+use super::waves::BlockResult;
 
 /// The chunk that keeps the time.
 const TIMEKEEPER: [u16; 2] = [0, 0];
@@ -79,7 +79,7 @@ impl Wave {
         let (courant, done) = (self.problem.courant(), self.halos.step() as u32 - 1);
         if done == self.problem.iterations {
             let here = ctx.index();
-            return ctx.service::<Observers<Told>>().deliver(ctx, || self.told(here));
+            return ctx.service::<Observers<BlockResult>>().deliver(ctx, || self.told(here));
         }
         if done == 0 {
             self.energy = self.block.energy(courant);
@@ -93,9 +93,9 @@ impl Wave {
         self.send_edges(ctx);
     }
 
-    fn told(&self, index: [u16; 2]) -> Told {
+    fn told(&self, index: [u16; 2]) -> BlockResult {
         let (shape, cells) = (self.problem.shape, self.block.cells());
-        Told {
+        BlockResult {
             index,
             energies: [self.energy, self.block.energy(self.problem.courant())],
             pixels: sample(shape.grid(), shape.part(index), cells),
@@ -110,7 +110,7 @@ impl Chunk for Wave {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == TIMEKEEPER {
-            ctx.service::<Observers<Told>>().begin(ctx);
+            ctx.service::<Observers<BlockResult>>().begin(ctx);
         }
         self.send_edges(ctx);
     }
@@ -134,7 +134,7 @@ impl Chunk for Wave {
             Message::Complete { step, chunks } => {
                 let expected = self.problem.shape.chunks();
                 assert_eq!(chunks, expected, "every chunk is counted once in step {step}");
-                ctx.service::<Observers<Told>>().complete(ctx, step);
+                ctx.service::<Observers<BlockResult>>().complete(ctx, step);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use caribou_apps::stencil2d::options::GridOptions;
-use presentation::counts;
+use presentation::count_parser;
 
 /// Waves on a square: the wave equation by finite differences, in chunks that are balanced while it runs.
 ///
@@ -15,16 +15,16 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) grid: GridOptions,
     /// Iterations of each run: steps in time
-    #[arg(long, value_name = "COUNT", default_value_t = 500, value_parser = counts(1..=100_000_000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 500, value_parser = count_parser(1..=100_000_000u32))]
     pub(crate) iterations: u32,
     /// Cells that a wave travels in a step, up to 0.7
     #[arg(long, value_name = "CELLS", default_value_t = 0.5, value_parser = speed)]
     pub(crate) speed: f64,
     /// Pulses at the start
-    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = counts(0..=1000u32))]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = count_parser(0..=1000u32))]
     pub(crate) pulses: u32,
     /// Seed of their places, widths and heights
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = counts(0..=u64::MAX))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = count_parser(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Draw the field after the last step, of the last run
     #[arg(long, value_name = "FILE.svg")]

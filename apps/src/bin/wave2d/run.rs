@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use harness::arrays::{self, Array};
-use harness::{Conditions, Error, Outcome, Program, Stage, Total};
-use presentation::words::counted;
+use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
+use presentation::format::plural;
 
 use super::chunk::Wave;
 use super::options::Options;
 use super::problem::Problem;
 use super::pulses::Pulses;
 use super::serial;
-use super::waves::{Told, Waves};
+use super::waves::{BlockResult, Waves};
 
 /// Waves, and perhaps a picture of them.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Program for Wave2d {
     fn title(&self) -> String {
         let Problem { shape, pulses: Pulses { count, .. }, .. } = self.problem;
         let (grid, chunk, chunks) = (shape.grid(), shape.chunk(), shape.chunks());
-        let pulses = counted(count, "pulse");
+        let pulses = plural(count, "pulse");
         format!("{pulses} on {grid} x {grid} cells in chunks of {chunk} x {chunk} ({chunks} chunks)")
     }
 
@@ -59,11 +59,11 @@ impl Program for Wave2d {
         })
     }
 
-    fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+    fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
         let (problem, compared) = (self.problem, stage.gathers);
         // The energy and the picture are of interest also where nothing is compared.
-        let always = Stage { gathers: true, ..*stage };
-        let (told, report) = arrays::run::<Told>(&always, problem.shape.chunks(), |setup| {
+        let always = RunContext { gathers: true, ..*stage };
+        let (told, report) = arrays::run::<BlockResult>(&always, problem.shape.chunks(), |setup| {
             setup.array(problem.shape.extent(), move |index| Wave::new(problem, compared, index));
         })?;
         // Other processes are told nothing.

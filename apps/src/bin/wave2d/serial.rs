@@ -4,7 +4,7 @@
 //! runtime does are absent here, so a mistake in any of them shows as a difference. Energies alone are added as the program
 //! adds them, a chunk's cells and then the chunks, because another order would change the last digits.
 
-use super::block::{energy, laplace, leapt};
+use super::block::{energy, laplace, leapfrog};
 use super::picture::Raster;
 use super::problem::Problem;
 use super::pulses::REST;
@@ -42,7 +42,7 @@ impl Serial {
         let width = self.grid + 2;
         for row in 1..=self.grid {
             for at in row * width + 1..row * width + 1 + self.grid {
-                self.before[at] = leapt(self.before[at], self.now[at], self.pull(at));
+                self.before[at] = leapfrog(self.before[at], self.now[at], self.pull(at));
             }
         }
         std::mem::swap(&mut self.now, &mut self.before);

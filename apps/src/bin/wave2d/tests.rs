@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use caribou::{Config, Report};
 use harness::iteration_clock::IterationClock;
-use harness::{Program, Stage};
+use harness::{Program, RunContext};
 
 use crate::problem::Problem;
 use crate::problem::tests::problem;
@@ -18,7 +18,7 @@ fn assert_serial(config: Config, what: &str) -> Report {
 fn assert_waves(problem: Problem, config: &Config, what: &str) -> Report {
     let program = Wave2d { problem, picture: None };
     let clock = Arc::new(IterationClock::new(problem.iterations));
-    let outcome = program.run(&Stage { config, clock: &clock, gathers: true });
+    let outcome = program.run(&RunContext { config, clock: &clock, gathers: true });
     let outcome = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
     let waves = outcome.result.unwrap();
     assert_eq!(Wave2d::difference(&waves, &program.reference()), None, "{what}");

@@ -8,7 +8,7 @@ use caribou_apps::stencil2d::serial::Field;
 
 /// What a chunk tells at the end.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct BlockResult {
     /// The chunk.
     pub(crate) index: [u16; 2],
     /// Its energy before the first step, and after the last.
@@ -34,14 +34,14 @@ pub(crate) struct Waves {
 
 impl Waves {
     /// What all chunks told, in any order.
-    pub(crate) fn new(problem: &Problem, mut told: Vec<Told>) -> Self {
+    pub(crate) fn new(problem: &Problem, mut told: Vec<BlockResult>) -> Self {
         // Sums of fractions depend on their order.
         told.sort_unstable_by_key(|told| told.index);
         let energies = [0, 1].map(|at| told.iter().map(|told| told.energies[at]).sum());
         let mut raster = Raster::new(problem.shape.grid());
         let mut field =
             told.iter().any(|told| !told.cells.is_empty()).then(|| Field::unfilled(problem.shape));
-        for Told { index, pixels, cells, .. } in told {
+        for BlockResult { index, pixels, cells, .. } in told {
             let part = problem.shape.part(index);
             raster.fill(part, &pixels);
             if let Some(field) = &mut field {

@@ -119,7 +119,7 @@ fn the_same_seed_is_the_same_history() {
 }
 
 #[test]
-fn who_does_not_show_up_has_no_part_in_later_shares() {
+fn an_absent_worker_gets_no_later_share() {
     for spec in ["caa,u2=100,u3=100,u4=100", "caa", "caa,u2=0,u3=0,u4=0"] {
         let policy = parse(spec);
         let mut vcpus = Traces::constant(|_| 100.0);

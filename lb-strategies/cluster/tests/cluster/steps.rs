@@ -45,7 +45,7 @@ fn run(stretches: [Weather; 3], policy: &str) -> StepsRun {
     let program = StepProgram {
         steps: 3 * STRETCH,
         division_s: 0.1,
-        word_s: 1e-4,
+        notify_s: 1e-4,
         ..StepProgram::new(Weights::Equal(1000 * WORKERS as u64), WORKERS)
     };
     let policy = SUPERSTEPS.parse(policy).expect("it is listed");

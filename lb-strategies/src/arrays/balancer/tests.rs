@@ -21,8 +21,8 @@ fn rank(speed: f64) -> RankReport {
     RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
 }
 
-fn at_once(assignment: Assignment) -> Answer {
-    Answer::Assigned { assignment, took_ns: 0 }
+fn at_once(assignment: Assignment) -> StrategyResult {
+    StrategyResult::Assigned { assignment, took_ns: 0 }
 }
 
 fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {

@@ -42,7 +42,7 @@ impl Strategy for Greedy {
         let mut loads = Loads::pinned(snapshot, self.background);
         let mut finish_first = FinishFirst::new(&loads);
         for (position, ticks) in by_falling_load(snapshot) {
-            let ticks = loads.cut(ticks);
+            let ticks = loads.clamp_load(ticks);
             if let Some(rank) = finish_first.place(&mut loads, ticks) {
                 assignment.ranks[position] = rank;
             }

@@ -73,7 +73,7 @@ pub(crate) fn pack(
 ) {
     let mut finish_first = FinishFirst::new(loads);
     for &(position, ticks) in order {
-        let ticks = loads.cut(ticks);
+        let ticks = loads.clamp_load(ticks);
         let home = assignment.ranks[position];
         let usable = snapshot.ranks.get(home.index()).is_some_and(|rank| rank.available);
         if usable && loads.completion_with(home, ticks) <= limit_ns {
@@ -88,7 +88,7 @@ pub(crate) fn pack(
 fn greedy_max_ns(order: &[(usize, u64)], mut loads: Loads) -> u64 {
     let mut finish_first = FinishFirst::new(&loads);
     for &(_, ticks) in order {
-        let ticks = loads.cut(ticks);
+        let ticks = loads.clamp_load(ticks);
         finish_first.place(&mut loads, ticks);
     }
     loads.max_ns()

@@ -11,7 +11,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "program",
     summary: "chunks move where the program says (Ctx::migrate_to), and off an unavailable rank",
     parameters: &[],
-    build: |_| Ok(Box::new(Program)),
+    build: |_| Ok(Box::new(ProgramDirected)),
 };
 
 /// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
@@ -22,9 +22,9 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// assert_eq!(Program.assign(&snapshot), Assignment::current(&snapshot));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Program;
+pub struct ProgramDirected;
 
-impl Strategy for Program {
+impl Strategy for ProgramDirected {
     fn name(&self) -> &'static str {
         ENTRY.name
     }
@@ -36,7 +36,7 @@ impl Strategy for Program {
         for (chunk, rank) in snapshot.chunks.iter().zip(&mut assignment.ranks) {
             let available = snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);
             if chunk.migratable && !available {
-                let ticks = loads.cut(chunk.ticks);
+                let ticks = loads.clamp_load(chunk.ticks);
                 *rank = finish_first.place(&mut loads, ticks).unwrap_or(*rank);
             }
         }

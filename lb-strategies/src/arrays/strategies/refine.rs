@@ -32,15 +32,15 @@
 
 mod coarse;
 mod donors;
-mod drain;
-mod exchange;
+mod offload;
 mod plan;
+mod swap;
 
 pub(crate) use donors::Donors;
-pub(crate) use exchange::exchange;
 pub(crate) use plan::Plan;
+pub(crate) use swap::swap_chunks;
 
-use drain::Limits;
+use offload::Limits;
 
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Background, Strategy, Terms};
@@ -177,7 +177,7 @@ impl Refine {
     pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
         let mut plan = start.clone();
         let mut donors = Donors::gather(snapshot, start, start.limit_ns(self.settle.min(self.tolerance)));
-        let all_settled = self.drain(&mut plan, &mut donors);
+        let all_settled = self.offload(&mut plan, &mut donors);
         match self.misfit {
             Misfit::Replan if !all_settled => coarse::refine(self, snapshot, start, plan, donors),
             Misfit::Replan | Misfit::StayLate => plan,
@@ -186,7 +186,7 @@ impl Refine {
 
     /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
     /// whether none is left.
-    pub(crate) fn drain(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
+    pub(crate) fn offload(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {
             let receiver_level = match self.receivers {
@@ -194,7 +194,7 @@ impl Refine {
                 Receivers::Underloaded => -level,
             };
             let [donor_ns, receiver_ns] = [level, receiver_level].map(|level| plan.limit_ns(level));
-            let all_settled = drain::drain(plan, donors, &Limits { donor_ns, receiver_ns }, self.band);
+            let all_settled = offload::offload(plan, donors, &Limits { donor_ns, receiver_ns }, self.band);
             if all_settled || level >= self.tolerance {
                 return all_settled;
             }

@@ -5,7 +5,7 @@
 //! least predicted maximum wins, of equal ones the one that moves least. `refine` is among the candidates, so
 //! the result is never worse; it costs several times the time to decide, and more moves.
 
-use super::refine::{Donors, PARAMETERS, Plan, Refine, exchange};
+use super::refine::{Donors, PARAMETERS, Plan, Refine, swap_chunks};
 use crate::arrays::metrics::Moved;
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Strategy, Terms};
@@ -67,14 +67,14 @@ impl Strategy for RefineBest {
         let mut donors = Donors::gather(snapshot, &start, start.limit_ns(0.0));
         let variants = self.variants(start.level()).into_iter().map(|variant| {
             let mut plan = start.clone();
-            variant.drain(&mut plan, &mut donors);
+            variant.offload(&mut plan, &mut donors);
             plan
         });
         // `min_by_key` keeps the first of equal plans, the plain one before the others.
         let plans = std::iter::once(self.refine.refine(snapshot, &start)).chain(variants);
         let mut best = plans.min_by_key(cost).expect("there is the plain one");
         let settled_ns = best.limit_ns(self.refine.settle);
-        exchange(snapshot, &mut best, settled_ns);
+        swap_chunks(snapshot, &mut best, settled_ns);
         best.assignment
     }
 

@@ -21,7 +21,7 @@ use crate::pools::machine::Nanos;
 /// assert!((tally.deviation() - 1.0 / 3.0).abs() < 1e-12, "1 of 3 seconds");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct TaskStats {
     /// Tasks finished.
     pub done: u64,
     /// Number of durations measured: one for each step, which may be several short tasks.
@@ -32,7 +32,7 @@ pub struct Tally {
     pub squares: f64,
 }
 
-impl Tally {
+impl TaskStats {
     /// `count` tasks took so long together.
     pub fn add(&mut self, count: u64, took: Nanos) {
         let each = took as f64 / 1e9 / count.max(1) as f64;
@@ -67,7 +67,7 @@ impl Tally {
 /// assert_eq!(facts.left, 0);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct RoundStats {
     /// Tasks left.
     pub left: u64,
     /// Clock speed of each worker.
@@ -75,7 +75,7 @@ pub struct Facts {
     /// Tasks finished by each worker.
     pub done: Vec<u64>,
     /// Of all workers together: how long tasks took.
-    pub tasks: Tally,
+    pub tasks: TaskStats,
 }
 
 /// Below which thresholds the conditions hold, and what they weigh.
@@ -85,7 +85,7 @@ pub struct Facts {
 /// assert_eq!(Conditions::PAPER.workers, 32);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Conditions {
+pub struct Thresholds {
     /// U1: standard deviation of the clocks, as a part of their mean.
     pub clocks: f64,
     /// U2: number of workers.
@@ -98,13 +98,13 @@ pub struct Conditions {
     pub weights: [f64; 4],
 }
 
-impl Conditions {
+impl Thresholds {
     /// Those of the paper's simulations.
     pub const PAPER: Self =
         Self { clocks: 0.1, workers: 32, done: 0.25, durations: 0.25, weights: [0.0, 1.0, 1.0, 0.5] };
 
     /// U1 to U4.
-    pub fn hold(&self, facts: &Facts) -> [bool; 4] {
+    pub fn hold(&self, facts: &RoundStats) -> [bool; 4] {
         [
             spread(facts.clocks.iter().copied()) < self.clocks,
             (facts.done.len() as u64) < self.workers,
@@ -121,7 +121,7 @@ impl Conditions {
 /// assert_eq!(Choice::Master.to_string(), "MS");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum NextPhase {
     /// One task each: no more are left than there are workers. Domain decomposition (DD), too.
     OneEach,
     /// Shares in proportion to tasks finished: domain decomposition (DD).
@@ -130,7 +130,7 @@ pub enum Choice {
     Master,
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for NextPhase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::OneEach => "DD, one task each",
@@ -151,18 +151,18 @@ impl fmt::Display for Choice {
 /// let many = Facts { left: 200, clocks: vec![1.0; 64], done: (1..=64).collect(), ..Facts::default() };
 /// assert_eq!(decide(&many, &Conditions::PAPER), Choice::Master);
 /// ```
-pub fn decide(facts: &Facts, conditions: &Conditions) -> Choice {
+pub fn decide(facts: &RoundStats, conditions: &Thresholds) -> NextPhase {
     let workers = facts.done.len() as u64;
     if workers == 0 {
-        return Choice::Master;
+        return NextPhase::Master;
     }
     if facts.left <= workers {
-        return Choice::OneEach;
+        return NextPhase::OneEach;
     }
     let weights = conditions.weights;
     let held = conditions.hold(facts).into_iter().zip(weights).filter(|&(holds, _)| holds);
     let sum: f64 = held.map(|(_, weight)| weight).sum();
-    if sum >= weights.iter().sum::<f64>() / 2.0 { Choice::Shares } else { Choice::Master }
+    if sum >= weights.iter().sum::<f64>() / 2.0 { NextPhase::Shares } else { NextPhase::Master }
 }
 
 /// Standard deviation as a part of the mean.
@@ -187,19 +187,19 @@ mod tests {
     use super::*;
 
     /// Facts of so many workers in which U3 and U4 hold or not.
-    fn facts(workers: u64, alike_done: bool, alike_durations: bool) -> Facts {
+    fn facts(workers: u64, alike_done: bool, alike_durations: bool) -> RoundStats {
         let done = |worker| if alike_done || worker % 2 == 0 { 100 } else { 10 };
-        let mut tasks = Tally::default();
+        let mut tasks = TaskStats::default();
         tasks.add(1, 1_000_000_000);
         tasks.add(1, if alike_durations { 1_000_000_000 } else { 9_000_000_000 });
         let clocks = vec![1.0; workers as usize];
-        Facts { left: 1000, clocks, done: (0..workers).map(done).collect(), tasks }
+        RoundStats { left: 1000, clocks, done: (0..workers).map(done).collect(), tasks }
     }
 
     #[test]
     fn the_weights_of_the_paper_ask_few_workers_for_one_more_condition_and_many_for_both() {
         let shares = |workers, done, durations| {
-            decide(&facts(workers, done, durations), &Conditions::PAPER) == Choice::Shares
+            decide(&facts(workers, done, durations), &Thresholds::PAPER) == NextPhase::Shares
         };
         // At 31: 1 + 0.5 U4 + U3 of 2.5.
         assert_eq!(
@@ -217,24 +217,24 @@ mod tests {
     fn a_weight_of_zero_takes_a_condition_out() {
         let mut unlike = facts(16, true, true);
         unlike.clocks[0] = 9.0;
-        assert_eq!(decide(&unlike, &Conditions::PAPER), Choice::Shares);
-        let clocks_only = Conditions { weights: [1.0, 0.0, 0.0, 0.0], ..Conditions::PAPER };
-        assert_eq!(decide(&unlike, &clocks_only), Choice::Master);
+        assert_eq!(decide(&unlike, &Thresholds::PAPER), NextPhase::Shares);
+        let clocks_only = Thresholds { weights: [1.0, 0.0, 0.0, 0.0], ..Thresholds::PAPER };
+        assert_eq!(decide(&unlike, &clocks_only), NextPhase::Master);
     }
 
     #[test]
     fn half_of_all_weights_is_enough_for_shares() {
-        let conditions = Conditions { weights: [0.0, 0.0, 0.5, 0.5], ..Conditions::PAPER };
-        assert_eq!(decide(&facts(64, true, false), &conditions), Choice::Shares);
-        assert_eq!(decide(&facts(64, false, false), &conditions), Choice::Master);
+        let conditions = Thresholds { weights: [0.0, 0.0, 0.5, 0.5], ..Thresholds::PAPER };
+        assert_eq!(decide(&facts(64, true, false), &conditions), NextPhase::Shares);
+        assert_eq!(decide(&facts(64, false, false), &conditions), NextPhase::Master);
     }
 
     #[test]
     fn as_many_tasks_as_workers_are_one_each_whatever_else_holds() {
         for left in [1, 16, 17] {
-            let facts = Facts { left, ..facts(16, false, false) };
-            let choice = if left <= 16 { Choice::OneEach } else { Choice::Master };
-            assert_eq!(decide(&facts, &Conditions::PAPER), choice);
+            let facts = RoundStats { left, ..facts(16, false, false) };
+            let choice = if left <= 16 { NextPhase::OneEach } else { NextPhase::Master };
+            assert_eq!(decide(&facts, &Thresholds::PAPER), choice);
         }
     }
 }

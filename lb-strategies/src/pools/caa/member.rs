@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::decide::Tally;
+use super::decide::TaskStats;
 use super::{CaaMessage, Until, WorkerReport};
 use crate::pools::central::{Outbox, QueueMessage, Workers};
 use crate::pools::equal::shares;
@@ -36,7 +36,7 @@ pub(super) struct Member {
     /// Clock speed of the rank's vCPUs.
     clock: f64,
     /// Of this round.
-    tallies: Vec<Tally>,
+    tallies: Vec<TaskStats>,
     phase: Phase,
 }
 
@@ -47,7 +47,7 @@ impl Member {
         for (worker, share) in (0..).map(WorkerId).zip(shares(pool, rank)) {
             workers.give(worker, share);
         }
-        let tallies = vec![Tally::default(); workers.workers() as usize];
+        let tallies = vec![TaskStats::default(); workers.workers() as usize];
         let clock = pool.clock_speeds[rank.index()];
         Self { workers, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
     }
@@ -59,15 +59,15 @@ impl Member {
         outbox: &mut Outbox<CaaMessage>,
         out: &mut Vec<Output<CaaMessage>>,
     ) {
-        if let Some((count, took)) = self.workers.through(now, worker, out) {
+        if let Some((count, took)) = self.workers.finish_step(now, worker, out) {
             self.tallies[worker.index()].add(count, took);
         }
         if self.workers.is_waiting(worker) {
-            self.go_on(now, worker, outbox, out);
+            self.advance(now, worker, outbox, out);
         }
     }
 
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         now: Nanos,
         message: CaaMessage,
@@ -87,7 +87,7 @@ impl Member {
                 self.phase = Phase::Asking;
                 for worker in self.workers.all() {
                     if self.workers.is_waiting(worker) {
-                        self.go_on(now, worker, outbox, out);
+                        self.advance(now, worker, outbox, out);
                     }
                 }
             }
@@ -101,7 +101,7 @@ impl Member {
     }
 
     /// A worker waits: what does it do?
-    fn go_on(
+    fn advance(
         &mut self,
         now: Nanos,
         worker: WorkerId,
@@ -115,7 +115,7 @@ impl Member {
                 }
                 match until {
                     Until::FirstThrough => outbox.push_back((Rank(0), CaaMessage::First)),
-                    Until::AllThrough => self.stop_if_through(outbox),
+                    Until::AllFinished => self.stop_if_through(outbox),
                 }
             }
             Phase::Stopping => self.report_if_at_rest(outbox),
@@ -138,7 +138,7 @@ impl Member {
         out: &mut Vec<Output<CaaMessage>>,
     ) {
         self.phase = Phase::Shares(until);
-        self.tallies.fill(Tally::default());
+        self.tallies.fill(TaskStats::default());
         for (worker, range) in shares {
             self.workers.give(worker, range);
         }
@@ -147,7 +147,7 @@ impl Member {
                 self.workers.run(now, worker, out);
             }
         }
-        if until == Until::AllThrough {
+        if until == Until::AllFinished {
             self.stop_if_through(outbox);
         }
     }

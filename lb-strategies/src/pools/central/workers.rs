@@ -65,13 +65,13 @@ impl Workers {
     }
 
     /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
-    pub fn through<M>(
+    pub fn finish_step<M>(
         &mut self,
         now: Nanos,
         worker: WorkerId,
         out: &mut Vec<Output<M>>,
     ) -> Option<(u64, Nanos)> {
-        let ran = self.steps[worker.index()].through(now);
+        let ran = self.steps[worker.index()].finish_step(now);
         self.states[worker.index()] = State::Waiting;
         if self.dismissed {
             self.release(worker, out);

@@ -35,9 +35,9 @@ pub enum LeaseMessage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The occasion for the report.
-    pub occasion: Occasion,
+    pub kind: Occasion,
     /// The state of the rank.
-    pub standing: Standing,
+    pub status: Standing,
     /// Indices executed since its last report.
     pub done: Vec<Range<u64>>,
 }
@@ -55,7 +55,7 @@ pub enum Occasion {
     /// The root could not know what has happened.
     Progress,
     /// The answer to a `Cut`: these are no longer its own. They may be none.
-    CutOk(Vec<Range<u64>>),
+    Stolen(Vec<Range<u64>>),
     /// A worker is late with this piece: somebody else may execute it, too.
     Offer {
         /// Its number there.
@@ -122,7 +122,7 @@ pub enum Order {
         last: bool,
     },
     /// Give these a fair part of what you hold.
-    Cut(Thieves),
+    Steal(Thieves),
     /// Let a waiting worker execute this, too.
     Copy {
         /// Whose piece.

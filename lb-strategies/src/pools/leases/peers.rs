@@ -1,12 +1,12 @@
 //! The ranks as the root knows them: their requests, their speeds, and what they must hold by now.
 //!
 //! It believes that a rank goes on as it said; the ranks see to it that this is nearly so, by
-//! [`conversation`](super::conversation).
+//! [`root_link`](super::conversation).
 
 use std::ops::{Index, IndexMut};
 
-use super::conversation::seconds;
 use super::message::Standing;
+use super::root_link::seconds;
 use super::steal::Holder;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
@@ -21,16 +21,16 @@ pub(super) struct Peers {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) workers: u32,
-    pub(super) here: bool,
+    pub(super) active: bool,
     pub(super) standing: Standing,
-    pub(super) heard: Nanos,
+    pub(super) reported_at: Nanos,
     /// Leases it was sent, and the size of the last.
     pub(super) leases: u64,
     pub(super) leased: u64,
     /// Since when it wants.
     pub(super) want: Option<Nanos>,
     /// For whom it is being cut.
-    pub(super) cut_for: Option<Vec<Rank>>,
+    pub(super) stealing_for: Option<Vec<Rank>>,
 }
 
 impl Index<Rank> for Peers {
@@ -52,13 +52,13 @@ impl Peers {
     pub(super) fn new(workers: &[u32]) -> Self {
         let peer = |&workers: &u32| Peer {
             workers,
-            here: true,
+            active: true,
             standing: Standing::default(),
-            heard: 0,
+            reported_at: 0,
             leases: 0,
             leased: 0,
             want: None,
-            cut_for: None,
+            stealing_for: None,
         };
         Self { all: workers.iter().map(peer).collect() }
     }
@@ -70,12 +70,12 @@ impl Peers {
 
     /// Tells whether somebody is being cut for this rank.
     pub(super) fn is_engaged(&self, rank: Rank) -> bool {
-        self.all.iter().any(|peer| peer.cut_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
+        self.all.iter().any(|peer| peer.stealing_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
     }
 
     /// The state of a rank by now, if it goes on as it said.
     pub(super) fn holder(&self, now: Nanos, rank: Rank, wants: bool) -> Holder {
-        let Peer { standing, leases, leased, heard, .. } = &self[rank];
+        let Peer { standing, leases, leased, reported_at: heard, .. } = &self[rank];
         let unseen = if standing.leases < *leases { *leased } else { 0 };
         let speed = self.speed(rank);
         let executed = (speed * seconds(now.saturating_sub(*heard))) as u64;
@@ -84,13 +84,13 @@ impl Peers {
     }
 
     /// The ranks that have not said `Bye`.
-    pub(super) fn here(&self) -> impl Iterator<Item = Rank> + '_ {
-        (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.here).map(|(rank, _)| rank)
+    pub(super) fn active(&self) -> impl Iterator<Item = Rank> + '_ {
+        (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.active).map(|(rank, _)| rank)
     }
 
     /// Whose `Want` is not answered.
     pub(super) fn queue(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.here().filter(|&rank| self[rank].want.is_some())
+        self.active().filter(|&rank| self[rank].want.is_some())
     }
 
     /// Iterations per second: as the rank says, else as fast as so many workers elsewhere are.
@@ -102,7 +102,7 @@ impl Peers {
 
     /// Iterations per second of one worker; `None` while no rank knows.
     pub(super) fn mean_speed(&self) -> Option<f64> {
-        let known = self.all.iter().filter(|peer| peer.here);
+        let known = self.all.iter().filter(|peer| peer.active);
         let known = known.filter_map(|peer| peer.standing.speed.map(|speed| (speed, peer.workers)));
         let (sum, workers) =
             known.fold((0.0, 0), |(sum, all), (speed, workers)| (sum + speed, all + workers));
@@ -111,7 +111,7 @@ impl Peers {
 
     /// The largest coefficient of variation that a rank has measured.
     pub(super) fn variation(&self) -> Option<f64> {
-        let known = self.here().filter_map(|rank| self[rank].standing.variation);
+        let known = self.active().filter_map(|rank| self[rank].standing.variation);
         known.reduce(f64::max)
     }
 }

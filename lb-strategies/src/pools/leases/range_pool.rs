@@ -138,7 +138,7 @@ impl RangePool {
     }
 
     /// Gives up to `count` iterations away, from the tail.
-    pub fn cut(&mut self, count: u64) -> RangeSet {
+    pub fn split_off(&mut self, count: u64) -> RangeSet {
         self.ranges.take_back(count)
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let mut pool = RangePool::new(1, SECOND, None);
         pool.insert(0..10);
         assert_eq!(pool.claim(0, WorkerId(0)), Some(0..1));
-        assert_eq!(pool.cut(4), RangeSet::from(6..10));
+        assert_eq!(pool.split_off(4), RangeSet::from(6..10));
         assert_eq!(pool.len(), 5);
     }
 }

@@ -10,23 +10,23 @@
 //! 3. What it gives up was begun by nobody, and is not its own from then on.
 //! 4. A report names what was executed since the last one; all it ever held it has reported, given up or still holds.
 
-mod copying;
+mod replication;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use copying::verdict;
+use replication::verdict;
 
-use super::conversation::{Conversation, seconds};
 use super::message::{Occasion, Order, Output, Report, Standing, list};
 use super::range_pool::RangePool;
-use super::tail::{Role, Tail};
+use super::root_link::{RootLink, seconds};
+use super::tail_replication::{Role, TailReplication};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::{Rank, WorkerId};
 
 /// A rank looks at itself when this many pieces should have been executed, or after this many round trips.
-const PULSE_PIECES: u64 = 3;
-const PULSE_TRIPS: u64 = 5;
+const CHECK_PIECES: u64 = 3;
+const CHECK_TRIPS: u64 = 5;
 
 #[derive(Debug, PartialEq)]
 enum Stage {
@@ -39,19 +39,19 @@ enum Stage {
 pub(super) struct LeaseRank {
     me: Rank,
     pool: RangePool,
-    talk: Conversation,
+    root_link: RootLink,
     waiting: BinaryHeap<Reverse<WorkerId>>,
     /// Workers that are not released.
     workers: u32,
     stage: Stage,
-    pulse: Pulse,
-    tail: Tail,
-    copies: Copies,
+    progress_timer: ProgressTimer,
+    tail: TailReplication,
+    copies: Replication,
 }
 
 /// The state of tail replication: pieces may be executed twice, or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Copies {
+pub(super) enum Replication {
     Never,
     /// Yes, but the root still has something.
     NotYet,
@@ -61,7 +61,7 @@ pub(super) enum Copies {
 
 /// The time to look whether the rank still runs as it said.
 #[derive(Debug)]
-struct Pulse {
+struct ProgressTimer {
     /// Of a rank that is alone there is nobody to tell.
     alone: bool,
     chunk: Nanos,
@@ -75,17 +75,17 @@ impl LeaseRank {
         workers: u32,
         chunk: Nanos,
         alone: bool,
-        copies: Copies,
+        copies: Replication,
     ) -> Self {
         Self {
             me,
             pool,
-            talk: Conversation::default(),
+            root_link: RootLink::default(),
             waiting: BinaryHeap::new(),
             workers,
             stage: Stage::Working,
-            pulse: Pulse { alone, chunk, next: None },
-            tail: Tail::default(),
+            progress_timer: ProgressTimer { alone, chunk, next: None },
+            tail: TailReplication::default(),
             copies,
         }
     }
@@ -94,44 +94,44 @@ impl LeaseRank {
     pub(super) fn wants(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let range = self.pool.finish(now, worker);
         match (range, self.tail.finish(worker)) {
-            (Some(range), None) => self.talk.done(range),
+            (Some(range), None) => self.root_link.done(range),
             (Some(range), Some(Role::Own(piece))) => {
                 let counts = self.tail.settle(piece).is_some();
                 if counts {
-                    self.talk.done(range);
+                    self.root_link.done(range);
                 }
                 out.push(verdict(worker, counts));
             }
             (Some(_), Some(Role::Foreign(owner, piece))) if self.stage == Stage::Working => {
                 self.tail.ask(owner, piece, worker);
                 self.report(now, Occasion::Copied { owner, piece });
-                return self.go_on(now, out);
+                return self.advance(now, out);
             }
             (Some(_), Some(Role::Foreign(..))) => out.push(Output::Discard { worker }),
             (None, _) => {}
         }
         self.waiting.push(Reverse(worker));
-        self.go_on(now, out);
+        self.advance(now, out);
     }
 
     /// The root says something.
-    pub(super) fn obey(&mut self, now: Nanos, order: Order, out: &mut Vec<Output>) {
+    pub(super) fn receive(&mut self, now: Nanos, order: Order, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
             return;
         }
         match order {
             Order::Lease { ranges, queued, last } => {
-                if self.copies != Copies::Never {
-                    self.copies = if last { Copies::Now } else { Copies::NotYet };
+                if self.copies != Replication::Never {
+                    self.copies = if last { Replication::Now } else { Replication::NotYet };
                 }
                 let before = self.pool.len();
                 ranges.into_iter().for_each(|range| self.pool.insert(range));
-                self.talk.leased(now, self.pool.len() - before, queued);
+                self.root_link.leased(now, self.pool.len() - before, queued);
             }
-            Order::Cut(thieves) => {
+            Order::Steal(thieves) => {
                 let speed = self.pool.speed(now);
-                let given = self.pool.cut(thieves.part_of(self.pool.len(), speed));
-                self.report(now, Occasion::CutOk(list(&given)));
+                let given = self.pool.split_off(thieves.part_of(self.pool.len(), speed));
+                self.report(now, Occasion::Stolen(list(&given)));
             }
             Order::Copy { owner, piece, range } => self.copy(now, owner, piece, range, out),
             Order::Settle { piece } => {
@@ -149,26 +149,26 @@ impl LeaseRank {
                 self.report(now, Occasion::Bye);
             }
         }
-        self.go_on(now, out);
+        self.advance(now, out);
     }
 
     /// A pulse, or a timer for no reason.
     pub(super) fn timer(&mut self, now: Nanos, out: &mut Vec<Output>) {
-        if self.pulse.next.is_none_or(|next| now < next) || self.stage == Stage::Stopped {
+        if self.progress_timer.next.is_none_or(|next| now < next) || self.stage == Stage::Stopped {
             return;
         }
-        self.pulse.next = None;
+        self.progress_timer.next = None;
         let standing = self.standing(now);
-        if self.talk.is_surprise(now, &standing, self.pulse.chunk) {
-            self.talk.report(now, Occasion::Progress, standing);
+        if self.root_link.is_surprise(now, &standing, self.progress_timer.chunk) {
+            self.root_link.report(now, Occasion::Progress, standing);
         }
         self.copy_late(now, out);
-        self.beat(now, out);
+        self.check_progress(now, out);
     }
 
     /// Takes the reports to the root, in order.
     pub(super) fn reports(&mut self) -> Vec<Report> {
-        self.talk.take()
+        self.root_link.take()
     }
 
     /// Tells whether no worker is left.
@@ -176,7 +176,7 @@ impl LeaseRank {
         self.workers == 0
     }
 
-    fn go_on(&mut self, now: Nanos, out: &mut Vec<Output>) {
+    fn advance(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
             while let Some(Reverse(worker)) = self.waiting.pop() {
                 self.workers -= 1;
@@ -187,49 +187,52 @@ impl LeaseRank {
         while let Some(&Reverse(worker)) = self.waiting.peek() {
             let Some(range) = self.pool.claim(now, worker) else { break };
             self.waiting.pop();
-            let copy = self.copies == Copies::Now;
+            let copy = self.copies == Replication::Now;
             if copy {
                 self.tail.begin(worker, range.clone());
             }
             out.push(Output::Run { worker, range, copy });
         }
         self.copy_late(now, out);
-        self.speak(now);
-        self.beat(now, out);
+        self.report_if_due(now);
+        self.check_progress(now, out);
     }
 
-    fn speak(&mut self, now: Nanos) {
+    fn report_if_due(&mut self, now: Nanos) {
         let standing = self.standing(now);
-        if !self.talk.is_asking() {
+        if !self.root_link.is_asking() {
             if self.is_low(&standing) {
-                self.talk.report(now, Occasion::Want, standing);
+                self.root_link.report(now, Occasion::Want, standing);
             }
-        } else if self.talk.is_news(&standing, self.pool.running().any(|worker| self.tail.matters(worker))) {
-            self.talk.report(now, Occasion::Progress, standing);
+        } else if self
+            .root_link
+            .is_news(&standing, self.pool.running().any(|worker| self.tail.matters(worker)))
+        {
+            self.root_link.report(now, Occasion::Progress, standing);
         }
     }
 
     fn is_low(&self, standing: &Standing) -> bool {
-        let ahead = seconds(2 * self.talk.rtt() + self.pulse.chunk);
+        let ahead = seconds(2 * self.root_link.rtt() + self.progress_timer.chunk);
         standing.pool == 0 || standing.speed.is_some_and(|speed| standing.pool as f64 <= speed * ahead)
     }
 
-    fn beat(&mut self, now: Nanos, out: &mut Vec<Output>) {
-        let nobody_cares = self.pulse.alone && self.copies == Copies::Never;
-        if nobody_cares || self.pulse.next.is_some() || !self.pool.is_running() {
+    fn check_progress(&mut self, now: Nanos, out: &mut Vec<Output>) {
+        let nobody_cares = self.progress_timer.alone && self.copies == Replication::Never;
+        if nobody_cares || self.progress_timer.next.is_some() || !self.pool.is_running() {
             return;
         }
         let speed = self.pool.speed(now).map_or(f64::INFINITY, |speed| speed / f64::from(self.workers));
         let iteration = ((SECOND as f64 / speed) as Nanos).min(1000 * SECOND);
-        let pieces = PULSE_PIECES * self.pulse.chunk.max(iteration);
-        let next = now + pieces.max(PULSE_TRIPS * self.talk.rtt());
-        self.pulse.next = Some(next);
+        let pieces = CHECK_PIECES * self.progress_timer.chunk.max(iteration);
+        let next = now + pieces.max(CHECK_TRIPS * self.root_link.rtt());
+        self.progress_timer.next = Some(next);
         out.push(Output::WakeAt(next));
     }
 
     fn report(&mut self, now: Nanos, occasion: Occasion) {
         let standing = self.standing(now);
-        self.talk.report(now, occasion, standing);
+        self.root_link.report(now, occasion, standing);
     }
 
     fn standing(&self, now: Nanos) -> Standing {
@@ -237,8 +240,8 @@ impl LeaseRank {
             pool: self.pool.len(),
             speed: self.pool.speed(now),
             waiting: self.waiting.len() as u32,
-            leases: self.talk.leases(),
-            rtt: self.talk.rtt(),
+            leases: self.root_link.leases(),
+            rtt: self.root_link.rtt(),
             variation: self.pool.variation(),
         }
     }

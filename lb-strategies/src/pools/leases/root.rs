@@ -14,12 +14,12 @@
 
 use std::ops::Range;
 
-use super::copies::Copies;
 use super::holdings::Holdings;
 use super::message::{Occasion, Order, Report};
 use super::peers::Peers;
+use super::replica_broker::ReplicaBroker;
 use super::size::{self, Batch, Bounds, Speeds};
-use super::steal::{Holder, Theft, steal};
+use super::steal::{Holder, StealPlan, steal};
 use crate::pools::apportion::apportion;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
@@ -44,7 +44,7 @@ pub(super) struct LeaseRoot {
     settings: RootSettings,
     iterations: u64,
     holdings: Holdings,
-    copies: Copies,
+    copies: ReplicaBroker,
     peers: Peers,
     stopped: bool,
 }
@@ -55,7 +55,7 @@ impl LeaseRoot {
             settings,
             iterations,
             holdings: Holdings::new(iterations, workers.len() as u32),
-            copies: Copies::default(),
+            copies: ReplicaBroker::default(),
             peers: Peers::new(workers),
             stopped: false,
         }
@@ -67,20 +67,20 @@ impl LeaseRoot {
     }
 
     /// A rank reports.
-    pub(super) fn hear(&mut self, now: Nanos, from: Rank, report: Report, orders: &mut Orders) {
+    pub(super) fn receive(&mut self, now: Nanos, from: Rank, report: Report, orders: &mut Orders) {
         let peer = &mut self.peers[from];
-        if !peer.here {
+        if !peer.active {
             return;
         }
-        peer.standing = report.standing;
-        peer.heard = now;
+        peer.standing = report.status;
+        peer.reported_at = now;
         for range in report.done {
             self.holdings.done(from, range);
         }
-        match report.occasion {
+        match report.kind {
             Occasion::Want => peer.want = Some(now),
-            Occasion::CutOk(ranges) => {
-                let thieves = peer.cut_for.take().unwrap_or_default();
+            Occasion::Stolen(ranges) => {
+                let thieves = peer.stealing_for.take().unwrap_or_default();
                 let given: u64 = ranges.iter().map(|range| range.end - range.start).sum();
                 ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
                 self.share(now, &thieves, given, orders);
@@ -92,14 +92,14 @@ impl LeaseRoot {
             }
             Occasion::Progress | Occasion::Copied { .. } => {}
             Occasion::Settled { piece, range } => self.settled(from, piece, range, orders),
-            Occasion::Bye => peer.here = false,
+            Occasion::Bye => peer.active = false,
         }
         self.serve(now, orders);
     }
 
     /// Tells whether no message will come or go any more.
     pub(super) fn is_closed(&self) -> bool {
-        self.stopped && self.peers.here().next().is_none()
+        self.stopped && self.peers.active().next().is_none()
     }
 
     fn serve(&mut self, now: Nanos, orders: &mut Orders) {
@@ -108,7 +108,7 @@ impl LeaseRoot {
         }
         if self.holdings.are_done() {
             self.stopped = true;
-            orders.extend(self.peers.here().map(|rank| (rank, Order::Stop)));
+            orders.extend(self.peers.active().map(|rank| (rank, Order::Stop)));
             return;
         }
         while self.holdings.free() > 0 {
@@ -155,18 +155,18 @@ impl LeaseRoot {
         if self.peers.len() == 1 {
             return self.holdings.free();
         }
-        let workers = self.peers.here().map(|rank| self.peers[rank].workers).sum();
+        let workers = self.peers.active().map(|rank| self.peers[rank].workers).sum();
         let first = size::first(self.iterations, peer.workers, workers, self.settings.first);
         if peer.leases == 0 || self.peers.mean_speed().is_none() {
             return first;
         }
         let speeds = Speeds {
             of_rank: self.peers.speed(rank),
-            of_all: self.peers.here().map(|rank| self.peers.speed(rank)).sum(),
+            of_all: self.peers.active().map(|rank| self.peers.speed(rank)).sum(),
         };
         let Bounds { min, max } = self.settings.bounds;
         let bounds = Bounds { min: min.max(4 * peer.standing.rtt), max };
-        let ranks = self.peers.here().count() as u32;
+        let ranks = self.peers.active().count() as u32;
         let part = self.settings.batch.part(self.holdings.free(), ranks, self.peers.variation());
         size::lease(self.holdings.free(), part, speeds, bounds)
     }
@@ -195,14 +195,16 @@ impl LeaseRoot {
         }
         let holders: Vec<Holder> = self
             .peers
-            .here()
-            .filter(|&rank| self.peers[rank].cut_for.is_none())
+            .active()
+            .filter(|&rank| self.peers[rank].stealing_for.is_none())
             .map(|rank| self.peers.holder(now, rank, thieves.contains(&rank)))
             .collect();
-        let Some(Theft { thieves, cuts }) = steal(&holders, self.settings.chunk) else { return false };
+        let Some(StealPlan { thieves, requests: cuts }) = steal(&holders, self.settings.chunk) else {
+            return false;
+        };
         for (victim, cut) in cuts {
-            self.peers[victim].cut_for = Some(thieves.clone());
-            orders.push((victim, Order::Cut(cut)));
+            self.peers[victim].stealing_for = Some(thieves.clone());
+            orders.push((victim, Order::Steal(cut)));
         }
         true
     }

@@ -3,7 +3,7 @@
 //! A lease is a part of what is free, so that leases shrink as the end comes near: early ones are cheap, late ones are
 //! even. How large a part depends on how little the time of a lease can be foretold.
 
-use super::conversation::seconds;
+use super::root_link::seconds;
 use crate::pools::machine::Nanos;
 
 /// The part of what is free that the ranks get in one round.

@@ -10,8 +10,8 @@
 //! While a worker waits anywhere, all ranks with waiting workers are thieves, and no others: else what is taken for them
 //! could go to faster ranks, for ever.
 
-use super::conversation::seconds;
 use super::message::Thieves;
+use super::root_link::seconds;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
@@ -32,10 +32,10 @@ pub(super) struct Holder {
 
 /// A steal from some ranks for others.
 #[derive(Debug, PartialEq)]
-pub(super) struct Theft {
+pub(super) struct StealPlan {
     pub(super) thieves: Vec<Rank>,
     /// Victims, and what each is told.
-    pub(super) cuts: Vec<(Rank, Thieves)>,
+    pub(super) requests: Vec<(Rank, Thieves)>,
 }
 
 impl Holder {
@@ -46,7 +46,7 @@ impl Holder {
 }
 
 /// Picks victims and thieves, where pieces last for `chunk`; `None` if nobody has enough to be worth it.
-pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<Theft> {
+pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<StealPlan> {
     let poorest = holders.iter().filter(|holder| holder.wants).map(Holder::lasts).reduce(f64::min)?;
     let rtt = holders.iter().filter(|holder| holder.wants).map(|holder| holder.rtt).max()?;
     let margin = seconds(2 * rtt + chunk / PART_OF_PIECE);
@@ -77,7 +77,7 @@ pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<Theft> {
         .map(|(victim, thieves)| (victim.rank, thieves))
         .collect();
     let thieves = thieves.iter().map(|thief| thief.rank).collect();
-    (!cuts.is_empty()).then_some(Theft { thieves, cuts })
+    (!cuts.is_empty()).then_some(StealPlan { thieves, requests: cuts })
 }
 
 /// In how many seconds all would end together.
@@ -119,7 +119,7 @@ mod tests {
     fn one_collapsed_rank_is_cut_once_for_all() {
         let theft = steal(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 0, true)], 0).unwrap();
         assert_eq!(theft.thieves, [Rank(0), Rank(2)]);
-        let [(Rank(1), thieves)] = theft.cuts[..] else { panic!("{theft:?}") };
+        let [(Rank(1), thieves)] = theft.requests[..] else { panic!("{theft:?}") };
         assert_eq!(thieves.part_of(1000, None), 666);
     }
 
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn several_victims_do_not_give_several_times_too_much() {
         let theft = steal(&[holder(0, 0, true), holder(1, 1000, false), holder(2, 1000, false)], 0).unwrap();
-        let given: u64 = theft.cuts.iter().map(|(_, thieves)| thieves.part_of(1000, None)).sum();
+        let given: u64 = theft.requests.iter().map(|(_, thieves)| thieves.part_of(1000, None)).sum();
         assert_eq!(given, 666);
     }
 
@@ -143,15 +143,15 @@ mod tests {
         let mut holders = vec![holder(0, 0, true)];
         holders.extend((1..9).map(|rank| holder(rank, 1000 + u64::from(rank), false)));
         let theft = steal(&holders, 0).unwrap();
-        let victims: Vec<Rank> = theft.cuts.iter().map(|&(victim, _)| victim).collect();
+        let victims: Vec<Rank> = theft.requests.iter().map(|&(victim, _)| victim).collect();
         assert_eq!(victims, (1..9).rev().map(Rank).collect::<Vec<_>>(), "each has a ninth of what is needed");
         holders[8].pool = 3000;
         let theft = steal(&holders, 0).unwrap();
-        assert_eq!(theft.cuts.iter().map(|&(victim, _)| victim).collect::<Vec<_>>(), [Rank(8)]);
+        assert_eq!(theft.requests.iter().map(|&(victim, _)| victim).collect::<Vec<_>>(), [Rank(8)]);
     }
 
     #[test]
-    fn who_ends_with_the_others_is_no_thief_unless_a_worker_waits() {
+    fn a_rank_that_ends_with_the_others_steals_only_if_a_worker_waits() {
         let busy = |rank, pool| Holder { waiting: 0, ..holder(rank, pool, true) };
         let others = [holder(2, 200, false), holder(3, 40, false), holder(4, 40, false)];
         let thieves = |first| steal(&[&[first, busy(1, 70)], &others[..]].concat(), 0).map(|it| it.thieves);

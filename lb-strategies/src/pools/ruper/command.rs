@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::messages::RuperMessage;
+use super::message::RuperMessage;
 use super::task::Urgency;
 use crate::rank::Rank;
 

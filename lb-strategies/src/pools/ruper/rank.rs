@@ -7,8 +7,8 @@
 mod serve;
 
 use super::command::{Command, TaskView};
-use super::messages::{Output, RuperMessage};
-use super::own_workers::{Doing, OwnWorker};
+use super::local_workers::{LocalWorker, LocalWorkerState};
+use super::message::{Output, RuperMessage};
 use super::parameters::{Counts, Settings};
 use super::rank_monitor::RankMonitor;
 use super::root_monitor::RootMonitor;
@@ -30,7 +30,7 @@ enum Link {
 
 /// The outputs of a rank that must not be repeated.
 #[derive(Default)]
-struct Said {
+struct Emitted {
     /// The last `WakeAt`.
     wake: Option<Nanos>,
     closed: bool,
@@ -43,8 +43,8 @@ pub(super) struct RuperRank {
     task: Option<Task>,
     link: Link,
     supply: Supply,
-    own_workers: Vec<OwnWorker>,
-    said: Said,
+    own_workers: Vec<LocalWorker>,
+    said: Emitted,
 }
 
 impl RuperRank {
@@ -65,11 +65,11 @@ impl RuperRank {
             (Counts::Indexed, _) => Supply::claiming(),
         };
         let own_workers =
-            (0..pool.workers_of(rank)).map(|_| OwnWorker::new(settings, pool.cost_hint)).collect();
-        Self { settings: settings.clone(), task: None, link, supply, own_workers, said: Said::default() }
+            (0..pool.workers_of(rank)).map(|_| LocalWorker::new(settings, pool.cost_hint)).collect();
+        Self { settings: settings.clone(), task: None, link, supply, own_workers, said: Emitted::default() }
     }
 
-    fn hear(&mut self, now: Nanos, input: Input<RuperMessage>, commands: &mut Vec<Command>) {
+    fn receive(&mut self, now: Nanos, input: Input<RuperMessage>, commands: &mut Vec<Command>) {
         let view = self.view(now);
         match (input, &mut self.link) {
             (Input::Begin, Link::Alone { iterations }) => {
@@ -156,7 +156,7 @@ impl RuperRank {
     /// quotas are of the same age reach them together, and the answer shall not find the first of them fresh and the
     /// others as of their last reports. Where none runs there is nobody to wait for.
     fn finish_at(&self, now: Nanos) -> Nanos {
-        let runs = self.own_workers.iter().any(|own| matches!(own.doing, Doing::Running { .. }));
+        let runs = self.own_workers.iter().any(|own| matches!(own.doing, LocalWorkerState::Running { .. }));
         if runs { now.saturating_add(self.settings.spacing) } else { now }
     }
 
@@ -168,7 +168,7 @@ impl RuperRank {
         };
         let Some(task) = &self.task else { return monitor };
         let overdue =
-            |(worker, own): (WorkerId, &OwnWorker)| own.overdue_at(task.report_at(worker), &self.settings);
+            |(worker, own): (WorkerId, &LocalWorker)| own.overdue_at(task.report_at(worker), &self.settings);
         let reports =
             (0..).map(WorkerId).zip(&self.own_workers).filter_map(overdue).min().unwrap_or(Nanos::MAX);
         monitor.min(task.rebalance_at()).min(reports)
@@ -176,7 +176,7 @@ impl RuperRank {
 
     /// Says when to wake it, if that has changed, and that it is closed, once.
     fn conclude(&mut self, now: Nanos, out: &mut Vec<Output>) {
-        let released = self.own_workers.iter().all(|own| own.doing == Doing::Released);
+        let released = self.own_workers.iter().all(|own| own.doing == LocalWorkerState::Released);
         let linked = match &self.link {
             Link::Alone { .. } => false,
             Link::Root(root) => !root.is_closed(),
@@ -204,7 +204,7 @@ impl PoolRank for RuperRank {
             return;
         }
         let mut commands = Vec::new();
-        self.hear(now, input, &mut commands);
+        self.receive(now, input, &mut commands);
         loop {
             for command in std::mem::take(&mut commands) {
                 self.carry_out(now, command, out);

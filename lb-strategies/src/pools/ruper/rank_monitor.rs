@@ -13,7 +13,7 @@
 //! It does not know which indices there are; it passes on what the rank claims and what it is granted.
 
 use super::command::{Command, TaskView};
-use super::messages::{Reason, RuperMessage};
+use super::message::{Reason, RuperMessage};
 use super::parameters::Settings;
 use super::task::Urgency;
 use crate::pools::machine::Nanos;
@@ -34,12 +34,12 @@ pub(crate) struct RankMonitor {
     stage: Stage,
     /// Time of its last report (or start).
     reported: Nanos,
-    asking: Asking,
+    asking: FinishRequest,
 }
 
 /// The request of a rank to rank 0: may we finish?
 #[derive(Clone, Debug, Default)]
-struct Asking {
+struct FinishRequest {
     /// The task wants to (paper: finish_req), and from then on it may be asked.
     raised: Option<Nanos>,
     /// Number of the last request.
@@ -52,7 +52,7 @@ struct Asking {
 
 impl RankMonitor {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self { spacing: settings.spacing, stage: Stage::New, reported: 0, asking: Asking::default() }
+        Self { spacing: settings.spacing, stage: Stage::New, reported: 0, asking: FinishRequest::default() }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -84,7 +84,7 @@ impl RankMonitor {
         }
         let sequence = self.asking.sequence + 1;
         self.asking =
-            Asking { raised: None, sequence, in_flight: true, next: now.saturating_add(self.spacing) };
+            FinishRequest { raised: None, sequence, in_flight: true, next: now.saturating_add(self.spacing) };
         self.report(now, Reason::Finish { sequence }, view, out);
     }
 

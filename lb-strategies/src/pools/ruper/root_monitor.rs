@@ -18,7 +18,7 @@ mod balance;
 use super::command::{Command, TaskView};
 use super::grants::Grants;
 use super::guess_worker::GuessWorker;
-use super::messages::{Reason, RuperMessage};
+use super::message::{Reason, RuperMessage};
 use super::parameters::{Counts, Settings, seconds};
 use super::task::Urgency;
 use crate::pools::apportion::apportion;
@@ -68,12 +68,12 @@ pub(crate) struct RootMonitor {
     /// The indices that are left; none if only their number matters.
     grants: Option<Grants>,
     phase: Phase,
-    own: Own,
+    own: SelfReports,
 }
 
 /// The reports of rank 0 to itself.
 #[derive(Clone, Debug, Default)]
-struct Own {
+struct SelfReports {
     reported: Nanos,
     began: Nanos,
     /// Its task wants to finish, and it reports then at the latest.
@@ -102,12 +102,12 @@ impl RootMonitor {
             peers: shares.into_iter().map(peer).collect(),
             grants: indexed.then(|| Grants::new(pool.iterations, pool.workers.len())),
             phase: Phase::Fresh,
-            own: Own::default(),
+            own: SelfReports::default(),
         }
     }
 
     pub(crate) fn boot(&mut self, now: Nanos, out: &mut Vec<Command>) {
-        self.own = Own { reported: now, began: now, finish: None, next: 0 };
+        self.own = SelfReports { reported: now, began: now, finish: None, next: 0 };
         self.peers[0].stage = Stage::Idle;
         self.peers[0].guess = GuessWorker::start(now);
         self.peers[0].due = now.saturating_add(self.settings.mpi_interval);
@@ -151,7 +151,7 @@ impl RootMonitor {
             let reason =
                 if self.peers[0].due <= now { Reason::Requested } else { Reason::Finish { sequence: 0 } };
             let next = now.saturating_add(self.settings.spacing);
-            self.own = Own { reported: now, finish: None, next, ..self.own };
+            self.own = SelfReports { reported: now, finish: None, next, ..self.own };
             self.measure(now, Rank(0), reason, elapsed, view.predicted, view.registered);
             self.rebalance(view, out);
         }

@@ -7,7 +7,7 @@ use crate::pools::apportion::apportion;
 
 /// One of those who share.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Party {
+pub(crate) struct Participant {
     /// Iterations it has reported.
     pub(crate) done: u64,
     /// Iterations it shall do in all.
@@ -18,7 +18,7 @@ pub(crate) struct Party {
     pub(crate) speed: Option<f64>,
 }
 
-impl Party {
+impl Participant {
     fn open(&self) -> u64 {
         self.assigned.saturating_sub(self.done)
     }
@@ -33,7 +33,7 @@ impl Party {
 /// A party that was never measured keeps its quota; the measured share what is left. Where nobody has a speed all
 /// quotas stay, if they add up to the budget, and else share the rest as they shared before. Afterwards the quotas add
 /// up to the budget, unless what is done or cannot be taken back exceeds it.
-pub(crate) fn share(budget: u64, parties: &mut [Party]) {
+pub(crate) fn share(budget: u64, parties: &mut [Participant]) {
     let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
     let rest = budget.saturating_sub(done);
     parties.iter_mut().for_each(|party| party.assigned = party.assigned.max(party.done));
@@ -47,7 +47,7 @@ pub(crate) fn share(budget: u64, parties: &mut [Party]) {
     respect_floors(budget, parties);
 }
 
-fn by_speed(rest: u64, parties: &mut [Party]) {
+fn by_speed(rest: u64, parties: &mut [Participant]) {
     let (mut measured, mut unmeasured): (Vec<_>, Vec<_>) =
         parties.iter_mut().partition(|party| party.speed.is_some());
     let reserved: u64 = unmeasured.iter().map(|party| party.open()).fold(0, u64::saturating_add);
@@ -61,7 +61,7 @@ fn by_speed(rest: u64, parties: &mut [Party]) {
     }
 }
 
-fn by_open(rest: u64, parties: &mut [&mut Party]) {
+fn by_open(rest: u64, parties: &mut [&mut Participant]) {
     let open: Vec<f64> = parties.iter().map(|party| party.open() as f64).collect();
     let parts = apportion(rest, &open).or_else(|| apportion(rest, &vec![1.0; parties.len()]));
     for (party, part) in parties.iter_mut().zip(parts.into_iter().flatten()) {
@@ -70,7 +70,7 @@ fn by_open(rest: u64, parties: &mut [&mut Party]) {
 }
 
 /// Raises quotas to their floors, and takes what that costs from the others in proportion to what they can spare.
-fn respect_floors(budget: u64, parties: &mut [Party]) {
+fn respect_floors(budget: u64, parties: &mut [Participant]) {
     for party in parties.iter_mut() {
         party.assigned = party.assigned.max(party.floor);
     }
@@ -92,11 +92,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn party(done: u64, assigned: u64, speed: impl Into<Option<f64>>) -> Party {
-        Party { done, assigned, floor: done, speed: speed.into() }
+    fn party(done: u64, assigned: u64, speed: impl Into<Option<f64>>) -> Participant {
+        Participant { done, assigned, floor: done, speed: speed.into() }
     }
 
-    fn assigned(budget: u64, mut parties: Vec<Party>) -> Vec<u64> {
+    fn assigned(budget: u64, mut parties: Vec<Participant>) -> Vec<u64> {
         share(budget, &mut parties);
         parties.iter().map(|party| party.assigned).collect()
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn done_beyond_the_budget_ends_it_and_a_guess_too_many_is_taken_back() {
         assert_eq!(assigned(10, vec![party(8, 9, 1.0), party(5, 9, 1.0)]), [8, 5]);
-        let guessed = Party { floor: 2, ..party(8, 9, 1.0) };
+        let guessed = Participant { floor: 2, ..party(8, 9, 1.0) };
         assert_eq!(assigned(10, vec![guessed, party(5, 9, 1.0)]), [5, 5]);
     }
 
@@ -147,9 +147,9 @@ mod tests {
             shift in 0..55u32,
             more in 0..1u64 << 55,
         ) {
-            let mut parties: Vec<Party> = parties
+            let mut parties: Vec<Participant> = parties
                 .into_iter()
-                .map(|(done, assigned, floor, speed)| Party {
+                .map(|(done, assigned, floor, speed)| Participant {
                     done: done >> shift, assigned: assigned >> shift, floor: floor >> shift, speed,
                 })
                 .collect();

@@ -59,7 +59,7 @@ pub(crate) struct Task {
     reports: Vec<Schedule>,
     forecast: Forecast,
     rebalances: Rebalances,
-    across: Across,
+    across: RankBalance,
 }
 
 /// The time of a worker's next report, and the interval that led to it.
@@ -71,7 +71,7 @@ struct Schedule {
 
 /// The balance between ranks, as far as the task knows it.
 #[derive(Clone, Debug)]
-struct Across {
+struct RankBalance {
     over: bool,
     finish_raised: bool,
 }
@@ -88,7 +88,7 @@ impl Task {
             reports: vec![report; workers],
             forecast: Forecast { remaining: total, eta: f64::INFINITY },
             rebalances: Rebalances { last: None, next: Nanos::MAX, made: 0 },
-            across: Across { over: false, finish_raised: false },
+            across: RankBalance { over: false, finish_raised: false },
         }
     }
 
@@ -184,7 +184,7 @@ impl Task {
 
     /// The balance between ranks is over: from now on the total stays.
     pub(crate) fn balance_over(&mut self) {
-        self.across = Across { over: true, finish_raised: false };
+        self.across = RankBalance { over: true, finish_raised: false };
     }
 
     fn index(&self, worker: WorkerId) -> Result<usize, TaskError> {

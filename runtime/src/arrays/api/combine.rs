@@ -9,7 +9,7 @@ use crate::arrays::core::own::Own;
 use crate::arrays::core::reduction::Values;
 use crate::arrays::report::Report;
 use crate::error::Error;
-use crate::text::of_type;
+use crate::text::short_type_name;
 use crate::wire::{self, WireError, catching};
 
 /// A value that can be reduced with others of its type, under [`Reducer::Own`](crate::Reducer::Own).
@@ -166,5 +166,6 @@ fn read<T: Combine>(own: &Own) -> Result<T, String> {
     if own.type_name() != type_name::<T>() {
         return Err(format!("values of `{}` were reduced, not of `{}`", own.type_name(), type_name::<T>()));
     }
-    combine(own.values()).map_err(|why| format!("values of `{}` do not combine: {why}", of_type::<T>()))
+    combine(own.values())
+        .map_err(|why| format!("values of `{}` do not combine: {why}", short_type_name::<T>()))
 }

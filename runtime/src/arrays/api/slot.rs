@@ -24,7 +24,7 @@ use crate::arrays::core::outline::{Outline, hash_homes, sample};
 use crate::arrays::core::reduction::Values;
 use crate::arrays::core::seeds::parts_of;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::text::of_type;
+use crate::text::short_type_name;
 use crate::wire::{self, WireError, catching};
 
 /// One chunk, its passport, and the messages it was not ready for, oldest first.
@@ -413,7 +413,7 @@ pub(crate) struct ArrayOf<C, F> {
 
 impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F> {
     fn name(&self) -> &str {
-        of_type::<C>()
+        short_type_name::<C>()
     }
 
     fn kind(&self, payload: &Payload) -> Cow<'static, str> {
@@ -479,7 +479,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
         Outline {
             chunk: self.name().to_owned(),
-            message: of_type::<C::Message>().to_owned(),
+            message: short_type_name::<C::Message>().to_owned(),
             chunks: self.keys.len(),
             indices: self.keys.hash(),
             placement: format!("{:?}", self.placement),

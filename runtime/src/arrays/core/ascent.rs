@@ -121,7 +121,7 @@ impl Ascent {
 mod tests {
     use super::*;
     use crate::arrays::core::census::Membership;
-    use crate::measure::measured::Sample;
+    use crate::measure::records::Sample;
 
     const FIRST: SyncId = SyncId(0);
     const SECOND: SyncId = SyncId(1);

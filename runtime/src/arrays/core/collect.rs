@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::census::{Report, Tally};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
-use crate::measure::measured::Sample;
+use crate::measure::records::Sample;
 
 /// The measurements of one chunk at a sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

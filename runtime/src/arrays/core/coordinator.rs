@@ -19,7 +19,7 @@ use super::collect::{MeasuredChunk, MeasuredRank};
 use super::freight::{Freight, Scales};
 use super::sync_log::SyncLog;
 use crate::ids::{ArrayId, SyncId};
-use crate::measure::measured::Sample;
+use crate::measure::records::Sample;
 use crate::trace::SyncReport;
 
 struct Gathering {

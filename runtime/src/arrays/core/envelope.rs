@@ -13,7 +13,7 @@ use super::crossings::Epoch;
 use super::mail::Letter;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
-use crate::trace::waiting::Held;
+use crate::trace::queued_bytes::QueuedBytesGuard;
 
 /// A typed message behind the erasure boundary: a [`Place`] of it, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
@@ -80,7 +80,7 @@ pub(crate) enum Payload {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bytes: Arc<[u8]>,
-    _held: Held,
+    _held: QueuedBytesGuard,
 }
 
 impl Payload {
@@ -142,7 +142,7 @@ impl Delivery {
 
     /// The same for several chunks of this rank, each of which is to get it [again](super::broadcast::again): its letter
     /// counts with each, and an encoded message once with all of them, as `hold` is told.
-    pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> Held) -> Delivery {
+    pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> QueuedBytesGuard) -> Delivery {
         if let Payload::Encoded(bytes) = self.payload {
             self.payload = Payload::Shared(Arc::new(Shared { _held: hold(bytes.len() as u64), bytes }));
         }

@@ -68,7 +68,7 @@ use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CellId, Rank};
-use crate::trace::waiting::{Held, Waiting};
+use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
 
 /// Marks in a window; windows of all other ranks in a limit.
 const MARKS: u64 = 4;
@@ -103,7 +103,7 @@ pub(crate) struct Pressure {
     /// Chunks that were pressed when they were told to leave.
     leaving: BTreeSet<CellId>,
     /// Of the bytes that wait here, those for chunks that are on their way.
-    held: Held,
+    held: QueuedBytesGuard,
     spell: u64,
     reported: Option<Standing>,
     /// Since it last had room it has let what was parked run once.
@@ -177,7 +177,7 @@ pub(crate) struct Sent {
 
 impl Pressure {
     /// Of a rank with this limit of bytes that wait there, one of `ranks`.
-    pub(crate) fn new(me: Rank, ranks: u32, limit: u64, waiting: &Arc<Waiting>) -> Pressure {
+    pub(crate) fn new(me: Rank, ranks: u32, limit: u64, waiting: &Arc<QueuedBytes>) -> Pressure {
         // All windows to a rank with the same limit together are a part of that, unless there are very many.
         let shared_out = limit / WINDOWS / u64::from(ranks.max(2) - 1);
         let window = shared_out.max(WINDOW_MIN.min(limit / 16));
@@ -191,7 +191,7 @@ impl Pressure {
             pressed: BTreeMap::new(),
             parked: 0,
             leaving: BTreeSet::new(),
-            held: waiting.hold(0),
+            held: waiting.guard(0),
             spell: 0,
             reported: None,
             relieved: false,
@@ -217,7 +217,7 @@ impl Pressure {
     }
 
     /// These wait for as long as what is returned exists.
-    pub(crate) fn hold(&self, bytes: u64) -> Held {
+    pub(crate) fn hold(&self, bytes: u64) -> QueuedBytesGuard {
         self.held.another(bytes as i64)
     }
 

@@ -16,11 +16,11 @@ use crate::arrays::core::mail::Mail;
 use crate::arrays::core::pressure::{Presser, Sent};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::ids::{CellId, Rank};
-use crate::trace::waiting::{Held, Waiting};
+use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
 
 /// The mail of a rank, as far as its workers have told.
 pub(crate) struct Backlog {
-    waiting: Arc<Waiting>,
+    waiting: Arc<QueuedBytes>,
     limit: AtomicI64,
     /// [`FULL`] and [`PRESSES`], in one place: workers look at it before each run of a chunk.
     state: AtomicU8,
@@ -36,7 +36,7 @@ const UNTOLD_MAX: i64 = 64 << 10;
 const TELLS: i64 = 8;
 
 impl Backlog {
-    pub(crate) fn new(limit: u64, waiting: Arc<Waiting>) -> Backlog {
+    pub(crate) fn new(limit: u64, waiting: Arc<QueuedBytes>) -> Backlog {
         Backlog {
             waiting,
             limit: AtomicI64::new(limit.try_into().unwrap_or(i64::MAX)),
@@ -82,9 +82,9 @@ impl Backlog {
     }
 
     /// So many bytes wait, in one place for several chunks.
-    pub(super) fn hold(&self, bytes: u64) -> Held {
-        let held = self.waiting.hold(bytes as i64);
-        self.fill(self.waiting.told());
+    pub(super) fn hold(&self, bytes: u64) -> QueuedBytesGuard {
+        let held = self.waiting.guard(bytes as i64);
+        self.fill(self.waiting.published());
         held
     }
 
@@ -95,7 +95,7 @@ impl Backlog {
     /// Answers what is owed if there is room. With the core locked.
     pub(super) fn answer(&self, core: &mut RankCore, out: &mut Actions) {
         // What has come for chunks on their way may have filled it just now.
-        self.fill(self.waiting.told());
+        self.fill(self.waiting.published());
         if self.is_full() && self.has_room() {
             self.set(FULL, false);
         }
@@ -116,7 +116,7 @@ impl Backlog {
 
     /// The bytes that wait above those with which a full rank has room again.
     fn excess(&self) -> u64 {
-        (self.waiting.told() - self.limit.load(Ordering::Relaxed) / 2).max(0).unsigned_abs()
+        (self.waiting.published() - self.limit.load(Ordering::Relaxed) / 2).max(0).unsigned_abs()
     }
 
     /// The rank may have been full for long.
@@ -128,7 +128,7 @@ impl Backlog {
 
     /// Lets twice as much wait, or twice what waits. With the core locked.
     pub(super) fn widen(&self) {
-        let (limit, waiting) = (&self.limit, self.waiting.told());
+        let (limit, waiting) = (&self.limit, self.waiting.published());
         limit.store(limit.load(Ordering::Relaxed).max(waiting).saturating_mul(2), Ordering::Relaxed);
         self.set(FULL, false);
     }
@@ -136,7 +136,7 @@ impl Backlog {
     /// The core may have pressed a chunk, or the last one no longer; more may wait with it. With the core locked.
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) {
-        self.fill(self.waiting.told());
+        self.fill(self.waiting.published());
         if core.has_pressed() != self.is(PRESSES) {
             self.set(PRESSES, core.has_pressed());
         }

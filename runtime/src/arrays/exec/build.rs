@@ -24,11 +24,11 @@ use crate::arrays::core::tree::Tree;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
-use crate::measure::sample::{BackgroundSource, Gauges};
+use crate::measure::counters::{BackgroundSource, RankCounters};
 use crate::panics;
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
-use crate::threads::guarded::Owner;
+use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
 
@@ -66,7 +66,7 @@ pub(crate) fn build_rank(
     let waiting = &parts.recording.waiting;
     let pressure = Pressure::new(rank, ranks, config.mail_limit, waiting);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, pressure);
-    let gauges = Gauges::new(workers, background);
+    let gauges = RankCounters::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
         facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
@@ -115,7 +115,7 @@ pub(crate) fn set_up(
             (None, Some(id)) => format!("where it placed the chunks of array {id}"),
             (None, None) => "in its setup".into(),
         };
-        Err(panics::error_of(rank, &*panic, |panic| Error::SetupPanicked { rank, doing, panic }))
+        Err(panics::panic_error(rank, &*panic, |panic| Error::SetupPanicked { rank, doing, panic }))
     })
 }
 

@@ -11,7 +11,7 @@ use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::erased::ErasedSlot;
 use crate::arrays::core::mail::Mail;
 use crate::ids::{CellId, ChunkId, WorkerId};
-use crate::threads::guarded::{Guarded, Tag};
+use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
 /// Length of the first segment, and of the longest.
 const FIRST: u32 = 64;
@@ -130,12 +130,12 @@ struct Free {
 pub(crate) struct Cells {
     owner: Tag,
     segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
-    free: Guarded<Free>,
+    free: ElidedMutex<Free>,
 }
 
 impl Cells {
     pub(crate) fn new(owner: Tag) -> Cells {
-        let free = Guarded::new(owner, Free { cells: Vec::new(), next: CellId(0) });
+        let free = ElidedMutex::new(owner, Free { cells: Vec::new(), next: CellId(0) });
         Cells { owner, segments: [const { OnceLock::new() }; SEGMENTS], free }
     }
 

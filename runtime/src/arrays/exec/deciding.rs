@@ -18,7 +18,7 @@ use super::worker::Worker;
 use crate::arrays::core::coordinator::Problem;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank, SyncId};
-use crate::panics::of_panic;
+use crate::panics::panic_message;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
@@ -119,7 +119,7 @@ impl Worker<'_> {
             long && self.hand_over(&question)
         };
         if open {
-            self.shared.record.recording().beside.decides(question.sync);
+            self.shared.record.recording().strategy_activity.set_deciding(question.sync);
             self.instruments.skip(Part::Decide, question.sync);
             self.question = Some(question);
             self.looks_around = true;
@@ -175,7 +175,7 @@ impl Worker<'_> {
     }
 
     fn close_question(&mut self) -> Arc<Question> {
-        self.shared.record.recording().beside.rests();
+        self.shared.record.recording().strategy_activity.set_idle();
         let question = self.question.take().expect("there is something to decide");
         self.looks_around = self.must_look_around();
         question
@@ -194,7 +194,7 @@ impl Worker<'_> {
             Ok(Err(Impossible::Move { chunk, to, why })) => {
                 format!("it assigned {} to rank {to}, but {why}", self.describe(chunk))
             }
-            Err(panic) => format!("it panicked: {}", of_panic(&*panic)),
+            Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
         };
         let strategy = question.strategy.name().to_owned();
         self.fail(Error::StrategyFailed { strategy, sync: question.sync.0, why });

@@ -9,7 +9,7 @@ use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
-use crate::transport::Silent;
+use crate::transport::OpenRanks;
 
 /// The end of the run on one rank.
 pub(crate) struct Ending {
@@ -51,8 +51,8 @@ impl Ending {
     }
 
     /// Says when to wait no longer for other ranks, see [`Outcome::gives_up`].
-    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn(Silent<'_>) -> bool + 'a {
-        self.outcome.gives_up(clock, self.patience)
+    pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn(OpenRanks<'_>) -> bool + 'a {
+        self.outcome.give_up_condition(clock, self.patience)
     }
 
     /// Keeps the value that the run ends with. The first one of a rank counts.

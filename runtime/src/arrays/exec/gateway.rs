@@ -13,7 +13,7 @@ use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
-use crate::transport::way::Way;
+use crate::transport::handle::TransportHandle;
 use crate::wire::codec::Codec;
 
 /// Looks are rare that are so far apart, ns.
@@ -23,7 +23,7 @@ const RARE_NS: u64 = 10_000;
 pub(crate) struct Gateway<'r> {
     shared: &'r RankShared,
     /// Worker 0 of a rank that is not alone.
-    transport: Option<Way<'r, Packet>>,
+    transport: Option<TransportHandle<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
     /// The error of a packet that could not be sent.
@@ -43,7 +43,7 @@ struct Look {
 }
 
 impl<'r> Gateway<'r> {
-    pub(crate) fn new(shared: &'r RankShared, transport: Option<Way<'r, Packet>>) -> Gateway<'r> {
+    pub(crate) fn new(shared: &'r RankShared, transport: Option<TransportHandle<'r, Packet>>) -> Gateway<'r> {
         let mut gateway =
             Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() };
         gateway.looks_often(true);
@@ -58,7 +58,7 @@ impl<'r> Gateway<'r> {
 
     /// Tells whether other ranks are other processes.
     pub(crate) fn leads_to_processes(&self) -> bool {
-        matches!(self.transport, Some(Way::Other(_)))
+        matches!(self.transport, Some(TransportHandle::Boxed(_)))
     }
 
     /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
@@ -108,8 +108,8 @@ impl<'r> Gateway<'r> {
     #[inline]
     pub(crate) fn send_letter(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
         match &mut self.transport {
-            Some(Way::Threads(local)) => local.send_made(to, || Packet::of_letter(letter, epoch)),
-            Some(Way::Other(_)) => self.send_written(to, letter, epoch),
+            Some(TransportHandle::Threads(local)) => local.send_with(to, || Packet::of_letter(letter, epoch)),
+            Some(TransportHandle::Boxed(_)) => self.send_written(to, letter, epoch),
             None => {}
         }
     }
@@ -119,7 +119,7 @@ impl<'r> Gateway<'r> {
     fn send_written(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
         let codec = &self.shared.codec;
         if letter.message.payload.is_value()
-            && let Some(Way::Other(transport)) = &mut self.transport
+            && let Some(TransportHandle::Boxed(transport)) = &mut self.transport
             && let Some(sent) =
                 transport.send_written(to, &mut |bytes| codec.write(letter.to, &letter.message, epoch, bytes))
         {
@@ -135,11 +135,11 @@ impl<'r> Gateway<'r> {
     /// Hands the transport a packet. One that cannot be encoded ends the run, as such a message does.
     fn send(&mut self, to: Rank, packet: Packet) {
         let sent = match &mut self.transport {
-            Some(Way::Threads(local)) => {
-                local.send_made(to, || packet);
+            Some(TransportHandle::Threads(local)) => {
+                local.send_with(to, || packet);
                 Ok(())
             }
-            Some(Way::Other(transport)) => transport.send(to, packet),
+            Some(TransportHandle::Boxed(transport)) => transport.send(to, packet),
             None => Ok(()),
         };
         if let Err(error) = sent {
@@ -181,7 +181,7 @@ impl<'r> Gateway<'r> {
     #[cold]
     fn looks_often(&mut self, often: bool) {
         if let Some(transport) = &mut self.transport {
-            transport.looks_often(often);
+            transport.set_frequent_polls(often);
         }
     }
 
@@ -209,11 +209,13 @@ impl<'r> Gateway<'r> {
     #[inline(always)]
     pub(crate) fn poll(&mut self, mailroom: &mut Mailroom<'r>, blanks: &mut Blanks, intake: &mut Intake) {
         let polled = match &mut self.transport {
-            Some(Way::Threads(local)) => {
+            Some(TransportHandle::Threads(local)) => {
                 local.take_each(|from, packet| mailroom.receive(from, packet, blanks, intake));
                 Ok(())
             }
-            Some(Way::Other(transport)) => transport.poll_each(&mut Reception { mailroom, blanks, intake }),
+            Some(TransportHandle::Boxed(transport)) => {
+                transport.poll_each(&mut Reception { mailroom, blanks, intake })
+            }
             None => Ok(()),
         };
         if let Err(error) = polled {
@@ -228,7 +230,7 @@ impl<'r> Gateway<'r> {
 
     /// Tells whether something is under way that will be complete soon.
     pub(crate) fn transfers(&self) -> bool {
-        self.transport.as_ref().is_some_and(|transport| transport.transfers())
+        self.transport.as_ref().is_some_and(|transport| transport.has_transfers())
     }
 
     /// Tells whether so much waits for a slow rank that workers here should make no more of it. Worker 0 asks, and

@@ -9,12 +9,12 @@ use super::cells::Cell;
 use super::shared::RankShared;
 use crate::arrays::core::in_hand::InHand;
 use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, SyncId, WorkerId};
+use crate::measure::counters::SampleTrigger;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::measure::meter::Meter;
-use crate::measure::sample::Observed;
 use crate::measure::speed::Speed;
-use crate::threads::ticks::Ticks;
-use crate::trace::at_work::AtWork;
+use crate::threads::tsc_clock::TscClock;
+use crate::trace::activity_board::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
@@ -29,7 +29,7 @@ pub(crate) struct Instruments<'r> {
     worker: WorkerId,
     meter: Option<Meter>,
     /// The clock of laps.
-    ticks: Ticks,
+    ticks: TscClock,
     recorder: Option<Recorder>,
     /// Accounted for with what comes next: somebody may wait for the answer of the handler that ends it.
     gap: Option<Gap>,
@@ -62,7 +62,7 @@ impl<'r> Instruments<'r> {
             shared,
             worker,
             meter: (shared.record.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
-            ticks: Ticks::new(&shared.clock),
+            ticks: TscClock::new(&shared.clock),
             recorder,
             gap: None,
             speed: None,
@@ -135,19 +135,19 @@ impl<'r> Instruments<'r> {
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
         self.in_hand.chunk.set(chunk);
         self.place = Some((id, cell));
-        self.at_work.turns_to(chunk);
+        self.at_work.set_chunk(chunk);
     }
 
     /// The worker turns to packets: user code encodes and decodes what is in them.
     #[inline]
     pub(crate) fn turn_to_packets(&mut self) {
-        self.at_work.exchanges();
+        self.at_work.set_exchanging();
         self.serve(RUNTIME, "a packet", 0);
     }
 
     /// The worker turns to something of its own, in which it may run user code.
     pub(crate) fn turn_to_other(&mut self, what: &'static str) {
-        self.at_work.turns_to(RUNTIME);
+        self.at_work.set_chunk(RUNTIME);
         self.serve(RUNTIME, what, 0);
     }
 
@@ -165,7 +165,7 @@ impl<'r> Instruments<'r> {
 
     /// Others see this chunk, in no handler: the kind of the next one is to be told anew.
     fn show(&mut self, chunk: ChunkId) {
-        self.at_work.serves(chunk);
+        self.at_work.set_hook(chunk);
         self.in_hand.told.set(None);
     }
 
@@ -180,7 +180,7 @@ impl<'r> Instruments<'r> {
     /// The chunk in hand is given its next delivery.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        self.at_work.begins();
+        self.at_work.begin_handler();
     }
 
     /// The handler that begins is that of another array or kind of message than was said last, or the one before has not
@@ -196,7 +196,7 @@ impl<'r> Instruments<'r> {
         }
         if let Some(recorder) = &mut self.recorder {
             self.kind = recorder.kind(array, kind);
-            self.at_work.names(self.kind);
+            self.at_work.set_kind(self.kind);
         }
         self.in_hand.told.set(Some((array, kind)));
     }
@@ -214,7 +214,7 @@ impl<'r> Instruments<'r> {
     /// The strategy is asked to decide this sync.
     pub(crate) fn begin_decision(&mut self, sync: SyncId) {
         self.interrupt();
-        self.at_work.decides(sync);
+        self.at_work.set_deciding(sync);
     }
 
     /// It has answered.
@@ -224,7 +224,7 @@ impl<'r> Instruments<'r> {
 
     /// The worker has no work.
     pub(crate) fn rest(&self) {
-        self.at_work.rests();
+        self.at_work.set_idle();
     }
 
     /// A delivery to the chunk in hand has ended: charges it the time since the last lap, or lets the next lap do so where the
@@ -296,7 +296,7 @@ impl<'r> Instruments<'r> {
         if let Some(recorder) = &mut self.recorder {
             recorder.close_batch(lost_ns);
             if self.worker == WorkerId(0) {
-                self.observe(Observed::Between);
+                self.observe(SampleTrigger::Periodic);
             }
         }
         self.calibrate();
@@ -324,7 +324,7 @@ impl<'r> Instruments<'r> {
         let handled = running.replace(false);
         match &mut self.recorder {
             Some(recorder) if handled => recorder.handled(chunk.get(), self.kind, from.get(), now_ns),
-            Some(recorder) => recorder.kept(now_ns),
+            Some(recorder) => recorder.received(now_ns),
             None => {}
         }
     }
@@ -349,7 +349,7 @@ impl<'r> Instruments<'r> {
         let now_ns = self.ticks.now_ns(&self.shared.clock);
         meter.skip(now_ns);
         if let Some(recorder) = &mut self.recorder {
-            recorder.kept(now_ns);
+            recorder.received(now_ns);
         }
     }
 
@@ -409,13 +409,13 @@ impl<'r> Instruments<'r> {
     }
 
     /// Keeps for the record how the rank is doing, and at the end what syncs did.
-    pub(crate) fn observe(&mut self, when: Observed) {
+    pub(crate) fn observe(&mut self, when: SampleTrigger) {
         if self.recorder.is_none() {
             return;
         }
         let shared = self.shared;
         shared.record.observe(when, shared.clock.now_ns(), || shared.plane.lock().rank.chunks());
-        if when == Observed::AtEnd && shared.facts.rank == ROOT {
+        if when == SampleTrigger::AtEnd && shared.facts.rank == ROOT {
             self.record_syncs();
         }
     }
@@ -436,7 +436,7 @@ impl<'r> Instruments<'r> {
             recorder.finish();
         }
         if self.worker == WorkerId(0) {
-            self.observe(Observed::AtEnd);
+            self.observe(SampleTrigger::AtEnd);
         }
     }
 }

@@ -29,7 +29,7 @@
 
 use crate::arrays::core::mail::{Letter, Mail};
 use crate::ids::{ArrayId, ChunkId};
-use crate::threads::guarded::{Guarded, Tag};
+use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -62,7 +62,7 @@ struct Inner<S, M> {
 
 /// Holds one chunk of type `S` and its mail.
 pub(crate) struct Mailbox<S, M> {
-    inner: Guarded<Inner<S, M>>,
+    inner: ElidedMutex<Inner<S, M>>,
 }
 
 /// The side that pushes.
@@ -111,7 +111,7 @@ impl<S, M> Mailbox<S, M> {
         let (state, gate) = (State::Vacant, Gate::Open);
         let (unread, newest_first) = (Mail::default(), Mail::default());
         let inner = Inner { owner: NOBODY, chunk: None, unread, newest_first, state, gate };
-        Mailbox { inner: Guarded::new(owner, inner) }
+        Mailbox { inner: ElidedMutex::new(owner, inner) }
     }
 
     /// Moves a chunk in that has not started. The caller now has its token.

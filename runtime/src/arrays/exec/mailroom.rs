@@ -12,7 +12,7 @@ use crate::arrays::core::mail::{Blanks, Letter};
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::{CellId, Rank, WorkerId};
-use crate::transport::Receiver;
+use crate::transport::PacketHandler;
 
 /// That of one worker.
 pub(crate) struct Mailroom<'r> {
@@ -29,7 +29,7 @@ pub(crate) struct Reception<'a, 'r> {
     pub(super) intake: &'a mut Intake,
 }
 
-impl Receiver<Packet> for Reception<'_, '_> {
+impl PacketHandler<Packet> for Reception<'_, '_> {
     fn take(&mut self, from: Rank, packet: Packet) -> bool {
         self.mailroom.receive(from, packet, self.blanks, self.intake)
     }

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::RankCore;
 use crate::ids::Rank;
-use crate::threads::guarded::{Guarded, Tag};
+use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
 /// The core of a rank, and what waits beside it for worker 0.
 pub(crate) struct Plane {
-    core: Guarded<Core>,
+    core: ElidedMutex<Core>,
     /// Set while `Core::outbound` may hold something for worker 0.
     outbound_waits: AtomicBool,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Core {
 impl Plane {
     pub(crate) fn new(tag: Tag, rank: RankCore) -> Plane {
         let core = Core { rank, outbound: Vec::new() };
-        Plane { core: Guarded::new(tag, core), outbound_waits: AtomicBool::new(false) }
+        Plane { core: ElidedMutex::new(tag, core), outbound_waits: AtomicBool::new(false) }
     }
 
     #[inline]

@@ -20,7 +20,7 @@ use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank, SyncId};
 use crate::trace::Part;
-use crate::transport::Receiver;
+use crate::transport::PacketHandler;
 
 /// Packets taken from the transport before looking at ready chunks again.
 const PACKETS_MAX: usize = 64;

@@ -195,7 +195,7 @@ fn steal(own: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
 mod tests {
     use super::super::order::PAUSE_MIN;
     use super::*;
-    use crate::threads::guarded::Tag;
+    use crate::threads::elided_mutex::Tag;
 
     /// As many cells as there are tokens.
     fn cells() -> Cells {

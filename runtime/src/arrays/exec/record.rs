@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use crate::ids::WorkerId;
-use crate::measure::measured::Sample;
-use crate::measure::sample::{Gauge, Gauges, Observed};
-use crate::measure::speed::Rounds;
+use crate::measure::counters::{RankCounters, SampleTrigger, WorkerCounters};
+use crate::measure::records::Sample;
+use crate::measure::speed::CalibrationRounds;
 use crate::trace::recording::Recording;
 
 /// A rank's gauges, one a worker, and its record.
 pub(crate) struct Record {
-    gauges: Gauges,
+    gauges: RankCounters,
     recording: Arc<Recording>,
     /// True if the cost of handlers is measured.
     measures: bool,
 }
 
 impl Record {
-    pub(crate) fn new(gauges: Gauges, recording: Arc<Recording>, measures: bool) -> Record {
+    pub(crate) fn new(gauges: RankCounters, recording: Arc<Recording>, measures: bool) -> Record {
         Record { gauges, recording, measures }
     }
 
@@ -33,12 +33,12 @@ impl Record {
         self.gauges.workers.len()
     }
 
-    pub(crate) fn gauge(&self, worker: WorkerId) -> &Gauge {
+    pub(crate) fn gauge(&self, worker: WorkerId) -> &WorkerCounters {
         &self.gauges.workers[worker.index()]
     }
 
     /// The rounds in which workers measure their speed again.
-    pub(crate) fn rounds(&self) -> &Rounds {
+    pub(crate) fn rounds(&self) -> &CalibrationRounds {
         &self.gauges.rounds
     }
 
@@ -46,8 +46,8 @@ impl Record {
     pub(crate) fn begin(&self, now_ns: u64) {
         if self.measures {
             self.gauges.begin(now_ns);
-            if self.recording.writes() {
-                self.gauges.begin_to_look(now_ns);
+            if self.recording.has_file() {
+                self.gauges.begin_process_scans(now_ns);
             }
         }
     }
@@ -65,16 +65,16 @@ impl Record {
     }
 
     /// Keeps how the rank is doing, with its number of `chunks`, if that was not done just before.
-    pub(crate) fn observe(&self, when: Observed, now_ns: u64, chunks: impl FnOnce() -> u64) {
+    pub(crate) fn observe(&self, when: SampleTrigger, now_ns: u64, chunks: impl FnOnce() -> u64) {
         if self.measures
-            && let Some(measured) = self.gauges.observe(now_ns, when)
+            && let Some(measured) = self.gauges.sample_for_record(now_ns, when)
         {
             let sync = match when {
-                Observed::AtSync(sync) => Some(sync.0),
-                Observed::Between | Observed::AtEnd => None,
+                SampleTrigger::AtSync(sync) => Some(sync.0),
+                SampleTrigger::Periodic | SampleTrigger::AtEnd => None,
             };
             self.recording.sample(Sample { sync, chunks: chunks(), ..measured });
-            self.recording.look(|| self.gauges.look(&measured));
+            self.recording.competing_processes(|| self.gauges.competing_processes(&measured));
         }
     }
 }

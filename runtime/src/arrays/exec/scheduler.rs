@@ -95,7 +95,7 @@ impl Scheduler {
 
     /// A worker's thread takes its sleeping place.
     pub(crate) fn occupy(&self, worker: WorkerId) {
-        self.team.sleepers[worker.index()].occupy();
+        self.team.sleepers[worker.index()].bind_to_thread();
     }
 
     /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.

@@ -16,9 +16,9 @@ use crate::arrays::core::handler::Facts;
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::WorkerId;
-use crate::panics::of_panic;
+use crate::panics::panic_message;
 use crate::threads::clock::Clock;
-use crate::threads::guarded::Tag;
+use crate::threads::elided_mutex::Tag;
 
 /// One rank.
 pub(crate) struct RankShared {
@@ -47,7 +47,7 @@ impl RankShared {
     /// A worker's thread dies of a panic that nothing else has caught.
     pub(crate) fn worker_died(&self, worker: WorkerId, panic: &(dyn std::any::Any + Send)) {
         let what = format!("worker {worker} of rank {}", self.facts.rank);
-        self.give_up(Error::System { what, why: format!("its thread panicked: {}", of_panic(panic)) });
+        self.give_up(Error::System { what, why: format!("its thread panicked: {}", panic_message(panic)) });
     }
 
     /// The bytes of a message between chunks that needs nothing beside them, in a run that goes through the wire format.

@@ -30,18 +30,18 @@ use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank, WorkerId};
+use crate::run::context::panicked;
 use crate::run::outcome::Outcome;
+use crate::run::recording::SAMPLE_GAP_MAX_NS;
 use crate::run::report::RunReport;
-use crate::run::seat::panicked;
-use crate::run::session::LOOK_COUNTS_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
-use crate::threads::guarded::{Owner, Restore};
+use crate::threads::elided_mutex::{Owner, Restore};
 use crate::threads::team::Team;
-use crate::trace::at_work::Sightings;
+use crate::trace::activity_board::ActivitySampler;
 use crate::trace::recording::Recording;
-use crate::transport::sim::{Sim, SimMail};
-use crate::transport::way::Way;
+use crate::transport::handle::TransportHandle;
+use crate::transport::sim::{SimEndpoint, SimTransport};
 
 /// The time of a run of a chunk that declares no load: up to this, times the weight that the seed has drawn for the
 /// chunk.
@@ -75,7 +75,8 @@ pub(crate) fn run(
     let count = config.rank_count();
     let run = RunReport::of_simulation(seed, (count, 1), lb);
     let outcome: Arc<Outcome> = Arc::default();
-    let recordings: Vec<_> = (0..count).map(|rank| Arc::new(Recording::nothing_of(Rank(rank), 1))).collect();
+    let recordings: Vec<_> =
+        (0..count).map(|rank| Arc::new(Recording::disabled_for(Rank(rank), 1))).collect();
     let build_one =
         |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
     let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
@@ -92,17 +93,18 @@ pub(crate) fn run(
     };
     for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
         rank.owner.enter();
-        let (transport, mail) = Sim::connect(None);
+        let (transport, mail) = SimTransport::connect(None);
         simulation.mail.push(mail);
         let ready = Ready::seeded(seed.wrapping_mul(31) + number);
-        let mut worker = Worker::new(&rank.shared, WorkerId(0), ready, Some(Way::other(transport)));
+        let mut worker =
+            Worker::new(&rank.shared, WorkerId(0), ready, Some(TransportHandle::boxed(transport)));
         worker.simulated = Simulated::seeded(seed.wrapping_mul(37) + number);
         worker.begin(own);
         simulation.workers.push(worker);
     }
     // In the machine's time: it is a handler that does not return.
-    let (clock, mut sightings) = (Clock::machine(), Sightings::default());
-    let look = move || sightings.look(&recordings, clock.now_ns(), LOOK_COUNTS_NS);
+    let (clock, mut sightings) = (Clock::machine(), ActivitySampler::default());
+    let look = move || sightings.look(&recordings, clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(&config, &outcome, look);
     simulation.drive(&outcome);
     drop(simulation);
@@ -158,7 +160,7 @@ struct Simulation<'r> {
     /// Ranks that have not been told that they are idle since they last did something.
     idle: Vec<bool>,
     /// The packets that each rank has sent.
-    mail: Vec<SimMail<Packet>>,
+    mail: Vec<SimEndpoint<Packet>>,
     post: Post<Erratic, Packet>,
     /// Sender and receiver of what is on its way.
     arrivals: Events<(Rank, Rank)>,

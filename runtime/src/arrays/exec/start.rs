@@ -18,16 +18,16 @@ use crate::arrays::core::tree::ARITY;
 use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::ids::WorkerId;
-use crate::run::seat::{Seat, thread_refused};
-use crate::threads::guarded::Owner;
-use crate::transport::way::Way;
+use crate::run::context::{RankContext, thread_refused};
+use crate::threads::elided_mutex::Owner;
+use crate::transport::handle::TransportHandle;
 
 /// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
 const SPINS: u32 = 1500;
 
 /// A rank of arrays about to run.
 pub(crate) struct Start<'s> {
-    pub(crate) seat: Seat<'s, Packet>,
+    pub(crate) seat: RankContext<'s, Packet>,
     pub(crate) described: Described,
     /// Those that start here.
     pub(crate) chunks: Vec<NewChunk>,
@@ -38,14 +38,25 @@ impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) -> Figures {
         let Start { seat, described, chunks, strategy } = self;
-        let Seat { config, rank, plan, watch, team, clock, outcome, transport, session } = seat;
-        let seats = &plan.seats[rank.index()];
+        let RankContext {
+            config,
+            rank,
+            plan,
+            watch,
+            team,
+            clock,
+            outcome,
+            transport,
+            run_recording: session,
+        } = seat;
+        let seats = &plan.placements[rank.index()];
         let owner = Owner::new();
         owner.enter();
-        let _bound = seats.take(rank, WorkerId(0), watch);
+        let _bound = seats.pin_worker(rank, WorkerId(0), watch);
         let (queues, readies) = Queues::new(seats.workers);
-        let spins = if seats.frugal { 0 } else { SPINS };
-        let places = plan.seats.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
+        let spins = if seats.avoid_spinning { 0 } else { SPINS };
+        let places =
+            plan.placements.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
         let names: Vec<String> = described.arrays.iter().map(|array| array.name().to_owned()).collect();
         let (recording, untraced) = session.rank(rank, &names, &clock);
         recording.describe(name_chunk(&described.arrays), strategy.name());
@@ -61,7 +72,7 @@ impl Start<'_> {
             for (id, ready) in (1..).map(WorkerId).zip(readies) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let run = move || {
-                    let _bound = seats.take(rank, id, watch);
+                    let _bound = seats.pin_worker(rank, id, watch);
                     run_worker(shared, id, ready, None, Vec::new(), None);
                 };
                 let started = builder.spawn_scoped(scope, move || {
@@ -81,12 +92,12 @@ fn run_worker<'r>(
     shared: &'r RankShared,
     id: WorkerId,
     ready: Ready<'r>,
-    transport: Option<Way<'r, Packet>>,
+    transport: Option<TransportHandle<'r, Packet>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {
     shared.scheduler.occupy(id);
-    shared.record.gauge(id).occupy();
+    shared.record.gauge(id).bind_to_thread();
     let mut worker = Worker::new(shared, id, ready, transport);
     let life = || {
         worker.instruments.measure_speed();

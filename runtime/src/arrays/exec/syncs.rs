@@ -4,7 +4,7 @@
 use super::worker::Worker;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::ids::ArrayId;
-use crate::measure::sample::Observed;
+use crate::measure::counters::SampleTrigger;
 use crate::text::counted;
 use crate::trace::Part;
 
@@ -34,7 +34,7 @@ impl Worker<'_> {
         // On rank 0 a decision may follow, which is another slice.
         self.instruments.skip(Part::Measure, sync);
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
-        self.instruments.observe(Observed::AtSync(sync));
+        self.instruments.observe(SampleTrigger::AtSync(sync));
         self.instruments.skip(Part::Measure, sync);
     }
 

@@ -76,7 +76,7 @@ impl Worker<'_> {
             // Its handler is the one that somebody will look for in the record.
             self.instruments.interrupt();
             let error =
-                panics::error_of(self.shared.facts.rank, &*panic, |panic| self.handler_panicked(panic));
+                panics::panic_error(self.shared.facts.rank, &*panic, |panic| self.handler_panicked(panic));
             // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
             self.gateway.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
@@ -287,13 +287,13 @@ impl Worker<'_> {
         self.instruments.close_batch();
         let start_ns = shared.clock.now_ns();
         let gauge = shared.record.gauge(self.id);
-        gauge.parks(start_ns);
+        gauge.begin_park(start_ns);
         let nap = self.timers.shorten(nap, start_ns);
         // Only now: each look for a packet is work of the runtime.
         self.instruments.rest();
         shared.scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();
-        gauge.wakes(end_ns);
+        gauge.end_park(end_ns);
         let parked_ns = end_ns.saturating_sub(start_ns);
         self.patience.rested(parked_ns);
         parked_ns

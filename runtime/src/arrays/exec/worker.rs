@@ -35,7 +35,7 @@ use crate::arrays::core::rank::Actions;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, SyncId, WorkerId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
-use crate::transport::way::Way;
+use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
 
 /// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers between two
@@ -79,7 +79,7 @@ impl<'r> Worker<'r> {
         shared: &'r RankShared,
         id: WorkerId,
         ready: Ready<'r>,
-        transport: Option<Way<'r, Packet>>,
+        transport: Option<TransportHandle<'r, Packet>>,
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
         let gateway = Gateway::new(shared, transport);
@@ -457,7 +457,7 @@ impl Outlet for Worker<'_> {
     }
 
     fn writes(&self) -> bool {
-        self.shared.record.recording().writes()
+        self.shared.record.recording().has_file()
     }
 
     fn steps(&mut self, steps: &[StepRecord]) {

@@ -10,7 +10,7 @@ use super::*;
 struct Grown {
     here: BTreeMap<u32, Here>,
     away: Option<Process>,
-    invitations: BTreeMap<Rank, Invitation>,
+    invitations: BTreeMap<Rank, ContactInfo>,
 }
 
 impl Grown {
@@ -27,7 +27,7 @@ impl Grown {
                 grown.away = Some(process);
                 invitation
             } else {
-                let (door, invitation) = tree.is_inner(Rank(rank)).then(|| Door::open().unwrap()).unzip();
+                let (door, invitation) = tree.is_inner(Rank(rank)).then(|| Listener::open().unwrap()).unzip();
                 grown.here.insert(rank, Here::start(tree, rank, parent, door).unwrap());
                 invitation
             };
@@ -38,22 +38,22 @@ impl Grown {
 }
 
 #[test]
-fn nobody_is_taken_for_dead_when_all_leave_at_once() {
+fn no_rank_is_reported_dead_when_all_leave_at_once() {
     for fan_out in [1, 2, 7].repeat(10) {
         let ranks = Grown::all_here(Tree { ranks: 8, fan_out }).here;
         let leaving: Vec<_> = ranks.into_values().map(|rank| thread::spawn(|| rank.leave())).collect();
         for heard in leaving.into_iter().flat_map(|rank| rank.join().unwrap()) {
-            assert_eq!(heard.how, How::Left);
+            assert_eq!(heard.kind, LossKind::Left);
         }
     }
 }
 
 #[test]
-fn whoever_dies_in_a_tree_is_named_to_everybody_once() {
+fn a_dead_rank_of_a_tree_is_reported_to_every_rank_once() {
     for (ranks, fan_out, victim) in [(15, 2, 0), (15, 2, 1), (15, 2, 3), (15, 2, 14), (13, 3, 2), (5, 1, 2)] {
         let mut grown = Grown::new(Tree { ranks, fan_out }, victim);
         grown.away = None;
-        grown.here.values().for_each(|rank| rank.hears(victim, How::Died));
+        grown.here.values().for_each(|rank| rank.hears(victim, LossKind::Died));
         for (rank, here) in grown.here {
             assert_eq!(here.leave(), [], "rank {rank} of {ranks} hears of {victim} once, and of no other");
         }
@@ -79,7 +79,7 @@ fn ranks_leave_a_tree_in_any_order_and_all_hear_of_the_first() {
         let mut ranks = Grown::all_here(Tree { ranks: 5, fan_out: 2 }).here;
         let first = order[0];
         assert_eq!(ranks.remove(&first).unwrap().leave(), []);
-        ranks.values().for_each(|rank| rank.hears(first, How::Left));
+        ranks.values().for_each(|rank| rank.hears(first, LossKind::Left));
         for rank in &order[1..] {
             assert_eq!(ranks.remove(rank).unwrap().leave(), [], "{order:?}");
         }
@@ -90,34 +90,34 @@ fn ranks_leave_a_tree_in_any_order_and_all_hear_of_the_first() {
 fn a_death_after_a_goodbye_is_news_and_nothing_after_it() {
     let mut grown = Grown::new(Tree { ranks: 7, fan_out: 2 }, 6);
     drop(grown.here.remove(&3));
-    grown.here.values().for_each(|rank| rank.hears(3, How::Left));
+    grown.here.values().for_each(|rank| rank.hears(3, LossKind::Left));
     grown.away = None;
-    grown.here.values().for_each(|rank| rank.hears(6, How::Died));
+    grown.here.values().for_each(|rank| rank.hears(6, LossKind::Died));
     drop(grown.here.remove(&4));
     drop(grown.here.remove(&1));
     assert!(grown.here.into_values().all(|rank| rank.leave().is_empty()));
 }
 
 #[test]
-fn whoever_comes_late_to_an_inner_rank_hears_who_was_lost() {
+fn a_late_child_of_an_inner_rank_is_told_the_lost_rank() {
     let tree = Tree { ranks: 4, fan_out: 2 };
-    let (host_door, to_host) = Door::open().unwrap();
-    let (inner_door, to_inner) = Door::open().unwrap();
+    let (host_door, to_host) = Listener::open().unwrap();
+    let (inner_door, to_inner) = Listener::open().unwrap();
     let host = Here::start(tree, 0, None, Some(host_door)).unwrap();
     drop(Here::start(tree, 2, Some(&to_host), None).unwrap());
-    host.hears(2, How::Left);
+    host.hears(2, LossKind::Left);
     let inner = Here::start(tree, 1, Some(&to_host), Some(inner_door)).unwrap();
     let leaf = Here::start(tree, 3, Some(&to_inner), None).unwrap();
     for rank in [&inner, &leaf] {
-        rank.hears(2, How::Left);
+        rank.hears(2, LossKind::Left);
     }
 }
 
 #[test]
 fn the_children_of_an_inner_rank_that_cannot_reach_its_parent_are_not_watched() {
     let tree = Tree { ranks: 3, fan_out: 1 };
-    let (host_door, to_host) = Door::open().unwrap();
-    let (inner_door, to_inner) = Door::open().unwrap();
+    let (host_door, to_host) = Listener::open().unwrap();
+    let (inner_door, to_inner) = Listener::open().unwrap();
     drop(host_door);
     assert!(Here::start(tree, 1, Some(&to_host), Some(inner_door)).is_err());
     assert!(Here::start(tree, 2, Some(&to_inner), None).is_err());
@@ -157,5 +157,5 @@ fn no_rank_of_a_large_job_holds_more_sockets_than_its_children_and_one() {
     assert!(children.values().all(|&children| children <= fan_out), "{children:?}");
     let mut here = grown.here;
     drop(here.remove(&(ranks - 1)));
-    here.values().for_each(|rank| rank.hears(ranks - 1, How::Left));
+    here.values().for_each(|rank| rank.hears(ranks - 1, LossKind::Left));
 }

@@ -15,7 +15,7 @@
 //!
 //! The number of ranks is not decided here, nor what a rank with more workers is worth to a strategy.
 
-mod line;
+mod display;
 
 use litemap::LiteMap;
 use rustc_hash::FxHashMap;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::Vcpu;
 use crate::error::Error;
 use crate::measure::cgroup::{Quota, vcpus_within};
-pub(crate) use line::compact;
+pub(crate) use display::compact;
 
 /// The rule by which workers are bound to vCPUs.
 ///
@@ -44,7 +44,7 @@ pub enum Pin {
 
 /// The vCPUs that a rank may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct RankResources {
     /// The name of its host: ranks with the same one share its vCPUs.
     pub(crate) host: String,
     /// The vCPUs that its process may use, in ascending number.
@@ -61,16 +61,16 @@ pub(crate) struct Plan {
     /// The hosts, in the order of their first ranks.
     pub(crate) hosts: Vec<String>,
     /// One entry a rank, in rank order.
-    pub(crate) seats: Vec<Seats>,
+    pub(crate) placements: Vec<RankPlacement>,
     /// vCPUs of the groups that are crowded.
-    crowded_vcpus: usize,
+    oversubscribed_vcpus: usize,
     /// vCPUs' worth of CPU time that quotas allow the ranks that have one, together.
     quota: Option<f64>,
 }
 
 /// The vCPUs of one rank's workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seats {
+pub(crate) struct RankPlacement {
     /// The rank's host, a position in [`Plan::hosts`].
     pub(crate) host: u32,
     /// Number of workers of the rank; at least one.
@@ -78,9 +78,9 @@ pub(crate) struct Seats {
     /// The vCPU of each worker; none where they are not pinned.
     pub(crate) vcpus: Option<Vec<usize>>,
     /// Workers share vCPUs with other workers.
-    pub(crate) crowded: bool,
+    pub(crate) oversubscribed: bool,
     /// True if another worker may need the time that an idle one spins away: of a vCPU that they share, or of a quota.
-    pub(crate) frugal: bool,
+    pub(crate) avoid_spinning: bool,
 }
 
 /// Seats the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
@@ -90,18 +90,24 @@ pub(crate) struct Seats {
 ///
 /// # Errors
 /// [`Error::Config`] with `Pin::On` if a group is crowded.
-pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
+pub(crate) fn plan(places: &[RankResources], pin: Pin) -> Result<Plan, Error> {
     let (hosts, host_of) = number_hosts(places);
-    let empty = |&host: &u32| Seats { host, workers: 1, vcpus: None, crowded: false, frugal: false };
+    let empty = |&host: &u32| RankPlacement {
+        host,
+        workers: 1,
+        vcpus: None,
+        oversubscribed: false,
+        avoid_spinning: false,
+    };
     let seats = host_of.iter().map(empty).collect();
-    let mut plan = Plan { hosts, seats, crowded_vcpus: 0, quota: None };
+    let mut plan = Plan { hosts, placements: seats, oversubscribed_vcpus: 0, quota: None };
     for group in groups(places, &host_of) {
-        let seated = group.seat();
+        let seated = group.map_workers();
         if seated.is_none() {
             if pin == Pin::On {
                 return Err(group.refusal());
             }
-            plan.crowded_vcpus += group.vcpus.len();
+            plan.oversubscribed_vcpus += group.vcpus.len();
         }
         let crowded = seated.is_none();
         let quota = group.quota();
@@ -109,8 +115,8 @@ pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
         plan.quota = [plan.quota, quota].into_iter().flatten().reduce(|sum, vcpus| sum + vcpus);
         let mut blocks = seated.filter(|_| pin != Pin::Off).map(Vec::into_iter);
         for member in &group.members {
-            let seats = &mut plan.seats[member.rank];
-            (seats.workers, seats.crowded, seats.frugal) = (member.workers, crowded, frugal);
+            let seats = &mut plan.placements[member.rank];
+            (seats.workers, seats.oversubscribed, seats.avoid_spinning) = (member.workers, crowded, frugal);
             seats.vcpus = blocks.as_mut().and_then(Iterator::next);
         }
     }
@@ -120,20 +126,20 @@ pub(crate) fn plan(places: &[Place], pin: Pin) -> Result<Plan, Error> {
 impl Plan {
     /// Workers of each rank.
     pub(crate) fn workers(&self) -> Vec<u32> {
-        self.seats.iter().map(|seats| seats.workers).collect()
+        self.placements.iter().map(|seats| seats.workers).collect()
     }
 
     /// Tells whether every worker has a vCPU to itself.
     pub(crate) fn is_pinned(&self) -> bool {
-        self.seats.iter().all(|seats| seats.vcpus.is_some())
+        self.placements.iter().all(|seats| seats.vcpus.is_some())
     }
 }
 
 /// The hosts in the order of their first ranks, and for each rank the position of its own.
-fn number_hosts(places: &[Place]) -> (Vec<String>, Vec<u32>) {
+fn number_hosts(places: &[RankResources]) -> (Vec<String>, Vec<u32>) {
     let (mut hosts, mut host_of) = (Vec::new(), Vec::with_capacity(places.len()));
     let mut numbers = LiteMap::new_vec();
-    for Place { host, .. } in places {
+    for RankResources { host, .. } in places {
         let number = *numbers.entry(host).or_insert_with(|| {
             hosts.push(host.clone());
             hosts.len() as u32 - 1
@@ -153,15 +159,15 @@ struct Group<'p> {
 
 struct Member<'p> {
     rank: usize,
-    place: &'p Place,
+    place: &'p RankResources,
     /// Its part of its quota.
     quota: Option<f64>,
     workers: u32,
 }
 
 /// The groups, in the order of their first ranks.
-fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
-    let mut leaders = Leaders((0..places.len()).collect());
+fn groups<'p>(places: &'p [RankResources], host_of: &[u32]) -> Vec<Group<'p>> {
+    let mut leaders = DisjointSets((0..places.len()).collect());
     let mut first_user = FxHashMap::default();
     let mut vcpus = Vec::new();
     for (rank, place) in places.iter().enumerate() {
@@ -170,32 +176,32 @@ fn groups<'p>(places: &'p [Place], host_of: &[u32]) -> Vec<Group<'p>> {
                 vcpus.push((rank, vcpu));
                 rank
             });
-            leaders.join(first, rank);
+            leaders.union(first, rank);
         }
     }
     let mut groups = LiteMap::new_vec();
     let new = || Group { members: Vec::new(), vcpus: Vec::new() };
     for ((rank, place), quota) in places.iter().enumerate().zip(quotas(places, host_of)) {
-        let group = groups.entry(leaders.of(rank)).or_insert_with(new);
+        let group = groups.entry(leaders.find(rank)).or_insert_with(new);
         group.members.push(Member { rank, place, quota, workers: 1 });
     }
     for (user, vcpu) in vcpus {
-        groups.entry(leaders.of(user)).or_insert_with(new).vcpus.push(vcpu);
+        groups.entry(leaders.find(user)).or_insert_with(new).vcpus.push(vcpu);
     }
     let mut groups: Vec<Group<'p>> = groups.into_iter().map(|(_, group)| group).collect();
-    groups.iter_mut().for_each(Group::settle);
+    groups.iter_mut().for_each(Group::choose_worker_counts);
     groups
 }
 
 /// The part of each rank: those of a host that are in one control group share its quota evenly.
-fn quotas(places: &[Place], host_of: &[u32]) -> Vec<Option<f64>> {
+fn quotas(places: &[RankResources], host_of: &[u32]) -> Vec<Option<f64>> {
     let mut members = LiteMap::<(u32, &str), u32>::new();
     for (place, &host) in places.iter().zip(host_of) {
         if let Some(quota) = &place.quota {
             *members.entry((host, &quota.group)).or_default() += 1;
         }
     }
-    let part = |(place, &host): (&Place, &u32)| {
+    let part = |(place, &host): (&RankResources, &u32)| {
         let quota = place.quota.as_ref()?;
         Some(quota.vcpus / f64::from(members[&(host, &*quota.group)]))
     };
@@ -203,10 +209,10 @@ fn quotas(places: &[Place], host_of: &[u32]) -> Vec<Option<f64>> {
 }
 
 /// Disjoint sets of ranks; a set is named by its lowest rank.
-struct Leaders(Vec<usize>);
+struct DisjointSets(Vec<usize>);
 
-impl Leaders {
-    fn of(&mut self, mut rank: usize) -> usize {
+impl DisjointSets {
+    fn find(&mut self, mut rank: usize) -> usize {
         while self.0[rank] != rank {
             self.0[rank] = self.0[self.0[rank]];
             rank = self.0[rank];
@@ -214,8 +220,8 @@ impl Leaders {
         rank
     }
 
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.of(one), self.of(other));
+    fn union(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.find(one), self.find(other));
         self.0[one.max(other)] = one.min(other);
     }
 }
@@ -224,7 +230,7 @@ impl Group<'_> {
     /// Brings the vCPUs into order, and gives workers to members that did not ask for a number.
     ///
     /// They divide the cores that the others leave evenly: a core more for some ranks would make ranks unequal.
-    fn settle(&mut self) {
+    fn choose_worker_counts(&mut self) {
         self.vcpus.sort_unstable_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core, vcpu.number));
         let asked: u64 = self.members.iter().map(|member| u64::from(member.place.workers.unwrap_or(0))).sum();
         let open = self.members.iter().filter(|member| member.place.workers.is_none()).count().max(1);
@@ -246,22 +252,22 @@ impl Group<'_> {
     }
 
     /// The vCPUs of each member; none if the group is crowded.
-    fn seat(&self) -> Option<Vec<Vec<usize>>> {
+    fn map_workers(&self) -> Option<Vec<Vec<usize>>> {
         let workers = self.workers();
         if workers > self.vcpus.len() as u64 {
             return None;
         }
         let mut one_a_core = self.vcpus.clone();
         one_a_core.dedup_by_key(|vcpu| (vcpu.numa, vcpu.cache, vcpu.core));
-        let roomy = if workers <= one_a_core.len() as u64 { self.seat_on(&one_a_core) } else { None };
-        roomy.or_else(|| self.seat_on(&self.vcpus))
+        let roomy = if workers <= one_a_core.len() as u64 { self.map_workers_on(&one_a_core) } else { None };
+        roomy.or_else(|| self.map_workers_on(&self.vcpus))
     }
 
     /// Hands out `vcpus`, which are in order and enough, block by block.
     ///
     /// Those with the smallest masks choose first: if masks contain each other or are the same, that finds seats for
     /// all whenever there are. Masks that overlap in other ways come from no launcher, and may end up crowded.
-    fn seat_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
+    fn map_workers_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
         let alike = self.members.iter().all(|member| member.place.vcpus == self.members[0].place.vcpus);
         // What may be skipped. With different masks it cannot be told who will need what is skipped.
         let mut spare = if alike { vcpus.len() - self.workers() as usize } else { 0 };
@@ -287,9 +293,9 @@ impl Group<'_> {
     }
 
     fn refusal(&self) -> Error {
-        let (workers, vcpus) = (line::count(self.workers() as usize, "worker"), self.vcpus.len());
-        let (ranks, host) = (line::count(self.members.len(), "rank"), &self.members[0].place.host);
-        let vcpus = line::count(vcpus, "vCPU");
+        let (workers, vcpus) = (display::count(self.workers() as usize, "worker"), self.vcpus.len());
+        let (ranks, host) = (display::count(self.members.len(), "rank"), &self.members[0].place.host);
+        let vcpus = display::count(vcpus, "vCPU");
         let why = format!(
             "on host {host} {workers} of {ranks} do not fit on {vcpus}, each rank within its affinity mask"
         );
@@ -297,7 +303,7 @@ impl Group<'_> {
     }
 }
 
-impl Place {
+impl RankResources {
     fn allows(&self, vcpu: Vcpu) -> bool {
         self.vcpus.binary_search_by_key(&vcpu.number, |own| own.number).is_ok()
     }

@@ -72,7 +72,7 @@ pub struct Pool<'p> {
     pub(crate) iterations: u64,
     cost_hint: Option<Duration>,
     cancel: Option<Cancel>,
-    follow: Option<Follow<'p>>,
+    progress: Option<ProgressCallback<'p>>,
 }
 
 /// The progress of a pool.
@@ -91,7 +91,7 @@ pub struct PoolProgress {
     pub elapsed_ns: u64,
 }
 
-struct Follow<'p> {
+struct ProgressCallback<'p> {
     every: Duration,
     tell: Box<dyn Fn(PoolProgress) + Sync + 'p>,
 }
@@ -99,7 +99,7 @@ struct Follow<'p> {
 impl<'p> Pool<'p> {
     /// A pool of `iterations` under this configuration.
     pub fn new(config: &'p Config, iterations: u64) -> Pool<'p> {
-        Pool { config, iterations, cost_hint: None, cancel: None, follow: None }
+        Pool { config, iterations, cost_hint: None, cancel: None, progress: None }
     }
 
     /// Hints at the rough cost of one iteration: the first ranges are of a sensible size then.
@@ -120,7 +120,7 @@ impl<'p> Pool<'p> {
     /// that, or none. It is called by the thread that speaks to other ranks, which wait meanwhile.
     #[must_use]
     pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
-        self.follow = Some(Follow { every, tell: Box::new(tell) });
+        self.progress = Some(ProgressCallback { every, tell: Box::new(tell) });
         self
     }
 
@@ -133,7 +133,7 @@ impl<'p> Pool<'p> {
 }
 
 /// More often nobody is told of progress, ns.
-const FOLLOW_MIN_NS: u64 = 1_000_000;
+const PROGRESS_MIN_NS: u64 = 1_000_000;
 
 fn ns_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
@@ -198,12 +198,12 @@ where
         self.pool.cancel.as_ref().is_some_and(Cancel::is_cancelled)
     }
 
-    fn follow_every_ns(&self) -> Option<u64> {
-        self.pool.follow.as_ref().map(|follow| ns_of(follow.every).max(FOLLOW_MIN_NS))
+    fn progress_interval_ns(&self) -> Option<u64> {
+        self.pool.progress.as_ref().map(|follow| ns_of(follow.every).max(PROGRESS_MIN_NS))
     }
 
     fn progress(&self, done: u64, now_ns: u64) {
-        if let Some(follow) = &self.pool.follow {
+        if let Some(follow) = &self.pool.progress {
             (follow.tell)(PoolProgress { done, iterations: self.pool.iterations, elapsed_ns: now_ns });
         }
     }

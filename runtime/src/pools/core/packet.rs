@@ -23,19 +23,19 @@ pub(crate) enum PoolPacket {
     /// From one machine to another.
     Machine(#[serde(serialize_with = "crate::wire::bulk::serialize_inline")] Message),
     /// Rank 0 wants to hear of progress so often.
-    Follow { every_ns: u64 },
+    SubscribeProgress { every_ns: u64 },
     /// Iterations that a rank has executed, to rank 0.
     Progress { done: u64 },
     /// Iterations that all have executed, from rank 0.
     Total { done: u64 },
     /// Tells rank 0 that all workers of a rank wait, or no longer.
-    Waits { all: bool },
+    AllWaiting { all: bool },
     /// Everybody stops after what is in hand.
     Cancel,
     /// The part of a rank, to rank 0.
-    Part(Box<Part>),
+    RankResult(Box<Part>),
     /// The parts of all ranks together.
-    Whole(Box<Whole>),
+    PoolResult(Box<PoolResult>),
     /// The run cannot go on.
     Abort(Box<Error>),
 }
@@ -46,7 +46,7 @@ pub(crate) struct Part {
     /// Merged over its workers; empty where it is kept beside.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
-    pub(crate) tally: Tally,
+    pub(crate) checksum: IterationChecksum,
     pub(crate) workers: Vec<PoolWorker>,
     /// That its machine sent.
     pub(crate) messages: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Part {
 
 /// The parts of all ranks together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Whole {
+pub(crate) struct PoolResult {
     /// Merged over all ranks; empty where it is kept beside.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Arc<Vec<u8>>,
@@ -68,20 +68,20 @@ pub(crate) struct Whole {
 
 /// Executed iterations in two numbers: how many, and the sum of their indices (modulo 2^64).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
+pub(crate) struct IterationChecksum {
     pub(crate) count: u64,
     sum: u64,
 }
 
-impl Tally {
-    pub(crate) fn of(range: &Range<u64>) -> Tally {
+impl IterationChecksum {
+    pub(crate) fn of(range: &Range<u64>) -> IterationChecksum {
         let count = range.end - range.start;
         // One of both factors is even.
         let twice = u128::from(count) * (u128::from(range.start) + u128::from(range.end).wrapping_sub(1));
-        Tally { count, sum: if count == 0 { 0 } else { (twice / 2) as u64 } }
+        IterationChecksum { count, sum: if count == 0 { 0 } else { (twice / 2) as u64 } }
     }
 
-    pub(crate) fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: IterationChecksum) {
         self.count += other.count;
         self.sum = self.sum.wrapping_add(other.sum);
     }
@@ -94,13 +94,13 @@ mod tests {
     #[test]
     fn the_sums_of_ranges_add_up_to_the_sum_of_all() {
         let whole = 0..1_u64 << 63;
-        let mut parts = Tally::default();
+        let mut parts = IterationChecksum::default();
         for range in [0..1, 1..77, 77..77, 77..1 << 40, 1 << 40..1 << 63] {
-            parts.add(Tally::of(&range));
+            parts.add(IterationChecksum::of(&range));
         }
-        assert_eq!(parts, Tally::of(&whole));
-        let mut twice = Tally::of(&(0..5));
-        twice.add(Tally::of(&(3..8)));
-        assert_ne!(twice, Tally::of(&(0..10)), "as many, but not the same");
+        assert_eq!(parts, IterationChecksum::of(&whole));
+        let mut twice = IterationChecksum::of(&(0..5));
+        twice.add(IterationChecksum::of(&(3..8)));
+        assert_ne!(twice, IterationChecksum::of(&(0..10)), "as many, but not the same");
     }
 }

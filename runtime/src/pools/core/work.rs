@@ -32,7 +32,7 @@ pub(crate) trait PoolWork: Sync {
     fn is_cancelled(&self) -> bool;
 
     /// Time between two calls to tell of progress, ns; none if nobody follows.
-    fn follow_every_ns(&self) -> Option<u64>;
+    fn progress_interval_ns(&self) -> Option<u64>;
 
     /// That many iterations were executed on all ranks.
     fn progress(&self, done: u64, now_ns: u64);

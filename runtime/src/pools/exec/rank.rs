@@ -19,30 +19,30 @@ use std::thread;
 use lb_strategies::Shape;
 use lb_strategies::pool::{Action, Input, Machine, Output, PoolRank};
 
-use super::meeting::{Inner, Meeting};
-use super::monitor::Monitor;
-use super::steps::live;
+use super::comm_thread::CommThread;
+use super::shared_driver::{Inner, SharedDriver};
+use super::task::run_task;
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
-use crate::measure::sample::{Gauges, Observed};
-use crate::panics::of_panic;
-use crate::pools::core::packet::{Part, PoolPacket, Whole};
+use crate::measure::counters::{RankCounters, SampleTrigger};
+use crate::panics::panic_message;
+use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::run::context::{RankContext, thread_refused};
 use crate::run::outcome::Outcome;
-use crate::run::seat::{Seat, thread_refused};
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
 /// One rank of a pool about to run.
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
-    pub(crate) seat: Seat<'p, PoolPacket>,
+    pub(crate) context: RankContext<'p, PoolPacket>,
     /// Makes the policy's machine of this rank.
     pub(crate) make: &'p dyn Fn() -> Machine,
     /// Takes the result, in each process once.
-    pub(crate) deliver: &'p (dyn Fn(Accumulated, Whole) + Sync),
+    pub(crate) deliver: &'p (dyn Fn(Accumulated, PoolResult) + Sync),
 }
 
 /// The state that the threads of a rank share.
@@ -52,9 +52,9 @@ pub(super) struct Shared<'p> {
     pub(super) clock: &'p Clock,
     pub(super) outcome: &'p Outcome,
     pub(super) recording: Arc<Recording>,
-    pub(super) meeting: Meeting,
+    pub(super) meeting: SharedDriver,
     /// The gauges of the workers.
-    pub(super) gauges: Gauges,
+    pub(super) gauges: RankCounters,
     /// Asking the policy, in words.
     pub(super) asking: String,
 }
@@ -62,9 +62,19 @@ pub(super) struct Shared<'p> {
 impl PoolRun<'_> {
     /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
     pub(crate) fn run(self) {
-        let Seat { config, rank, plan, watch, team, clock, outcome, transport, session } = self.seat;
+        let RankContext {
+            config,
+            rank,
+            plan,
+            watch,
+            team,
+            clock,
+            outcome,
+            transport,
+            run_recording: session,
+        } = self.context;
         let (recording, untraced) = session.rank(rank, &[], &clock);
-        let seats = &plan.seats[rank.index()];
+        let seats = &plan.placements[rank.index()];
         let (machine, refused) = machine(self.make);
         let shared = &Shared {
             work: self.work,
@@ -72,17 +82,18 @@ impl PoolRun<'_> {
             clock: &clock,
             outcome: &outcome,
             recording,
-            meeting: Meeting::new(team, machine, seats.workers),
-            gauges: Gauges::new(seats.workers, config.background),
-            asking: asking(config),
+            meeting: SharedDriver::new(team, machine, seats.workers),
+            gauges: RankCounters::new(seats.workers, config.background),
+            asking: asking_policy(config),
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.recording.iterations_total.get_or_init(|| shared.work.iterations());
-        shared.meeting.monitor().occupy();
-        if shared.recording.writes() {
-            shared.gauges.begin_to_look(clock.now_ns());
+        shared.meeting.comm_thread().bind_to_thread();
+        if shared.recording.has_file() {
+            shared.gauges.begin_process_scans(clock.now_ns());
         }
-        let mut monitor = Monitor::new(shared, transport, plan.seats.len() as u32, config, self.deliver);
+        let mut monitor =
+            CommThread::new(shared, transport, plan.placements.len() as u32, config, self.deliver);
         if let Some(error) = untraced {
             shared.fail(error);
         }
@@ -91,11 +102,11 @@ impl PoolRun<'_> {
             for worker in (0..seats.workers).map(WorkerId) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let run = move || {
-                    let _bound = seats.take(rank, worker, watch);
+                    let _bound = seats.pin_worker(rank, worker, watch);
                     let bed = shared.meeting.worker(worker);
-                    bed.occupy();
-                    shared.gauges.workers[worker.index()].occupy();
-                    live(&mut Worker::new(shared, worker), shared, bed);
+                    bed.bind_to_thread();
+                    shared.gauges.workers[worker.index()].bind_to_thread();
+                    run_task(&mut Worker::new(shared, worker), shared, bed);
                 };
                 let started = builder.spawn_scoped(scope, move || shared.catching("starting a worker", run));
                 if let Err(why) = started {
@@ -103,7 +114,7 @@ impl PoolRun<'_> {
                     break;
                 }
             }
-            live(&mut monitor, shared, shared.meeting.monitor());
+            run_task(&mut monitor, shared, shared.meeting.comm_thread());
         });
         monitor.close();
         outcome.finish(clock.now_ns());
@@ -111,9 +122,9 @@ impl PoolRun<'_> {
 }
 
 /// In place of a machine that could not be made.
-struct Silent;
+struct NullMachine;
 
-impl PoolRank for Silent {
+impl PoolRank for NullMachine {
     type Message = ();
 
     fn step(&mut self, _now: u64, _input: Input<()>, _out: &mut Vec<Output<()>>) {}
@@ -123,12 +134,12 @@ impl PoolRank for Silent {
 pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn Any + Send>>) {
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(machine) => (machine, None),
-        Err(panic) => (Machine::new(Silent), Some(panic)),
+        Err(panic) => (Machine::new(NullMachine), Some(panic)),
     }
 }
 
 /// The action in which the policy may panic, in words.
-pub(super) fn asking(config: &Config) -> String {
+pub(super) fn asking_policy(config: &Config) -> String {
     format!("asking the policy `{}`", config.lb_spec(Shape::Pools))
 }
 
@@ -147,17 +158,21 @@ impl Shared<'_> {
     /// A panic of user code, or of the policy, ends the run.
     pub(super) fn catching(&self, doing: &str, act: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
-            self.fail(Error::Panicked { rank: self.rank, doing: doing.into(), panic: of_panic(&*panic) });
+            self.fail(Error::Panicked {
+                rank: self.rank,
+                doing: doing.into(),
+                panic: panic_message(&*panic),
+            });
         }
     }
 
     /// Keeps for the record how the rank is doing, if that was not done just before.
-    pub(super) fn observe(&self, when: Observed) {
+    pub(super) fn observe(&self, when: SampleTrigger) {
         if self.recording.profiled
-            && let Some(sample) = self.gauges.observe(self.clock.now_ns(), when)
+            && let Some(sample) = self.gauges.sample_for_record(self.clock.now_ns(), when)
         {
             self.recording.sample(sample);
-            self.recording.look(|| self.gauges.look(&sample));
+            self.recording.competing_processes(|| self.gauges.competing_processes(&sample));
         }
     }
 
@@ -175,7 +190,7 @@ impl Shared<'_> {
         let mut part = Part { messages, said, ..Part::default() };
         let mut all = None;
         for (accumulated, tally, record) in parts {
-            part.tally.add(tally);
+            part.checksum.add(tally);
             part.workers.push(record);
             self.work.gather(&mut all, accumulated);
         }
@@ -188,9 +203,9 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::measure::cpu_limits::CpuLimitsWatch;
     use crate::measure::topology::{self, plan::plan};
-    use crate::measure::watch::Watch;
-    use crate::run::session::{RunName, Session};
+    use crate::run::recording::{RunName, Session};
     use crate::threads::team::Team;
     use crate::wire::WireError;
 
@@ -226,7 +241,7 @@ mod tests {
             false
         }
 
-        fn follow_every_ns(&self) -> Option<u64> {
+        fn progress_interval_ns(&self) -> Option<u64> {
             None
         }
 
@@ -236,23 +251,25 @@ mod tests {
     #[test]
     fn a_worker_that_panics_before_it_begins_ends_the_run() {
         let (config, outcome) = (Config::default(), Arc::<Outcome>::default());
-        let mut plan = plan(&[topology::place(Some(1))], config.pin).expect("one worker can be placed");
+        let mut plan =
+            plan(&[topology::rank_resources(Some(1))], config.pin).expect("one worker can be placed");
         let name = RunName::new(&config).expect("no trace is wanted");
         let session = Session::begin(&config, Shape::Pools, "silent", &plan, name);
         // One vCPU too few.
-        plan.seats[0].vcpus = Some(Vec::new());
-        let seat = Seat {
+        plan.placements[0].vcpus = Some(Vec::new());
+        let seat = RankContext {
             config: &config,
             rank: Rank(0),
             plan: &plan,
-            watch: &Watch::start(),
+            watch: &CpuLimitsWatch::start(),
             team: Arc::new(Team::new(2)),
             clock: Clock::machine(),
             outcome: outcome.clone(),
-            session: &session,
+            run_recording: &session,
             transport: None,
         };
-        PoolRun { work: &Untouched, seat, make: &|| Machine::new(Silent), deliver: &|_, _| {} }.run();
+        PoolRun { work: &Untouched, context: seat, make: &|| Machine::new(NullMachine), deliver: &|_, _| {} }
+            .run();
         let Some(Error::Panicked { doing, .. }) = outcome.error() else { panic!("no panic") };
         assert_eq!(doing, "starting a worker");
     }

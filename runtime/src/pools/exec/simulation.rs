@@ -23,26 +23,26 @@ use lb_strategies::virtual_time::{Erratic, Events, Post, SplitMix64, Worker as P
 
 use self::actor::{Act, Actor};
 use self::cluster::Cluster;
-use super::meeting::Meeting;
-use super::monitor::Monitor;
-use super::rank::{Shared, asking, machine};
+use super::comm_thread::CommThread;
+use super::rank::{Shared, asking_policy, machine};
+use super::shared_driver::SharedDriver;
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{Rank, WorkerId};
-use crate::measure::sample::Gauges;
-use crate::pools::core::packet::{PoolPacket, Whole};
+use crate::measure::counters::RankCounters;
+use crate::pools::core::packet::{PoolPacket, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::run::context::panicked;
 use crate::run::outcome::Outcome;
-use crate::run::seat::panicked;
-use crate::run::session::LOOK_COUNTS_NS;
+use crate::run::recording::SAMPLE_GAP_MAX_NS;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
 use crate::threads::team::Team;
-use crate::trace::at_work::Sightings;
+use crate::trace::activity_board::ActivitySampler;
 use crate::trace::recording::Recording;
-use crate::transport::sim::{Sim, SimMail};
-use crate::transport::way::Way;
+use crate::transport::handle::TransportHandle;
+use crate::transport::sim::{SimEndpoint, SimTransport};
 
 /// Sleep of a rank that is not woken for packets.
 const NAP: Duration = Duration::from_micros(50);
@@ -51,7 +51,7 @@ const PAUSE_MAX_NS: f64 = 20e3;
 const SLOW: f64 = 0.02;
 /// Events in a row in which monitors only look whether there is something to do, while no worker acts and no packet is on
 /// its way: after so many there never will be.
-const LOOKS_MAX: u32 = 10_000;
+const IDLE_POLLS_MAX: u32 = 10_000;
 
 /// Runs a pool under simulation.
 ///
@@ -63,7 +63,7 @@ pub(crate) fn run(
     pool: &Pool,
     policy: &dyn PoolStrategy,
     seed: u64,
-) -> Result<(Accumulated, Whole), Error> {
+) -> Result<(Accumulated, PoolResult), Error> {
     let config = &config.clone().wire_always(true);
     let now_ns = Arc::new(AtomicU64::new(0));
     let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Arc::<Outcome>::default());
@@ -77,10 +77,10 @@ pub(crate) fn run(
                 rank,
                 clock: &clock,
                 outcome: &outcome,
-                recording: Arc::new(Recording::nothing_of(rank, workers)),
-                meeting: Meeting::new(Arc::new(Team::new(workers + 1)), machine, workers),
-                gauges: Gauges::new(workers, config.background),
-                asking: asking(config),
+                recording: Arc::new(Recording::disabled_for(rank, workers)),
+                meeting: SharedDriver::new(Arc::new(Team::new(workers + 1)), machine, workers),
+                gauges: RankCounters::new(workers, config.background),
+                asking: asking_policy(config),
             };
             (shared, refused)
         })
@@ -91,14 +91,14 @@ pub(crate) fn run(
     };
     // In the machine's time: it is an iteration that does not return.
     let recordings: Vec<_> = ranks.iter().map(|shared| shared.recording.clone()).collect();
-    let (machine_clock, mut sightings) = (Clock::machine(), Sightings::default());
-    let look = move || sightings.look(&recordings, machine_clock.now_ns(), LOOK_COUNTS_NS);
+    let (machine_clock, mut sightings) = (Clock::machine(), ActivitySampler::default());
+    let look = move || sightings.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(config, &outcome, look);
     let mut simulation = Simulation::new(pool, seed, &now_ns);
     for (shared, refused) in ranks.iter().zip(refused) {
-        let (transport, mail) = Sim::connect(simulation.naps.then_some(NAP));
-        let transport = (ranks.len() > 1).then(|| Way::other(transport));
-        let mut monitor = Monitor::new(shared, transport, ranks.len() as u32, config, &deliver);
+        let (transport, mail) = SimTransport::connect(simulation.naps.then_some(NAP));
+        let transport = (ranks.len() > 1).then(|| TransportHandle::boxed(transport));
+        let mut monitor = CommThread::new(shared, transport, ranks.len() as u32, config, &deliver);
         monitor.begin(refused);
         simulation.enter(shared, mail, monitor);
     }
@@ -142,12 +142,12 @@ struct Simulation<'r> {
     /// Of these, packets and what workers do.
     pending: usize,
     /// Monitors' looks since there were any.
-    looks: u32,
+    idle_polls: u32,
     cluster: Cluster,
     rng: SplitMix64,
     naps: bool,
     post: Post<Erratic, PoolPacket>,
-    mail: Vec<SimMail<PoolPacket>>,
+    mail: Vec<SimEndpoint<PoolPacket>>,
     /// Of each rank the monitor, then its workers.
     actors: Vec<Actor<'r>>,
     /// Of each rank its monitor.
@@ -161,7 +161,7 @@ impl<'r> Simulation<'r> {
             now_ns,
             events: Events::default(),
             pending: 0,
-            looks: 0,
+            idle_polls: 0,
             cluster: Cluster::new(pool, rng.number()),
             naps: rng.uniform() < 0.25,
             post: Post::new(pool.ranks(), Erratic::new(rng.number())),
@@ -173,7 +173,7 @@ impl<'r> Simulation<'r> {
     }
 
     /// A rank takes part.
-    fn enter(&mut self, shared: &'r Shared<'r>, mail: SimMail<PoolPacket>, monitor: Monitor<'r>) {
+    fn enter(&mut self, shared: &'r Shared<'r>, mail: SimEndpoint<PoolPacket>, monitor: CommThread<'r>) {
         let place = |number| Place { rank: shared.rank, number };
         self.mail.push(mail);
         self.monitors.push(self.actors.len());
@@ -190,8 +190,8 @@ impl<'r> Simulation<'r> {
         while self.actors.iter().any(|actor| actor.act != Act::Over) {
             let Some((now_ns, event)) = self.events.pop() else { return false };
             self.now_ns.store(now_ns, Ordering::Relaxed);
-            self.looks = if self.pending > 0 { 0 } else { self.looks + 1 };
-            if self.looks > LOOKS_MAX {
+            self.idle_polls = if self.pending > 0 { 0 } else { self.idle_polls + 1 };
+            if self.idle_polls > IDLE_POLLS_MAX {
                 return false;
             }
             match event {
@@ -226,7 +226,7 @@ impl<'r> Simulation<'r> {
         if !self.naps {
             self.actors[monitor].sleeper.wake();
         }
-        self.see_who_is_called(to);
+        self.schedule_woken(to);
     }
 
     fn acts(&mut self, index: usize) {
@@ -239,8 +239,8 @@ impl<'r> Simulation<'r> {
                 let at_ns = self.cluster.through_at(actor.place, iterations, now_ns);
                 self.acts_at(index, at_ns);
             }
-            Act::Step | Act::LieDown(_) => self.acts_soon(index),
-            Act::Sleep { timeout: Some(timeout), night } => {
+            Act::Step | Act::PrepareSleep(_) => self.acts_soon(index),
+            Act::Sleep { timeout: Some(timeout), sleep_number: night } => {
                 let at_ns = now_ns.saturating_add(timeout.as_nanos() as u64);
                 self.events.at(at_ns, Event::TimesOut { actor: index, night });
             }
@@ -251,17 +251,17 @@ impl<'r> Simulation<'r> {
             self.pending += 1;
             self.events.at(arrival_ns, Event::Arrives { from: rank, to });
         }
-        self.see_who_is_called(rank);
+        self.schedule_woken(rank);
     }
 
     /// Whoever of a rank was woken acts soon.
-    fn see_who_is_called(&mut self, rank: Rank) {
+    fn schedule_woken(&mut self, rank: Rank) {
         for actor in self.monitors[rank.index()].. {
             let of_rank = self.actors.get(actor).is_some_and(|actor| actor.place.rank == rank);
             if !of_rank {
                 break;
             }
-            if self.actors[actor].is_called() {
+            if self.actors[actor].wake_if_woken() {
                 self.acts_soon(actor);
             }
         }

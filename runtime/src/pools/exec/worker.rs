@@ -15,16 +15,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lb_strategies::pool::{Action, Order};
 
-use super::log::WorkerLog;
-use super::meeting::Inner;
 use super::rank::Shared;
-use super::steps::{Life, Next};
+use super::shared_driver::Inner;
+use super::task::{StepOutcome, StepTask};
+use super::worker_log::WorkerLog;
 use crate::error::Error;
 use crate::ids::WorkerId;
+use crate::measure::counters::SampleTrigger;
 use crate::measure::cpu::thread_cpu_ns;
-use crate::measure::sample::Observed;
-use crate::panics::of_panic;
-use crate::pools::core::packet::Tally;
+use crate::panics::panic_message;
+use crate::pools::core::packet::IterationChecksum;
 use crate::pools::core::work::Accumulated;
 
 pub(super) struct Worker<'p> {
@@ -33,9 +33,9 @@ pub(super) struct Worker<'p> {
     state: State,
     /// None before it begins, and when it has handed in.
     accumulated: Option<Accumulated>,
-    tally: Tally,
+    tally: IterationChecksum,
     /// The result that it keeps apart until it is told whether that counts.
-    apart: Option<(Accumulated, Tally)>,
+    speculative: Option<(Accumulated, IterationChecksum)>,
     log: WorkerLog,
 }
 
@@ -47,7 +47,7 @@ enum State {
     Runs {
         range: Range<u64>,
         /// The value to accumulate into, if it is kept apart.
-        fresh: Option<Accumulated>,
+        speculative: Option<Accumulated>,
     },
     Through,
     #[default]
@@ -57,14 +57,14 @@ enum State {
 impl<'p> Worker<'p> {
     pub(super) fn new(shared: &'p Shared<'p>, id: WorkerId) -> Worker<'p> {
         let log = WorkerLog::new(&shared.recording, shared.rank, id, shared.clock.now_ns());
-        let tally = Tally::default();
-        Worker { shared, id, state: State::New, accumulated: None, tally, apart: None, log }
+        let tally = IterationChecksum::default();
+        Worker { shared, id, state: State::New, accumulated: None, tally, speculative: None, log }
     }
 
     fn ask(&mut self) -> State {
         let (shared, id) = (self.shared, self.id);
         let cancelled = shared.work.is_cancelled();
-        shared.recording.at_work[id.index()].asks();
+        shared.recording.at_work[id.index()].set_asking();
         let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
             // At once: until the monitor looks, cheap iterations may all be executed.
             if cancelled {
@@ -79,7 +79,7 @@ impl<'p> Worker<'p> {
             (inner.driver.take_order(id), sent)
         };
         let (answer, sent) = shared.with(ask);
-        shared.recording.at_work[id.index()].rests();
+        shared.recording.at_work[id.index()].set_idle();
         self.log.asked(&sent, shared.clock.now_ns());
         if shared.meeting.team.stopped() {
             return self.leave(false);
@@ -98,7 +98,7 @@ impl<'p> Worker<'p> {
     }
 
     fn follow(&mut self, counts: Option<bool>, order: Order) -> State {
-        if let Some((kept, tally)) = self.apart.take() {
+        if let Some((kept, tally)) = self.speculative.take() {
             if counts == Some(true) {
                 self.shared.work.merge(self.accumulated.as_mut().expect(BEGUN), kept);
                 self.count(tally);
@@ -109,7 +109,7 @@ impl<'p> Worker<'p> {
         let fresh = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
         self.log.waited(self.shared.clock.now_ns());
         match order {
-            Order::Run { range, .. } => State::Runs { range, fresh },
+            Order::Run { range, .. } => State::Runs { range, speculative: fresh },
             Order::Leave => {
                 let accumulated = self.accumulated.take().expect(BEGUN);
                 let (tally, record) = (self.tally, self.log.record);
@@ -124,32 +124,32 @@ impl<'p> Worker<'p> {
         let cpu_start_ns = self.cpu_ns();
         let into = fresh.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
         let at_work = &shared.recording.at_work[self.id.index()];
-        at_work.iterates(range.start);
+        at_work.set_iterations(range.start);
         let executed = catch_unwind(AssertUnwindSafe(|| shared.work.execute(into, range.clone())));
-        at_work.rests();
+        at_work.set_idle();
         let end_ns = shared.clock.now_ns();
         if let Err(panic) = executed {
             let doing = format!("executing iterations {}..{}", range.start, range.end);
-            let panic = of_panic(&*panic);
+            let panic = panic_message(&*panic);
             shared.fail(Error::Panicked { rank: shared.rank, doing, panic });
             return State::Over;
         }
         let cpu_clock_ns = self.cpu_ns();
         self.log.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
         shared.gauges.workers[self.id.index()].publish(self.log.published(cpu_clock_ns));
-        shared.observe(Observed::Between);
+        shared.observe(SampleTrigger::Periodic);
         match fresh {
-            Some(kept) => self.apart = Some((kept, Tally::of(&range))),
-            None => self.count(Tally::of(&range)),
+            Some(kept) => self.speculative = Some((kept, IterationChecksum::of(&range))),
+            None => self.count(IterationChecksum::of(&range)),
         }
         State::Wants
     }
 
     /// Some iterations count.
-    fn count(&mut self, its: Tally) {
+    fn count(&mut self, its: IterationChecksum) {
         self.tally.add(its);
         self.log.record.iterations = self.tally.count;
-        self.shared.recording.at_work[self.id.index()].counts(self.tally.count);
+        self.shared.recording.at_work[self.id.index()].set_done(self.tally.count);
     }
 
     /// CPU time of its thread; in virtual time it has none of its own.
@@ -160,11 +160,11 @@ impl<'p> Worker<'p> {
     /// From now on it is idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
-        shared.gauges.workers[self.id.index()].parks(self.log.last_ns());
+        shared.gauges.workers[self.id.index()].begin_park(self.log.last_ns());
         let at_work = &shared.recording.at_work[self.id.index()];
         match state {
-            State::Waits => at_work.waits(),
-            State::Through => at_work.is_released(),
+            State::Waits => at_work.set_waiting(),
+            State::Through => at_work.set_released(),
             _ => {}
         }
         state
@@ -172,8 +172,8 @@ impl<'p> Worker<'p> {
 
     fn wakes(&mut self) {
         let now_ns = self.shared.clock.now_ns();
-        self.shared.gauges.workers[self.id.index()].wakes(now_ns);
-        self.shared.recording.at_work[self.id.index()].rests();
+        self.shared.gauges.workers[self.id.index()].end_park(now_ns);
+        self.shared.recording.at_work[self.id.index()].set_idle();
         self.log.rested(now_ns);
     }
 
@@ -188,8 +188,8 @@ impl<'p> Worker<'p> {
 
 const BEGUN: &str = "it has begun and not handed in";
 
-impl Life for Worker<'_> {
-    fn step(&mut self) -> Next {
+impl StepTask for Worker<'_> {
+    fn step(&mut self) -> StepOutcome {
         let over = self.shared.meeting.team.stopped();
         // A step that panics is its last.
         self.state = match std::mem::take(&mut self.state) {
@@ -199,21 +199,21 @@ impl Life for Worker<'_> {
                 self.log.waited(self.shared.clock.now_ns());
                 State::Wants
             }
-            State::Runs { range, fresh } => self.execute(range, fresh),
+            State::Runs { range, speculative: fresh } => self.execute(range, fresh),
             State::Wants => self.ask(),
             State::Waits => self.look_for_order(),
             state @ (State::Through | State::Over) => state,
         };
         match &self.state {
-            State::New | State::Wants => Next::Step,
-            State::Runs { range, .. } => Next::Execute(range.end - range.start),
-            State::Waits | State::Through => Next::Sleep { timeout: None },
-            State::Over => Next::Over,
+            State::New | State::Wants => StepOutcome::Step,
+            State::Runs { range, .. } => StepOutcome::Execute(range.end - range.start),
+            State::Waits | State::Through => StepOutcome::Sleep { timeout: None },
+            State::Over => StepOutcome::Over,
         }
     }
 
-    fn is_called(&mut self) -> bool {
-        self.shared.meeting.calls_worker(self.id, matches!(self.state, State::Waits))
+    fn has_work(&mut self) -> bool {
+        self.shared.meeting.has_work_for_worker(self.id, matches!(self.state, State::Waits))
     }
 
     fn doing(&self) -> String {

@@ -16,27 +16,27 @@ use crate::transport::mpi::raw::{Channel, Communicator, MpiError};
 /// Rounds with each process.
 const ROUNDS: usize = 16;
 /// The tag of the messages.
-const TICK: Channel = Channel::new(4);
+const CLOCK_CHANNEL: Channel = Channel::new(4);
 
 /// All clocks at one moment.
-pub(crate) struct Alignment {
+pub(crate) struct ClockAlignment {
     /// Reading of this process' clock when rank 0's showed that moment.
     origin_ns: u64,
     /// Each rank's clock minus rank 0's, and the error of that, ns.
     offsets_ns: Vec<(i64, u64)>,
 }
 
-impl Alignment {
+impl ClockAlignment {
     /// Compares all clocks. Collective; rank 0 takes the others in turn, some 16 round trips each.
-    pub(crate) fn measure(links: &Links, plan: &Plan) -> Result<Alignment, MpiError> {
+    pub(crate) fn measure(links: &Links, plan: &Plan) -> Result<ClockAlignment, MpiError> {
         let communicator = links.communicator();
         let me = communicator.rank();
         let far: Vec<u32> = (0..)
-            .zip(&plan.seats)
-            .filter(|(_, seats)| seats.host != plan.seats[0].host)
+            .zip(&plan.placements)
+            .filter(|(_, seats)| seats.host != plan.placements[0].host)
             .map(|(rank, _)| rank)
             .collect();
-        let mut offsets_ns = vec![(0, 0); plan.seats.len()];
+        let mut offsets_ns = vec![(0, 0); plan.placements.len()];
         for &rank in &far {
             if me == 0 {
                 let rounds = (0..ROUNDS).map(|_| ask(communicator, rank)).collect::<Result<Vec<_>, _>>()?;
@@ -53,14 +53,14 @@ impl Alignment {
                 said.extend_from_slice(&error_ns.to_le_bytes());
             }
         }
-        let said = communicator.all_say(&said)?;
+        let said = communicator.allgather(&said)?;
         let numbers: Vec<u64> =
             said[0].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let moment_ns = numbers[0];
         let offsets_ns: Vec<(i64, u64)> =
             numbers[1..].as_chunks::<2>().0.iter().map(|&[offset, error]| (offset as i64, error)).collect();
         let origin_ns = moment_ns.saturating_add_signed(offsets_ns[me as usize].0);
-        Ok(Alignment { origin_ns, offsets_ns })
+        Ok(ClockAlignment { origin_ns, offsets_ns })
     }
 
     /// A clock that shows, on every rank, the time since the moment.
@@ -70,7 +70,7 @@ impl Alignment {
 }
 
 /// The offsets of all clocks, for the report.
-pub(crate) fn offsets(begin: &Alignment, end: &Alignment) -> Vec<ClockOffset> {
+pub(crate) fn offsets(begin: &ClockAlignment, end: &ClockAlignment) -> Vec<ClockOffset> {
     let both = begin.offsets_ns.iter().zip(&end.offsets_ns);
     let offset = |(&(begin_ns, begin_error_ns), &(end_ns, end_error_ns)): (&(i64, u64), &(i64, u64))| {
         ClockOffset { begin_ns, drift_ns: end_ns - begin_ns, error_ns: begin_error_ns.max(end_error_ns) }
@@ -87,23 +87,23 @@ struct Round {
 
 fn ask(communicator: &Communicator, rank: u32) -> Result<Round, MpiError> {
     let asked_ns = monotonic_ns();
-    say(communicator, rank, 0)?;
-    let shown_ns = hear(communicator, rank)?;
+    send(communicator, rank, 0)?;
+    let shown_ns = receive(communicator, rank)?;
     Ok(Round { asked_ns, shown_ns, answered_ns: monotonic_ns() })
 }
 
 fn answer(communicator: &Communicator) -> Result<(), MpiError> {
-    hear(communicator, 0)?;
-    say(communicator, 0, monotonic_ns())
+    receive(communicator, 0)?;
+    send(communicator, 0, monotonic_ns())
 }
 
-fn say(communicator: &Communicator, to: u32, number: u64) -> Result<(), MpiError> {
-    let mut sending = communicator.send(to, TICK, Arc::new(vec![number]))?;
+fn send(communicator: &Communicator, to: u32, number: u64) -> Result<(), MpiError> {
+    let mut sending = communicator.send(to, CLOCK_CHANNEL, Arc::new(vec![number]))?;
     communicator.until("MPI_Isend", || sending.test())
 }
 
-fn hear(communicator: &Communicator, from: u32) -> Result<u64, MpiError> {
-    let mut receiving = communicator.receive(from, TICK, 8, 8)?;
+fn receive(communicator: &Communicator, from: u32) -> Result<u64, MpiError> {
+    let mut receiving = communicator.receive(from, CLOCK_CHANNEL, 8, 8)?;
     communicator.until("MPI_Irecv", || receiving.test())?;
     let (_, block) = receiving.take();
     let numbers: Vec<u64> = block.into_numbers().expect("it was received as one");

@@ -51,7 +51,7 @@ struct Credit {
 }
 
 /// Frames on their way to one process.
-pub(crate) struct Departures {
+pub(crate) struct OutboundFrames {
     batch: Vec<u8>,
     /// Bytes up to the end of the last whole frame, the grant's word with them; behind is a frame that was begun and not ended,
     /// if any.
@@ -62,17 +62,17 @@ pub(crate) struct Departures {
     out: Out,
 }
 
-impl Departures {
-    pub(crate) fn by_ring(writer: Writer<Words>) -> Departures {
-        Departures::new(RING_BYTES, Out::Ring(writer))
+impl OutboundFrames {
+    pub(crate) fn by_ring(writer: Writer<Words>) -> OutboundFrames {
+        OutboundFrames::new(RING_BYTES, Out::Ring(writer))
     }
 
-    pub(crate) fn by_mpi() -> Departures {
-        Departures::new(MPI_BYTES, Out::Mpi(Credit::default()))
+    pub(crate) fn by_mpi() -> OutboundFrames {
+        OutboundFrames::new(MPI_BYTES, Out::Mpi(Credit::default()))
     }
 
-    fn new(full_bytes: usize, out: Out) -> Departures {
-        Departures { batch: Vec::new(), whole: 0, full_bytes, since_ns: 0, out }
+    fn new(full_bytes: usize, out: Out) -> OutboundFrames {
+        OutboundFrames { batch: Vec::new(), whole: 0, full_bytes, since_ns: 0, out }
     }
 
     /// Tells whether age matters: a batch for a ring leaves at the next look anyway.
@@ -206,9 +206,9 @@ impl Departures {
     }
 
     /// Tells the other how many blocks have left, where it cannot go on asking MPI for ever.
-    pub(crate) fn say_left(&self, blocks: u64) {
+    pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
-            ring.say_left(blocks);
+            ring.publish_sent(blocks);
         }
     }
 
@@ -221,16 +221,16 @@ impl Departures {
     }
 
     /// Lets go of what has left. True if everything has.
-    pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
+    pub(crate) fn reap(&mut self) -> Result<bool, MpiError> {
         match &mut self.out {
             Out::Ring(_) => Ok(true),
-            Out::Mpi(credit) => credit.sendings.settle(),
+            Out::Mpi(credit) => credit.sendings.reap(),
         }
     }
 }
 
 /// Frames of one process that have come and are not read yet.
-pub(crate) struct Arrivals {
+pub(crate) struct InboundFrames {
     /// The batch being read, and how far.
     batch: Vec<u8>,
     read: usize,
@@ -260,16 +260,16 @@ struct Queue {
     batches: VecDeque<Vec<u8>>,
     /// Bytes taken, and what of it the sender was told.
     taken: u64,
-    told: u64,
+    granted: u64,
 }
 
-impl Arrivals {
-    pub(crate) fn by_ring(reader: Reader<Words>) -> Arrivals {
-        Arrivals { batch: Vec::new(), read: 0, last: 0, source: Source::Ring(reader) }
+impl InboundFrames {
+    pub(crate) fn by_ring(reader: Reader<Words>) -> InboundFrames {
+        InboundFrames { batch: Vec::new(), read: 0, last: 0, source: Source::Ring(reader) }
     }
 
-    pub(crate) fn by_mpi() -> Arrivals {
-        Arrivals { batch: Vec::new(), read: 0, last: 0, source: Source::Mpi(Queue::default()) }
+    pub(crate) fn by_mpi() -> InboundFrames {
+        InboundFrames { batch: Vec::new(), read: 0, last: 0, source: Source::Mpi(Queue::default()) }
     }
 
     #[inline]
@@ -335,30 +335,30 @@ impl Arrivals {
     }
 
     /// Tells the other how many blocks have been received.
-    pub(crate) fn say_received(&self, blocks: u64) {
+    pub(crate) fn publish_received(&self, blocks: u64) {
         if let Source::Ring(ring) = &self.source {
-            ring.say_received(blocks);
+            ring.publish_received(blocks);
         }
     }
 
     /// Tells whether so many blocks have left the other, as far as it matters here.
-    pub(crate) fn has_let_go_of(&self, blocks: u64) -> bool {
+    pub(crate) fn has_sent(&self, blocks: u64) -> bool {
         match &self.source {
-            Source::Ring(ring) => ring.left() >= blocks,
+            Source::Ring(ring) => ring.sent() >= blocks,
             Source::Mpi(_) => true,
         }
     }
 
     /// Tells whether the sender may be waiting for a grant.
     #[inline]
-    pub(crate) fn owes_grant(&self) -> bool {
-        matches!(&self.source, Source::Mpi(queue) if queue.taken - queue.told >= WINDOW_BYTES / 4)
+    pub(crate) fn grant_is_due(&self) -> bool {
+        matches!(&self.source, Source::Mpi(queue) if queue.taken - queue.granted >= WINDOW_BYTES / 4)
     }
 
     /// The grant to send in a message of its own, if the sender may be waiting for it.
     #[inline]
-    pub(crate) fn owed_grant(&mut self) -> Option<u64> {
-        self.owes_grant().then(|| self.grant())
+    pub(crate) fn take_due_grant(&mut self) -> Option<u64> {
+        self.grant_is_due().then(|| self.grant())
     }
 
     /// The grant to send with a batch.
@@ -371,7 +371,7 @@ impl Arrivals {
     }
 
     /// Takes in a batch; returns the grant in it.
-    fn come(&mut self, batch: Vec<u8>) -> u64 {
+    fn receive_batch(&mut self, batch: Vec<u8>) -> u64 {
         let Source::Mpi(queue) = &mut self.source else {
             unreachable!("processes of one host send no batches by MPI")
         };
@@ -387,20 +387,20 @@ impl Arrivals {
 
 impl Queue {
     fn tell(&mut self) -> u64 {
-        self.told = self.taken;
+        self.granted = self.taken;
         self.taken
     }
 }
 
 /// The receives that wait for batches of anybody, in the order in which MPI fills them.
-pub(crate) struct Waiting {
+pub(crate) struct PostedReceives {
     receives: VecDeque<Receiving>,
 }
 
-impl Waiting {
-    pub(crate) fn start(communicator: &Communicator) -> Result<Waiting, MpiError> {
+impl PostedReceives {
+    pub(crate) fn start(communicator: &Communicator) -> Result<PostedReceives, MpiError> {
         let receives = (0..RECEIVES).map(|_| communicator.receive_any(BATCH, BYTES_MAX));
-        Ok(Waiting { receives: receives.collect::<Result<_, _>>()? })
+        Ok(PostedReceives { receives: receives.collect::<Result<_, _>>()? })
     }
 
     /// Tells whether a batch has come.
@@ -413,7 +413,7 @@ impl Waiting {
     pub(crate) fn take<'a>(
         &mut self,
         communicator: &Communicator,
-        arrivals: impl FnOnce(u32) -> &'a mut Arrivals,
+        arrivals: impl FnOnce(u32) -> &'a mut InboundFrames,
     ) -> Result<Option<(u32, u64)>, MpiError> {
         if !self.ready()? {
             return Ok(None);
@@ -421,7 +421,7 @@ impl Waiting {
         let first = self.receives.pop_front().expect("one was ready");
         self.receives.push_back(communicator.receive_any(BATCH, BYTES_MAX)?);
         let (from, Block::One(batch)) = first.take() else { unreachable!("batches are bytes") };
-        Ok(Some((from, arrivals(from).come(batch))))
+        Ok(Some((from, arrivals(from).receive_batch(batch))))
     }
 }
 
@@ -445,9 +445,9 @@ mod tests {
     #[test]
     fn the_frames_before_malformed_bytes_are_read_and_nothing_behind_them() {
         for tail in [&[7; WORD][..], &[0; WORD - 1], &[0xff; 3 * WORD]] {
-            let mut arrivals = Arrivals::by_mpi();
-            arrivals.come(batch(&[b"one", b"two"], tail));
-            arrivals.come(batch(&[b"three"], &[]));
+            let mut arrivals = InboundFrames::by_mpi();
+            arrivals.receive_batch(batch(&[b"one", b"two"], tail));
+            arrivals.receive_batch(batch(&[b"three"], &[]));
             for body in [b"one", b"two"] {
                 assert_eq!(arrivals.next().map(|frame| frame.map(|frame| frame.body)), Ok(Some(&body[..])));
             }
@@ -461,11 +461,11 @@ mod tests {
 
     #[test]
     fn a_batch_that_waits_takes_about_the_memory_of_what_is_in_it() {
-        let mut arrivals = Arrivals::by_mpi();
+        let mut arrivals = InboundFrames::by_mpi();
         for length in [10, BYTES_MAX / 2] {
             let mut come = Vec::with_capacity(BYTES_MAX);
             come.extend(batch(&[&vec![1; length]], &[]));
-            arrivals.come(come);
+            arrivals.receive_batch(come);
         }
         let Source::Mpi(queue) = &arrivals.source else { unreachable!("it is by MPI") };
         assert!(queue.batches.iter().all(|batch| batch.capacity() <= 4 * batch.len()));
@@ -474,8 +474,8 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_begun_and_not_ended_leaves_nothing() {
-        let mut departures = Departures::by_mpi();
-        let frame = |departures: &mut Departures, body: &[u8]| {
+        let mut departures = OutboundFrames::by_mpi();
+        let frame = |departures: &mut OutboundFrames, body: &[u8]| {
             departures.begin(7).expect("there is room").extend_from_slice(body);
             assert_eq!(departures.body_bytes(), body.len());
         };
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_grant_of_more_than_was_sent_grants_what_was_sent() {
-        let mut departures = Departures::by_mpi();
+        let mut departures = OutboundFrames::by_mpi();
         departures.grant(u64::MAX);
         let Out::Mpi(credit) = departures.out else { unreachable!("it is by MPI") };
         assert_eq!((credit.sent, credit.granted), (0, 0));

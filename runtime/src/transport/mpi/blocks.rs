@@ -18,7 +18,7 @@ use crate::wire::bulk::{Attachment, Block};
 const FREIGHT_PIECE_BYTES: usize = 128 * 1024;
 
 /// A frame that was read, and the blocks that still come.
-struct Arriving {
+struct PendingFrame {
     kind: Kind,
     body: Vec<u8>,
     blocks: Vec<Announced>,
@@ -33,14 +33,14 @@ struct Arriving {
 pub(super) struct Blocks {
     lane: Lane,
     sendings: Sendings,
-    arriving: VecDeque<Arriving>,
+    arriving: VecDeque<PendingFrame>,
     arriving_bytes: usize,
     /// Blocks received since the start.
     received: u64,
 }
 
 /// A frame that is whole: its body, and its blocks in order.
-pub(super) type Whole = (Vec<u8>, VecDeque<Block>);
+pub(super) type CompleteFrame = (Vec<u8>, VecDeque<Block>);
 
 impl Blocks {
     pub(super) fn new(lane: Lane) -> Blocks {
@@ -68,7 +68,7 @@ impl Blocks {
 
     /// Bytes that have not left.
     #[inline]
-    pub(super) fn leaving_bytes(&self) -> usize {
+    pub(super) fn unsent_bytes(&self) -> usize {
         self.sendings.bytes()
     }
 
@@ -80,18 +80,18 @@ impl Blocks {
 
     /// Tells whether no frame waits for its blocks, or behind one that does.
     #[inline]
-    pub(super) fn none_arrives(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.arriving.is_empty()
     }
 
     /// Lets go of what has left. True if everything has.
-    pub(super) fn settle(&mut self) -> Result<bool, MpiError> {
-        self.sendings.settle()
+    pub(super) fn reap(&mut self) -> Result<bool, MpiError> {
+        self.sendings.reap()
     }
 
     /// Numbers of blocks that have left, and been received, since the start.
     pub(super) fn so_far(&self) -> (u64, u64) {
-        (self.sendings.left(), self.received)
+        (self.sendings.sent(), self.received)
     }
 
     /// A frame was read that has blocks, or has to wait for those before it.
@@ -101,11 +101,11 @@ impl Blocks {
         frame: Frame<'_>,
         communicator: &Communicator,
     ) -> Result<(), Failure> {
-        let blocks = frame.blocks_beside().map_err(|Malformed| Failure::Malformed { from })?;
+        let blocks = frame.attachments().map_err(|Malformed| Failure::Malformed { from })?;
         let (kind, body) = (frame.kind, frame.body.to_vec());
         let bytes = blocks.iter().map(|block| block.bytes).sum();
         self.arriving_bytes += bytes;
-        let mut arriving = Arriving { kind, body, blocks, bytes, awaited: Vec::new(), come: 0 };
+        let mut arriving = PendingFrame { kind, body, blocks, bytes, awaited: Vec::new(), come: 0 };
         if self.lane == Lane::Express {
             arriving.await_all(self.lane, from, communicator)?;
         }
@@ -130,11 +130,11 @@ impl Blocks {
         from: u32,
         communicator: &Communicator,
         in_one_go: bool,
-    ) -> Result<Option<Whole>, MpiError> {
+    ) -> Result<Option<CompleteFrame>, MpiError> {
         if !self.is_first_whole(from, communicator, in_one_go)? {
             return Ok(None);
         }
-        let Arriving { kind, mut body, awaited, bytes, .. } =
+        let PendingFrame { kind, mut body, awaited, bytes, .. } =
             self.arriving.pop_front().expect("it was looked at");
         self.arriving_bytes -= bytes;
         self.received += awaited.len() as u64;
@@ -148,7 +148,7 @@ impl Blocks {
     }
 }
 
-impl Arriving {
+impl PendingFrame {
     /// Awaits all that is to come.
     fn await_all(&mut self, lane: Lane, from: u32, communicator: &Communicator) -> Result<(), MpiError> {
         for block in &self.blocks {

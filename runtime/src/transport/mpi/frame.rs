@@ -85,7 +85,7 @@ impl Announced {
 
 impl Frame<'_> {
     /// What travels beside it, in order.
-    pub(crate) fn blocks_beside(&self) -> Result<Vec<Announced>, Malformed> {
+    pub(crate) fn attachments(&self) -> Result<Vec<Announced>, Malformed> {
         self.blocks.iter().map(|&word| Announced::unpack(word)).collect()
     }
 }
@@ -163,7 +163,7 @@ mod tests {
                 prop_assert_eq!((frame.lane, frame.kind), (lane(*of), kind(*of)));
                 prop_assert_eq!(frame.body, body);
                 let expected: Vec<Announced> = blocks.iter().map(|count| Announced { bytes: count * 4, alignment: 4 }).collect();
-                prop_assert_eq!(frame.blocks_beside(), Ok(expected));
+                prop_assert_eq!(frame.attachments(), Ok(expected));
                 let plain = blocks.is_empty() && (lane(*of), kind(*of)) == (Express, Packet);
                 prop_assert_eq!(read_plain(&batch, at), plain.then_some((&body[..], next)));
                 at = next;
@@ -180,7 +180,7 @@ mod tests {
                 prop_assert_eq!(read_plain(bytes, at), plain.then_some((frame.body, next)));
                 prop_assert!(next > at && next <= bytes.len());
                 prop_assert!(WORD + frame.body.len() + frame.blocks.len() * WORD <= next - at);
-                prop_assert!(frame.blocks_beside().is_err() || frame.blocks.len() < 256);
+                prop_assert!(frame.attachments().is_err() || frame.blocks.len() < 256);
                 at = next;
             }
             prop_assert_eq!(read_plain(bytes, at), None);
@@ -201,7 +201,7 @@ mod tests {
         let header = |bytes: u64, blocks: u64, above: u64| bytes | blocks << 24 | above << 32;
         let batch = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
         let whole = batch(&[header(8, 1, 0), 0, 4 | 4 << 48]);
-        assert!(read(&whole, 0).is_some_and(|(frame, next)| next == 24 && frame.blocks_beside().is_ok()));
+        assert!(read(&whole, 0).is_some_and(|(frame, next)| next == 24 && frame.attachments().is_ok()));
         for (malformed, words) in [
             ("nothing", &[][..]),
             ("a body beyond the end", &[header(9, 0, 0), 0]),
@@ -218,7 +218,7 @@ mod tests {
         for alignment in [0, 3, 16, 0x104] {
             let frame = batch(&[header(0, 1, 0), 8 | alignment << 48]);
             let (frame, _) = read(&frame, 0).expect("its lengths are right");
-            assert_eq!(frame.blocks_beside(), Err(Malformed), "numbers of {alignment} bytes");
+            assert_eq!(frame.attachments(), Err(Malformed), "numbers of {alignment} bytes");
         }
     }
 }

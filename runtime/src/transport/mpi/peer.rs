@@ -12,29 +12,29 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::{Arrivals, Departures, Plain};
-use super::blocks::{Blocks, Whole};
+use super::batch::{InboundFrames, OutboundFrames, Plain};
+use super::blocks::{Blocks, CompleteFrame};
 use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
 use super::raw::{Communicator, MpiError};
 use crate::ids::Rank;
-use crate::transport::Receiver;
+use crate::transport::PacketHandler;
 use crate::wire::bulk::{Attachment, Block};
 use crate::wire::codec::{Codec, Encoded};
 
 /// Longer bodies travel beside their frame.
 const BODY_BYTES_MAX: usize = 16 * 1024;
 /// Bytes beside frames of one lane that are under way to, or from, one process.
-const BESIDE_BYTES_MAX: usize = 8 * 1024 * 1024;
+const ATTACHED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of freight under way to one process from which on no more is loaded: as much as one side can copy while the
 /// other does not run, on vCPUs that others use too. Its receiver has no part in it before it awaits it.
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes that may wait for one receiver before the sender counts as congested: more than a window of chunks that send to it,
 /// as long as that is by default, so that it is they who stop.
-const WAITING_BYTES_MAX: usize = 24 * 1024 * 1024;
+const QUEUED_BYTES_MAX: usize = 24 * 1024 * 1024;
 
 /// What was taken of what has come.
-pub(crate) struct Come {
+pub(crate) struct Taken {
     pub(crate) lane: Lane,
     /// One at least.
     pub(crate) packets: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Come {
 }
 
 /// A frame that found no room, with all that it needs.
-struct Kept {
+struct QueuedFrame {
     lane: Lane,
     kind: Kind,
     body: Vec<u8>,
@@ -53,20 +53,20 @@ struct Kept {
 /// The link to one other process.
 pub(crate) struct Peer {
     rank: u32,
-    pub(crate) departures: Departures,
-    pub(crate) arrivals: Arrivals,
-    waiting: VecDeque<Kept>,
+    pub(crate) departures: OutboundFrames,
+    pub(crate) arrivals: InboundFrames,
+    waiting: VecDeque<QueuedFrame>,
     waiting_bytes: usize,
     express: Blocks,
     freight: Blocks,
     /// A block may be under way, in either direction.
     transfers: bool,
     /// It has said bye: what comes behind that belongs to the next run.
-    gone: bool,
+    closed: bool,
 }
 
 impl Peer {
-    pub(crate) fn new(rank: u32, departures: Departures, arrivals: Arrivals) -> Peer {
+    pub(crate) fn new(rank: u32, departures: OutboundFrames, arrivals: InboundFrames) -> Peer {
         Peer {
             rank,
             departures,
@@ -76,7 +76,7 @@ impl Peer {
             express: Blocks::new(Lane::Express),
             freight: Blocks::new(Lane::Freight),
             transfers: false,
-            gone: false,
+            closed: false,
         }
     }
 
@@ -90,11 +90,11 @@ impl Peer {
 
     /// A run begins.
     pub(crate) fn begin(&mut self) {
-        self.gone = false;
+        self.closed = false;
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Sends a packet, now or when there is room. It is written where it leaves from.
@@ -106,7 +106,7 @@ impl Peer {
         communicator: &Communicator,
     ) -> Result<(), Failure> {
         if self.waiting.is_empty()
-            && self.express.leaving_bytes() <= BESIDE_BYTES_MAX
+            && self.express.unsent_bytes() <= ATTACHED_BYTES_MAX
             && let Some(batch) = self.departures.begin(now_ns)
         {
             let encoded = write(batch);
@@ -119,7 +119,7 @@ impl Peer {
 
     /// Tells whether there is room for freight.
     pub(crate) fn takes_freight(&self) -> bool {
-        self.waiting.is_empty() && self.freight.leaving_bytes() < FREIGHT_BYTES && !self.departures.is_full()
+        self.waiting.is_empty() && self.freight.unsent_bytes() < FREIGHT_BYTES && !self.departures.is_full()
     }
 
     /// Sends a packet that others may overtake, where there is room for it.
@@ -192,7 +192,7 @@ impl Peer {
             kind = Kind::BodyBeside;
             beside.insert(0, Attachment { numbers: Arc::new(std::mem::take(&mut body)), alignment: 1 });
         }
-        let kept = Kept { lane, kind, body, beside };
+        let kept = QueuedFrame { lane, kind, body, beside };
         if !self.waiting.is_empty() || !self.write(&kept, now_ns, communicator)? {
             self.waiting_bytes += kept.bytes();
             self.waiting.push_back(kept);
@@ -200,8 +200,13 @@ impl Peer {
         Ok(())
     }
 
-    fn write(&mut self, kept: &Kept, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !kept.beside.is_empty() && self.blocks(kept.lane).leaving_bytes() > BESIDE_BYTES_MAX {
+    fn write(
+        &mut self,
+        kept: &QueuedFrame,
+        now_ns: u64,
+        communicator: &Communicator,
+    ) -> Result<bool, MpiError> {
+        if !kept.beside.is_empty() && self.blocks(kept.lane).unsent_bytes() > ATTACHED_BYTES_MAX {
             return Ok(false);
         }
         let Some(batch) = self.departures.begin(now_ns) else { return Ok(false) };
@@ -233,8 +238,8 @@ impl Peer {
 
     /// Tells the other how much was taken from it, if it may be waiting for that. True if something was sent.
     #[inline]
-    pub(crate) fn pay_grant(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
-        let Some(taken) = self.arrivals.owed_grant() else { return Ok(false) };
+    pub(crate) fn send_due_grant(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
+        let Some(taken) = self.arrivals.take_due_grant() else { return Ok(false) };
         self.departures.send_grant(self.rank, taken, communicator)?;
         Ok(true)
     }
@@ -252,16 +257,16 @@ impl Peer {
     }
 
     /// Lets go of blocks that have left, and compares with the other what is under way.
-    pub(crate) fn settle(&mut self) -> Result<(), MpiError> {
+    pub(crate) fn reap(&mut self) -> Result<(), MpiError> {
         if !self.transfers {
             return Ok(());
         }
-        let all_left = self.express.settle()? & self.freight.settle()?;
+        let all_left = self.express.reap()? & self.freight.reap()?;
         let (left, received) = self.so_far();
-        self.departures.say_left(left);
-        self.arrivals.say_received(received);
-        let known = self.departures.has_received(left) && self.arrivals.has_let_go_of(received);
-        let none_arrives = self.express.none_arrives() && self.freight.none_arrives();
+        self.departures.publish_sent(left);
+        self.arrivals.publish_received(received);
+        let known = self.departures.has_received(left) && self.arrivals.has_sent(received);
+        let none_arrives = self.express.is_empty() && self.freight.is_empty();
         self.transfers = !(all_left && none_arrives && known);
         Ok(())
     }
@@ -273,30 +278,30 @@ impl Peer {
         (left + freight_left, received + freight_received)
     }
 
-    pub(crate) fn waits(&self) -> bool {
+    pub(crate) fn has_queued(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     pub(crate) fn is_congested(&self) -> bool {
-        self.waiting_bytes > WAITING_BYTES_MAX
+        self.waiting_bytes > QUEUED_BYTES_MAX
     }
 
     /// Tells whether a block is under way, in either direction: MPI has to be called for it to come on, here and there.
     #[inline]
-    pub(crate) fn transfers(&self) -> bool {
+    pub(crate) fn has_transfers(&self) -> bool {
         self.transfers
     }
 
     /// Tells whether a frame is there to be read, or one that was read is whole.
     #[inline]
     pub(crate) fn ready(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
-        if !self.freight.none_arrives() && self.freight.is_first_whole(self.rank, communicator, false)? {
+        if !self.freight.is_empty() && self.freight.is_first_whole(self.rank, communicator, false)? {
             return Ok(true);
         }
-        if !self.express.none_arrives() {
+        if !self.express.is_empty() {
             return self.express.is_first_whole(self.rank, communicator, false);
         }
-        Ok(!self.gone && self.arrivals.ready())
+        Ok(!self.closed && self.arrivals.ready())
     }
 
     /// Takes everything that has come and forgets it: the run is over.
@@ -304,7 +309,7 @@ impl Peer {
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
-            self.gone = frame.kind == Kind::Bye;
+            self.closed = frame.kind == Kind::Bye;
             if !frame.blocks.is_empty() {
                 self.await_blocks(communicator)?;
             }
@@ -318,7 +323,7 @@ impl Peer {
     /// than its sender loads.
     #[inline]
     fn may_read(&self) -> bool {
-        !self.gone && self.express.arriving_bytes() < BESIDE_BYTES_MAX
+        !self.closed && self.express.arriving_bytes() < ATTACHED_BYTES_MAX
     }
 
     /// The frame that was just read has blocks, or has to wait for those before it.
@@ -342,13 +347,13 @@ impl Peer {
         most: u32,
         codec: &C,
         communicator: &Communicator,
-        receiver: &mut dyn Receiver<C::Packet>,
-    ) -> Result<Option<Come>, Failure> {
-        if self.gone || !self.express.none_arrives() {
+        receiver: &mut dyn PacketHandler<C::Packet>,
+    ) -> Result<Option<Taken>, Failure> {
+        if self.closed || !self.express.is_empty() {
             return self.take_other(in_one_go, codec, communicator, receiver);
         }
         let (mut packets, mut more, from) = (0, true, Rank(self.rank));
-        while more && packets < most && !self.arrivals.owes_grant() {
+        while more && packets < most && !self.arrivals.grant_is_due() {
             match self.arrivals.next_plain() {
                 Plain::Body(body) => {
                     more = match receiver.read(from, body) {
@@ -357,12 +362,12 @@ impl Peer {
                     };
                     packets += 1;
                 }
-                Plain::None if packets == 0 && self.freight.none_arrives() => return Ok(None),
+                Plain::None if packets == 0 && self.freight.is_empty() => return Ok(None),
                 Plain::None | Plain::Other => break,
             }
         }
         if packets > 0 {
-            return Ok(Some(Come { lane: Lane::Express, packets, more }));
+            return Ok(Some(Taken { lane: Lane::Express, packets, more }));
         }
         self.take_other(in_one_go, codec, communicator, receiver)
     }
@@ -373,7 +378,7 @@ impl Peer {
         in_one_go: bool,
         codec: &C,
         communicator: &Communicator,
-        receiver: &mut dyn Receiver<C::Packet>,
+        receiver: &mut dyn PacketHandler<C::Packet>,
     ) -> Result<Option<bool>, Failure> {
         let Some((body, blocks)) = self.freight.take(self.rank, communicator, in_one_go)? else {
             return Ok(None);
@@ -388,11 +393,11 @@ impl Peer {
         in_one_go: bool,
         codec: &C,
         communicator: &Communicator,
-        receiver: &mut dyn Receiver<C::Packet>,
-    ) -> Result<Option<Come>, Failure> {
+        receiver: &mut dyn PacketHandler<C::Packet>,
+    ) -> Result<Option<Taken>, Failure> {
         let Some((lane, (body, blocks))) = self.next(in_one_go, communicator)? else { return Ok(None) };
         let more = give(Rank(self.rank), codec, &body, blocks, receiver)?;
-        Ok(Some(Come { lane, packets: 1, more }))
+        Ok(Some(Taken { lane, packets: 1, more }))
     }
 
     /// The next packet, with what came beside it. A bye is none.
@@ -400,12 +405,12 @@ impl Peer {
         &mut self,
         in_one_go: bool,
         communicator: &Communicator,
-    ) -> Result<Option<(Lane, Whole)>, Failure> {
+    ) -> Result<Option<(Lane, CompleteFrame)>, Failure> {
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
         {
-            self.gone = frame.kind == Kind::Bye;
-            if self.gone {
+            self.closed = frame.kind == Kind::Bye;
+            if self.closed {
                 break;
             }
             let lane = frame.lane;
@@ -413,12 +418,12 @@ impl Peer {
                 Lane::Express => &self.express,
                 Lane::Freight => &self.freight,
             };
-            if frame.blocks.is_empty() && holds_up.none_arrives() {
+            if frame.blocks.is_empty() && holds_up.is_empty() {
                 return Ok(Some((lane, (frame.body.to_vec(), VecDeque::new()))));
             }
             self.await_blocks(communicator)?;
         }
-        if self.express.none_arrives() && self.freight.none_arrives() {
+        if self.express.is_empty() && self.freight.is_empty() {
             return Ok(None);
         }
         if let Some(whole) = self.express.take(self.rank, communicator, true)? {
@@ -436,7 +441,7 @@ fn give<C: Codec>(
     codec: &C,
     body: &[u8],
     blocks: VecDeque<Block>,
-    receiver: &mut dyn Receiver<C::Packet>,
+    receiver: &mut dyn PacketHandler<C::Packet>,
 ) -> Result<bool, Failure> {
     let packet = codec.decode(body, blocks).map_err(Failure::wire)?;
     Ok(receiver.take(from, packet))
@@ -444,13 +449,13 @@ fn give<C: Codec>(
 
 /// The next frame that has come from that rank.
 #[inline]
-fn read(arrivals: &mut Arrivals, from: u32) -> Result<Option<Frame<'_>>, Failure> {
+fn read(arrivals: &mut InboundFrames, from: u32) -> Result<Option<Frame<'_>>, Failure> {
     arrivals.next().map_err(|Malformed| Failure::Malformed { from })
 }
 
-impl Kept {
+impl QueuedFrame {
     fn bytes(&self) -> usize {
         let beside: usize = self.beside.iter().map(|attachment| attachment.numbers.bytes().len()).sum();
-        size_of::<Kept>() + self.body.len() + beside
+        size_of::<QueuedFrame>() + self.body.len() + beside
     }
 }

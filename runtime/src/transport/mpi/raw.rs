@@ -27,13 +27,13 @@ macro_rules! call {
 
 mod communicator;
 mod request;
-mod window;
+mod shared_memory;
 
 pub(crate) use communicator::{Alarm, Channel, Communicator};
 #[cfg(test)]
 pub(crate) use request::Sending;
 pub(crate) use request::{Receiving, Sendings};
-pub(crate) use window::{Mapping, Window, Words};
+pub(crate) use shared_memory::{Mapping, SharedMemory, Words};
 
 /// A failed call: which, and what MPI says.
 #[derive(Clone, Debug, thiserror::Error)]

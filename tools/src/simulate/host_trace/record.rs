@@ -6,7 +6,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 const FIELD_MAX: usize = 40;
 
 /// The line, counted from 1, and what is wrong with it.
-pub(crate) type Complaint = (u64, String);
+pub(crate) type LineError = (u64, String);
 
 /// A line's fields.
 pub(super) struct Record {
@@ -31,18 +31,18 @@ pub(super) fn records(text: &str) -> Vec<Record> {
 }
 
 impl Record {
-    pub(super) fn wrong<T>(&self, what: String) -> Result<T, Complaint> {
+    pub(super) fn wrong<T>(&self, what: String) -> Result<T, LineError> {
         Err((self.line, what))
     }
 
-    pub(super) fn number(&self, text: &str, most: f64) -> Result<f64, Complaint> {
+    pub(super) fn number(&self, text: &str, most: f64) -> Result<f64, LineError> {
         match text.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number)) {
             Some(number) => Ok(number),
             None => self.wrong(format!("{}, expected a number from 0 to {most}", quoted(text))),
         }
     }
 
-    pub(super) fn fields<const N: usize>(&self) -> Result<[&str; N], Complaint> {
+    pub(super) fn fields<const N: usize>(&self) -> Result<[&str; N], LineError> {
         let fields: Vec<&str> = self.fields.iter().collect();
         let found = fields.len();
         let line = quoted(&fields.join(","));

@@ -6,7 +6,7 @@ use humantime::parse_rfc3339_weak;
 use virtual_cluster::Series;
 
 use super::Hosts;
-use super::record::{Complaint, Record, quoted};
+use super::record::{LineError, Record, quoted};
 
 /// Three hundred years: a series counts nanoseconds in 64 bits.
 const LATEST_S: f64 = 1e10;
@@ -19,7 +19,7 @@ pub(super) struct Samples(Vec<(f64, f64)>);
 
 impl Samples {
     /// One more, of this record.
-    pub(super) fn push(&mut self, record: &Record, seconds: f64, value: f64) -> Result<(), Complaint> {
+    pub(super) fn push(&mut self, record: &Record, seconds: f64, value: f64) -> Result<(), LineError> {
         if seconds > LATEST_S {
             return record.wrong(format!("{seconds} s after the beginning, expected {LATEST_S:e} s at most"));
         }
@@ -65,7 +65,7 @@ pub(super) fn timed(
     records: &[Record],
     step_s: Option<f64>,
     most: f64,
-) -> Result<(Samples, Option<String>), Complaint> {
+) -> Result<(Samples, Option<String>), LineError> {
     let (mut samples, mut first) = (Samples::default(), None);
     for record in records {
         let [date, value] = record.fields()?;
@@ -87,7 +87,7 @@ pub(super) fn timed(
 }
 
 /// The same samples, with the same time between each two.
-fn every(step_s: f64, records: &[Record], samples: &Samples) -> Result<Samples, Complaint> {
+fn every(step_s: f64, records: &[Record], samples: &Samples) -> Result<Samples, LineError> {
     let mut even = Samples::default();
     for ((at, record), value) in (0_u32..).zip(records).zip(samples.values()) {
         even.push(record, step_s * f64::from(at), value)?;
@@ -96,7 +96,7 @@ fn every(step_s: f64, records: &[Record], samples: &Samples) -> Result<Samples, 
 }
 
 /// The hosts of lines that name them.
-pub(super) fn named(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Complaint> {
+pub(super) fn named(records: &[Record], step_s: Option<f64>) -> Result<Hosts, LineError> {
     let (mut places, mut hosts) = (BTreeMap::new(), Vec::<(Samples, Samples)>::new());
     for record in records {
         let [seconds, host, share] = record.fields()?;
@@ -114,5 +114,5 @@ pub(super) fn named(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Co
     let series = |(written, even): &(Samples, Samples)| {
         if step_s.is_some() { even.scaled(|share| share) } else { written.scaled(|share| share) }
     };
-    Ok(Hosts { parts: hosts.iter().filter_map(series).collect(), turns: true, notes: Vec::new() })
+    Ok(Hosts { parts: hosts.iter().filter_map(series).collect(), time_sliced: true, notes: Vec::new() })
 }

@@ -9,7 +9,7 @@ fn parts(text: &str, step_s: Option<f64>) -> Vec<Series> {
 
 #[test]
 fn others_take_turns_where_their_use_was_measured() {
-    let turns = |text| parse(text, None).unwrap().turns;
+    let turns = |text| parse(text, None).unwrap().time_sliced;
     assert!(turns("time_s,host,share\n0,a,1\n") && turns("a,0,50\n"));
     assert!(!turns("vm,value\n0,5\n") && !turns("starttime,value\n2024-02-28 23:00:00.0,4\n"));
 }
@@ -73,7 +73,7 @@ fn use_of_one_server_takes_turns_and_a_gap_is_told() {
     let text = "timestamp,value\n2014-04-10 00:04:00,90\n2014-04-10 00:09:00,50\n2014-04-10 00:19:00,100\n\
                 2014-04-10 00:24:00,0\n";
     let hosts = parse(text, None).unwrap();
-    assert!(hosts.turns);
+    assert!(hosts.time_sliced);
     let shares = [0, 300, 899, 900, 1200].map(|seconds| (at(&hosts.parts[0], seconds) * 100.0).round());
     assert_eq!(shares, [10.0, 50.0, 50.0, 5.0, 100.0], "the sample before holds over the gap");
     let gap = "1 of 3 steps are longer than 1.5 times the median of 300 s, the longest 600 s; the sample before holds";

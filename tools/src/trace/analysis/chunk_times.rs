@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{ChunkId, Event, What};
 
-use super::events::{Observer, Place};
+use super::events::{Observer, WorkerRef};
 
 /// CPU time of chunks that had a handler, ns.
 #[derive(Default)]
 pub(crate) struct ChunkTimes(pub(crate) BTreeMap<ChunkId, f64>);
 
 impl Observer<'_> for ChunkTimes {
-    fn see(&mut self, _: Place<'_>, event: &Event) {
+    fn see(&mut self, _: WorkerRef<'_>, event: &Event) {
         if let What::Handler { chunk, .. } = event.what {
             *self.0.entry(chunk).or_default() += event.cpu_ns() as f64;
         }

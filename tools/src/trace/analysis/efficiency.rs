@@ -18,7 +18,7 @@
 use trace_reader::Trace;
 
 use super::bins::Bins;
-use super::spent::{Parts, Spent, Worker};
+use super::time_breakdown::{Parts, TimeBreakdown, Worker};
 use crate::trace::page::{Cell, Table};
 use crate::trace::select::Window;
 
@@ -71,7 +71,7 @@ fn capacity(parts: &Parts) -> Option<f64> {
 
 impl Efficiency {
     /// Of time that was cut into [`phases`]; none if nothing was recorded that takes time.
-    pub(crate) fn of(spent: &Spent) -> Option<Efficiency> {
+    pub(crate) fn of(spent: &TimeBreakdown) -> Option<Efficiency> {
         let mut sums = Efficiency {
             workers: spent.workers.len() as f64,
             elapsed_ns: spent.bins.window.length_ns() as f64,

@@ -29,12 +29,12 @@ const AHEAD: usize = 4;
 
 /// The worker that an event happened on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'t> {
+pub(crate) struct WorkerRef<'t> {
     pub(crate) rank: &'t RankTrace,
     pub(crate) worker: u32,
 }
 
-impl Place<'_> {
+impl WorkerRef<'_> {
     pub(crate) fn name(self) -> WorkerName {
         WorkerName { rank: self.rank.rank, worker: self.worker }
     }
@@ -55,13 +55,13 @@ impl fmt::Display for WorkerName {
 
 /// Collects something from events that it is shown one by one.
 pub(crate) trait Observer<'t> {
-    fn see(&mut self, place: Place<'t>, event: &Event);
+    fn see(&mut self, place: WorkerRef<'t>, event: &Event);
 }
 
 /// The events to read: those that touch a stretch of time, of some workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope<'t> {
-    pub(crate) places: Vec<Place<'t>>,
+    pub(crate) places: Vec<WorkerRef<'t>>,
     pub(crate) window: Window,
 }
 
@@ -78,11 +78,11 @@ impl<'t> Scope<'t> {
 
     /// All workers of these ranks.
     pub(crate) fn of(ranks: impl IntoIterator<Item = &'t RankTrace>, window: Window) -> Scope<'t> {
-        let workers = |rank: &'t RankTrace| (0..rank.workers).map(move |worker| Place { rank, worker });
+        let workers = |rank: &'t RankTrace| (0..rank.workers).map(move |worker| WorkerRef { rank, worker });
         Scope { places: ranks.into_iter().flat_map(workers).collect(), window }
     }
 
-    fn stream(&self, Place { rank, worker }: Place<'_>) -> Stream {
+    fn stream(&self, WorkerRef { rank, worker }: WorkerRef<'_>) -> Stream {
         rank.stream_between(worker, self.window.from_ns, self.window.to_ns)
     }
 
@@ -110,7 +110,7 @@ impl<'t> Events<'t> {
 }
 
 impl<'t> Iterator for Events<'t> {
-    type Item = (Place<'t>, Event);
+    type Item = (WorkerRef<'t>, Event);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (worker, event) = self.merge.find(|(_, event)| self.scope.touches(event))?;
@@ -132,7 +132,7 @@ pub(crate) fn in_order<'t>(scope: Scope<'t>, observers: &mut [&mut dyn Observer<
 /// Threads read ahead, if any can be started; the observers are called by this one.
 pub(crate) fn by_worker<'t>(scope: &Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let mut show = |place: Place<'t>, part: Part| match part {
+    let mut show = |place: WorkerRef<'t>, part: Part| match part {
         Ok(events) => {
             observers
                 .iter_mut()
@@ -177,7 +177,7 @@ fn next<I: Iterator>(work: &Mutex<I>) -> Option<I::Item> {
 }
 
 /// Hands on all events of a worker that touch the window, for as long as they are taken.
-fn read(scope: &Scope<'_>, place: Place<'_>, mut take: impl FnMut(Part) -> bool) {
+fn read(scope: &Scope<'_>, place: WorkerRef<'_>, mut take: impl FnMut(Part) -> bool) {
     let mut stream = scope.stream(place);
     let touching = |batch: &[Event]| batch.iter().filter(|event| scope.touches(event)).copied().collect();
     while let Some(block) = stream.next_block() {
@@ -201,7 +201,7 @@ mod tests {
     struct Seen(Vec<(WorkerName, Event)>);
 
     impl Observer<'_> for Seen {
-        fn see(&mut self, place: Place<'_>, event: &Event) {
+        fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
             self.0.push((place.name(), *event));
         }
     }

@@ -2,22 +2,22 @@
 
 use trace_reader::{Problem, Trace};
 
-use super::census::{Census, Counting};
 use super::efficiency::{Efficiency, phases};
+use super::event_counts::{EventCounter, EventCounts};
 use super::events::{Observer, Scope, by_worker};
-use super::outcome::{Outcome, outcomes};
-use super::spent::{Spent, Time, spent};
-use super::taken::Taken;
+use super::lost_time::LostTime;
+use super::sync_effect::{SyncEffect, sync_effects};
+use super::time_breakdown::{TimeBreakdown, TimeCollector, time_breakdown};
 use crate::trace::select::Selection;
 
 /// A run in figures. Times are cut into stretches as long as its phases.
 pub(crate) struct Facts<'t> {
     pub(crate) trace: &'t Trace,
-    pub(crate) spent: Spent,
-    pub(crate) taken: Taken,
-    pub(crate) outcomes: Vec<Outcome<'t>>,
+    pub(crate) spent: TimeBreakdown,
+    pub(crate) lost_time: LostTime,
+    pub(crate) outcomes: Vec<SyncEffect<'t>>,
     /// None if there are no events, or nobody read them.
-    pub(crate) census: Option<Census>,
+    pub(crate) census: Option<EventCounts>,
     pub(crate) efficiency: Option<Efficiency>,
     /// Problems.
     pub(crate) problems: Vec<Problem>,
@@ -27,7 +27,7 @@ impl<'t> Facts<'t> {
     /// From the records alone, where those tell where time went.
     pub(crate) fn of_records(trace: &'t Trace) -> Facts<'t> {
         let everything = Selection::default();
-        let mut spent = spent(trace, &everything, phases(trace, everything.window(trace)));
+        let mut spent = time_breakdown(trace, &everything, phases(trace, everything.window(trace)));
         let problems = std::mem::take(&mut spent.problems);
         Facts::new(trace, spent, None, problems)
     }
@@ -35,20 +35,25 @@ impl<'t> Facts<'t> {
     /// Reads all events once, worker by worker, and shows them to others as well.
     pub(crate) fn read(trace: &'t Trace, others: &mut [&mut dyn Observer<'t>]) -> Facts<'t> {
         let everything = Selection::default();
-        let mut time = Time::new(trace, &everything, phases(trace, everything.window(trace)));
-        let mut counting = Counting::new(trace);
+        let mut time = TimeCollector::new(trace, &everything, phases(trace, everything.window(trace)));
+        let mut counting = EventCounter::new(trace);
         let mut observers: Vec<&mut dyn Observer<'t>> = vec![&mut time, &mut counting];
         observers.extend(others.iter_mut().map(|other| &mut **other as &mut dyn Observer<'t>));
         let problems = by_worker(&Scope::all(trace), &mut observers);
-        let census = (trace.events() > 0).then_some(counting.census);
+        let census = (trace.events() > 0).then_some(counting.event_counts);
         Facts::new(trace, time.spent, census, problems)
     }
 
-    fn new(trace: &'t Trace, spent: Spent, census: Option<Census>, problems: Vec<Problem>) -> Facts<'t> {
+    fn new(
+        trace: &'t Trace,
+        spent: TimeBreakdown,
+        census: Option<EventCounts>,
+        problems: Vec<Problem>,
+    ) -> Facts<'t> {
         Facts {
             trace,
-            taken: Taken::by(trace, &spent, &Selection::default()),
-            outcomes: outcomes(&trace.syncs),
+            lost_time: LostTime::of_selection(trace, &spent, &Selection::default()),
+            outcomes: sync_effects(&trace.syncs),
             efficiency: Efficiency::of(&spent),
             spent,
             census,

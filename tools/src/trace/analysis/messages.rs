@@ -14,10 +14,10 @@
 use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 
-use super::events::{Place, WorkerName};
+use super::events::{WorkerName, WorkerRef};
 
 /// Sends that wait for their handler, at most, where nobody says otherwise.
-pub(crate) const UNDER_WAY_MAX: usize = 1 << 20;
+pub(crate) const IN_FLIGHT_MAX: usize = 1 << 20;
 /// Handlers that wait for their send, at most. They do so only if a clock is wrong, or if the send was not recorded.
 const EARLY_MAX: usize = 1 << 14;
 
@@ -31,28 +31,28 @@ pub(crate) fn name(from: ChunkId, number: u32) -> Option<Name> {
 
 /// Messages of which one half has been seen; what is kept of sends, and of handlers.
 pub(crate) struct Matcher<S, H> {
-    sent: Waiting<S>,
-    handled: Waiting<H>,
+    sent: BoundedTable<S>,
+    handled: BoundedTable<H>,
 }
 
 /// A half of a message, when it is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Met<T> {
+pub(crate) enum MatchResult<T> {
     /// The other half had been seen before.
-    Other(T),
+    Matched(T),
     /// The other half has not been seen, and this one waits for it.
-    Waits,
+    Pending,
     /// The same, and in place of a half of the same name.
-    Twice,
+    Duplicate,
     /// It is never matched.
-    Nameless,
+    Unnamed,
 }
 
-impl<T> Met<T> {
+impl<T> MatchResult<T> {
     pub(crate) fn other(self) -> Option<T> {
         match self {
-            Met::Other(other) => Some(other),
-            Met::Waits | Met::Twice | Met::Nameless => None,
+            MatchResult::Matched(other) => Some(other),
+            MatchResult::Pending | MatchResult::Duplicate | MatchResult::Unnamed => None,
         }
     }
 }
@@ -60,22 +60,22 @@ impl<T> Met<T> {
 impl<S, H> Matcher<S, H> {
     /// Lets so many sends and handlers wait.
     pub(crate) fn new(sent_max: usize, handled_max: usize) -> Self {
-        Self { sent: Waiting::new(sent_max), handled: Waiting::new(handled_max) }
+        Self { sent: BoundedTable::new(sent_max), handled: BoundedTable::new(handled_max) }
     }
 
     /// Takes a send; meets its handler.
-    pub(crate) fn sent(&mut self, from: ChunkId, number: u32, send: S) -> Met<H> {
+    pub(crate) fn sent(&mut self, from: ChunkId, number: u32, send: S) -> MatchResult<H> {
         meet(&mut self.handled, &mut self.sent, name(from, number), send)
     }
 
     /// Takes a handler; meets its send.
-    pub(crate) fn handled(&mut self, from: ChunkId, number: u32, handler: H) -> Met<S> {
+    pub(crate) fn handled(&mut self, from: ChunkId, number: u32, handler: H) -> MatchResult<S> {
         meet(&mut self.sent, &mut self.handled, name(from, number), handler)
     }
 
     /// Sends whose handler has not been seen.
     pub(crate) fn unhandled(&self) -> u64 {
-        self.sent.all().count() as u64 + self.sent.given_up
+        self.sent.all().count() as u64 + self.sent.evicted
     }
 
     /// Handlers whose send has not been seen, as far as they are kept; in no order.
@@ -84,31 +84,36 @@ impl<S, H> Matcher<S, H> {
     }
 
     /// Sends and handlers that were given up since too many were waiting.
-    pub(crate) fn given_up(&self) -> (u64, u64) {
-        (self.sent.given_up, self.handled.given_up)
+    pub(crate) fn evicted(&self) -> (u64, u64) {
+        (self.sent.evicted, self.handled.evicted)
     }
 }
 
-fn meet<T, W>(others: &mut Waiting<T>, same: &mut Waiting<W>, name: Option<Name>, half: W) -> Met<T> {
-    let Some(name) = name else { return Met::Nameless };
+fn meet<T, W>(
+    others: &mut BoundedTable<T>,
+    same: &mut BoundedTable<W>,
+    name: Option<Name>,
+    half: W,
+) -> MatchResult<T> {
+    let Some(name) = name else { return MatchResult::Unnamed };
     match others.take(&name) {
-        Some(other) => Met::Other(other),
-        None if same.keep(name, half) => Met::Twice,
-        None => Met::Waits,
+        Some(other) => MatchResult::Matched(other),
+        None if same.keep(name, half) => MatchResult::Duplicate,
+        None => MatchResult::Pending,
     }
 }
 
 /// A table of at most so many entries, which gives up the older half of them when it is full.
-struct Waiting<T> {
+struct BoundedTable<T> {
     young: FxHashMap<Name, T>,
     old: FxHashMap<Name, T>,
     most: usize,
-    given_up: u64,
+    evicted: u64,
 }
 
-impl<T> Waiting<T> {
+impl<T> BoundedTable<T> {
     fn new(most: usize) -> Self {
-        Self { young: FxHashMap::default(), old: FxHashMap::default(), most, given_up: 0 }
+        Self { young: FxHashMap::default(), old: FxHashMap::default(), most, evicted: 0 }
     }
 
     fn take(&mut self, name: &Name) -> Option<T> {
@@ -122,7 +127,7 @@ impl<T> Waiting<T> {
         }
         let replaced = self.take(&name).is_some();
         if self.young.len() >= self.most.div_ceil(2) {
-            self.given_up += self.old.len() as u64;
+            self.evicted += self.old.len() as u64;
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(name, half);
@@ -138,7 +143,7 @@ impl<T> Waiting<T> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Message {
     pub(crate) sent: Sent,
-    pub(crate) begun: Begun,
+    pub(crate) begun: Received,
 }
 
 /// The send: place, time and receiver.
@@ -154,7 +159,7 @@ pub(crate) struct Sent {
 
 /// The handler: place, times and chunk. The message was found somewhere between.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Begun {
+pub(crate) struct Received {
     pub(crate) by: ChunkId,
     pub(crate) kind: NameId,
     pub(crate) at_ns: u64,
@@ -179,15 +184,15 @@ impl Message {
     }
 }
 
-impl Default for Matcher<Sent, Begun> {
+impl Default for Matcher<Sent, Received> {
     fn default() -> Self {
-        Self::new(UNDER_WAY_MAX, EARLY_MAX)
+        Self::new(IN_FLIGHT_MAX, EARLY_MAX)
     }
 }
 
-impl Matcher<Sent, Begun> {
+impl Matcher<Sent, Received> {
     /// Takes an event, in the order of ends; meets the message that it completes.
-    pub(crate) fn see(&mut self, place: Place<'_>, event: &Event) -> Met<Message> {
+    pub(crate) fn see(&mut self, place: WorkerRef<'_>, event: &Event) -> MatchResult<Message> {
         let worker = place.name();
         let Event { begin_ns: at_ns, end_ns, .. } = *event;
         match event.what {
@@ -196,21 +201,21 @@ impl Matcher<Sent, Begun> {
                 self.sent(from, number, sent).map(|begun| Message { sent, begun })
             }
             What::Handler { chunk: by, kind, from, number, .. } => {
-                let begun = Begun { by, kind, at_ns, end_ns, worker };
+                let begun = Received { by, kind, at_ns, end_ns, worker };
                 self.handled(from, number, begun).map(|sent| Message { sent, begun })
             }
-            _ => Met::Nameless,
+            _ => MatchResult::Unnamed,
         }
     }
 }
 
-impl<T> Met<T> {
-    fn map<U>(self, to: impl FnOnce(T) -> U) -> Met<U> {
+impl<T> MatchResult<T> {
+    fn map<U>(self, to: impl FnOnce(T) -> U) -> MatchResult<U> {
         match self {
-            Met::Other(other) => Met::Other(to(other)),
-            Met::Waits => Met::Waits,
-            Met::Twice => Met::Twice,
-            Met::Nameless => Met::Nameless,
+            MatchResult::Matched(other) => MatchResult::Matched(to(other)),
+            MatchResult::Pending => MatchResult::Pending,
+            MatchResult::Duplicate => MatchResult::Duplicate,
+            MatchResult::Unnamed => MatchResult::Unnamed,
         }
     }
 }
@@ -230,13 +235,13 @@ mod tests {
     #[test]
     fn halves_meet_once_in_either_order() {
         let mut matcher = matcher(10, 10);
-        assert_eq!(matcher.sent(SENDER, 1, "one"), Met::Waits);
-        assert_eq!(matcher.handled(SENDER, 1, 11), Met::Other("one"));
-        assert_eq!(matcher.handled(SENDER, 2, 12), Met::Waits);
+        assert_eq!(matcher.sent(SENDER, 1, "one"), MatchResult::Pending);
+        assert_eq!(matcher.handled(SENDER, 1, 11), MatchResult::Matched("one"));
+        assert_eq!(matcher.handled(SENDER, 2, 12), MatchResult::Pending);
         let other = ChunkId { key: 8, ..SENDER };
-        assert_eq!(matcher.sent(other, 2, "of another"), Met::Waits);
-        assert_eq!(matcher.sent(SENDER, 2, "two"), Met::Other(12));
-        assert_eq!(matcher.handled(SENDER, 1, 11), Met::Waits, "it has been handled");
+        assert_eq!(matcher.sent(other, 2, "of another"), MatchResult::Pending);
+        assert_eq!(matcher.sent(SENDER, 2, "two"), MatchResult::Matched(12));
+        assert_eq!(matcher.handled(SENDER, 1, 11), MatchResult::Pending, "it has been handled");
         assert_eq!(
             (matcher.unhandled(), matcher.unsent().collect::<Vec<_>>()),
             (1, vec![(&(SENDER, 1), &11)])
@@ -247,8 +252,8 @@ mod tests {
     fn broadcasts_and_messages_of_the_runtime_are_never_matched() {
         let mut matcher = matcher(10, 10);
         for (from, number) in [(SENDER, 0), (RUNTIME, 0), (RUNTIME, 3)] {
-            assert_eq!(matcher.sent(from, number, "all"), Met::Nameless);
-            assert_eq!(matcher.handled(from, number, 1), Met::Nameless);
+            assert_eq!(matcher.sent(from, number, "all"), MatchResult::Unnamed);
+            assert_eq!(matcher.handled(from, number, 1), MatchResult::Unnamed);
         }
         assert_eq!((matcher.unhandled(), matcher.unsent().count()), (0, 0));
     }
@@ -256,24 +261,25 @@ mod tests {
     #[test]
     fn a_count_that_begins_again_replaces_what_was_never_handled() {
         let mut matcher = matcher(4, 0);
-        assert_eq!(matcher.sent(SENDER, 1, "lost"), Met::Waits);
-        (u32::MAX - 2..=u32::MAX).for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), Met::Waits));
-        assert_eq!(matcher.sent(SENDER, 1, "new"), Met::Twice, "it is among the older ones");
-        assert_eq!(matcher.handled(SENDER, 1, 0), Met::Other("new"));
-        assert_eq!(matcher.handled(SENDER, 1, 0), Met::Waits);
+        assert_eq!(matcher.sent(SENDER, 1, "lost"), MatchResult::Pending);
+        (u32::MAX - 2..=u32::MAX)
+            .for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), MatchResult::Pending));
+        assert_eq!(matcher.sent(SENDER, 1, "new"), MatchResult::Duplicate, "it is among the older ones");
+        assert_eq!(matcher.handled(SENDER, 1, 0), MatchResult::Matched("new"));
+        assert_eq!(matcher.handled(SENDER, 1, 0), MatchResult::Pending);
         assert_eq!(matcher.unsent().count(), 0, "handlers do not wait where nobody wants them");
     }
 
     #[test]
     fn a_full_table_gives_up_its_oldest_entries_and_counts_them() {
         let mut matcher = matcher(6, 6);
-        (1..=100).for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), Met::Waits));
+        (1..=100).for_each(|number| assert_eq!(matcher.sent(SENDER, number, ""), MatchResult::Pending));
         let kept: Vec<u32> =
             (1..=100).filter(|&number| matcher.handled(SENDER, number, number).other().is_some()).collect();
         assert!((3..=6).contains(&kept.len()) && kept.ends_with(&[99, 100]) && kept.is_sorted(), "{kept:?}");
         assert!(matcher.unsent().count() <= 6);
         let (missing, unsent) = (100 - kept.len() as u64, matcher.unsent().count() as u64);
-        assert_eq!(matcher.given_up(), (missing, missing - unsent));
+        assert_eq!(matcher.evicted(), (missing, missing - unsent));
     }
 
     #[test]
@@ -281,9 +287,9 @@ mod tests {
         let mut matcher = matcher(10, 10);
         for number in 1..10_000 {
             matcher.sent(SENDER, number, "");
-            assert_eq!(matcher.handled(SENDER, number, 0), Met::Other(""));
+            assert_eq!(matcher.handled(SENDER, number, 0), MatchResult::Matched(""));
         }
-        assert_eq!((matcher.unhandled(), matcher.given_up()), (0, (0, 0)));
+        assert_eq!((matcher.unhandled(), matcher.evicted()), (0, (0, 0)));
         assert!(matcher.sent.young.capacity() <= 16, "{}", matcher.sent.young.capacity());
     }
 }

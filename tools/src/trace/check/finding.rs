@@ -24,7 +24,7 @@ impl Severity {
 
 /// A place in a file or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FindingLocation {
     Byte(u64),
     /// A moment on a worker.
     Time {
@@ -37,15 +37,15 @@ pub(crate) enum Place {
     Whole,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FindingLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Byte(at) => write!(f, "byte {at}"),
-            Place::Time { worker, ns } => write!(f, "worker {worker} at {ns} ns"),
-            Place::Worker(worker) => write!(f, "worker {worker}"),
-            Place::Sync(sync) => write!(f, "sync {sync}"),
-            Place::Step(step) => write!(f, "step {step}"),
-            Place::Whole => write!(f, "all of it"),
+            FindingLocation::Byte(at) => write!(f, "byte {at}"),
+            FindingLocation::Time { worker, ns } => write!(f, "worker {worker} at {ns} ns"),
+            FindingLocation::Worker(worker) => write!(f, "worker {worker}"),
+            FindingLocation::Sync(sync) => write!(f, "sync {sync}"),
+            FindingLocation::Step(step) => write!(f, "step {step}"),
+            FindingLocation::Whole => write!(f, "all of it"),
         }
     }
 }
@@ -57,7 +57,7 @@ pub(crate) struct Finding {
     /// Of what kind: the same words for all of it.
     pub(crate) kind: &'static str,
     pub(crate) file: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: FindingLocation,
     pub(crate) what: String,
 }
 
@@ -78,7 +78,7 @@ impl Findings {
         &mut self,
         (severity, kind): (Severity, &'static str),
         file: &Path,
-        place: Place,
+        place: FindingLocation,
         what: impl FnOnce() -> String,
     ) {
         let (count, kept) = self.kinds.entry((severity, kind)).or_default();

@@ -9,11 +9,11 @@ use caribou::trace::{ChunkId, Event, What};
 use rustc_hash::FxHashSet;
 use trace_reader::Trace;
 
-use super::finding::{Findings, Place, Severity};
+use super::finding::{FindingLocation, Findings, Severity};
 use super::sound::Clocks;
 use crate::trace::analysis::events;
-use crate::trace::analysis::messages::{Begun, Matcher, Message, Met, Name, Sent};
-use crate::trace::page::counted;
+use crate::trace::analysis::messages::{MatchResult, Matcher, Message, Name, Received, Sent};
+use crate::trace::page::plural;
 
 const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sent");
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
@@ -26,7 +26,7 @@ const REUSED: (Severity, &str) = (Severity::Note, "sent again under a number");
 pub(crate) struct Messages<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,
-    matcher: Matcher<Sent, Begun>,
+    matcher: Matcher<Sent, Received>,
     /// Of two messages under way: which is which cannot be told.
     reused: FxHashSet<Name>,
     arrows: u64,
@@ -42,22 +42,23 @@ impl<'t> Messages<'t> {
         Messages { trace, clocks, matcher, reused: FxHashSet::default(), arrows: 0, early: (0, 0) }
     }
 
-    pub(crate) fn event(&mut self, place: events::Place<'t>, event: &Event, findings: &mut Findings) {
+    pub(crate) fn event(&mut self, place: events::WorkerRef<'t>, event: &Event, findings: &mut Findings) {
         match self.matcher.see(place, event) {
-            Met::Other(message) => self.arrow(&message, findings),
-            Met::Twice => self.twice(place, event, findings),
-            Met::Waits | Met::Nameless => {}
+            MatchResult::Matched(message) => self.arrow(&message, findings),
+            MatchResult::Duplicate => self.twice(place, event, findings),
+            MatchResult::Pending | MatchResult::Unnamed => {}
         }
     }
 
     fn twice(
         &mut self,
-        events::Place { rank, worker }: events::Place<'t>,
+        events::WorkerRef { rank, worker }: events::WorkerRef<'t>,
         event: &Event,
         findings: &mut Findings,
     ) {
-        let mut found =
-            |kind, ns, what: String| findings.add(kind, &rank.path, Place::Time { worker, ns }, || what);
+        let mut found = |kind, ns, what: String| {
+            findings.add(kind, &rank.path, FindingLocation::Time { worker, ns }, || what);
+        };
         match event.what {
             What::Send { chunk, number, to, .. } => {
                 let text = self.text((chunk, number), to);
@@ -105,7 +106,8 @@ impl<'t> Messages<'t> {
     /// Says what is left over. What was sent last need not be handled: a run may end before.
     pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
         let path = &self.trace.path;
-        let mut note = |kind, what: String| findings.add((Severity::Note, kind), path, Place::Whole, || what);
+        let mut note =
+            |kind, what: String| findings.add((Severity::Note, kind), path, FindingLocation::Whole, || what);
         if let (early @ 1.., furthest_ns) = self.early {
             let of = self.arrows;
             let what = format!(
@@ -114,11 +116,11 @@ impl<'t> Messages<'t> {
             );
             note("clock error", what);
         }
-        let (sends, handlers) = self.matcher.given_up();
+        let (sends, handlers) = self.matcher.evicted();
         // A message of which both halves were given up is one.
         let given_up = sends.max(handlers);
         if given_up > 0 {
-            let what = format!("{} not compared, --messages-max is too low", counted(given_up, "message"));
+            let what = format!("{} not compared, --messages-max is too low", plural(given_up, "message"));
             note("messages not compared", what);
             return;
         }
@@ -131,15 +133,15 @@ impl<'t> Messages<'t> {
         }
         let unhandled = self.matcher.unhandled();
         if unhandled > 0 {
-            note("sent, never handled", format!("{} sent and never handled", counted(unhandled, "message")));
+            note("sent, never handled", format!("{} sent and never handled", plural(unhandled, "message")));
         }
         let reused = &self.reused;
-        let mut unsent: Vec<(&Name, &Begun)> =
+        let mut unsent: Vec<(&Name, &Received)> =
             self.matcher.unsent().filter(|(name, _)| !reused.contains(name)).collect();
         unsent.sort_unstable_by_key(|(name, _)| **name);
         if !complete && !unsent.is_empty() {
             let what =
-                format!("{} handled whose sends are not in the trace", counted(unsent.len(), "message"));
+                format!("{} handled whose sends are not in the trace", plural(unsent.len(), "message"));
             note("sends not in the trace", what);
             return;
         }
@@ -154,13 +156,13 @@ impl<'t> Messages<'t> {
         format!("message {number} of {} to {}", self.trace.chunk_name(from), self.trace.chunk_name(to))
     }
 
-    fn file(&self, handler: &Begun) -> &Path {
+    fn file(&self, handler: &Received) -> &Path {
         let rank = self.trace.ranks.iter().find(|rank| rank.rank == handler.worker.rank);
         rank.map_or(&self.trace.path, |rank| &rank.path)
     }
 }
 
 /// End of a handler: its slice begins where the last one ended, since looking for the message is part of it.
-fn place(handler: &Begun) -> Place {
-    Place::Time { worker: handler.worker.worker, ns: handler.end_ns }
+fn place(handler: &Received) -> FindingLocation {
+    FindingLocation::Time { worker: handler.worker.worker, ns: handler.end_ns }
 }

@@ -2,9 +2,9 @@
 
 use trace_reader::Trace;
 
-use super::finding::{Findings, Place, Severity};
+use super::chunk_locations::ChunkLocations;
+use super::finding::{FindingLocation, Findings, Severity};
 use super::messages::Messages;
-use super::places::Places;
 use super::steps;
 use super::totals::Totals;
 use crate::trace::analysis::events::{Events, Scope};
@@ -44,14 +44,14 @@ impl Clocks {
 pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) {
     let damaged = (Severity::Wrong, "damaged file");
     for problem in &trace.problems {
-        findings.add(damaged, &problem.file, Place::Byte(problem.at), || problem.what.clone());
+        findings.add(damaged, &problem.file, FindingLocation::Byte(problem.at), || problem.what.clone());
     }
     for problem in trace.ranks.iter().flat_map(|rank| rank.differing_headers()) {
-        findings.add(damaged, &problem.file, Place::Byte(problem.at), || problem.what.clone());
+        findings.add(damaged, &problem.file, FindingLocation::Byte(problem.at), || problem.what.clone());
     }
     let clocks = Clocks::new(trace);
     let (mut messages, mut places) =
-        (Messages::new(trace, &clocks, messages_max), Places::new(trace, &clocks));
+        (Messages::new(trace, &clocks, messages_max), ChunkLocations::new(trace, &clocks));
     let mut totals = Totals::new(trace);
     let mut events = Events::new(Scope::all(trace));
     for (place, event) in &mut events {
@@ -63,7 +63,7 @@ pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) 
     for problem in events.problems() {
         whole = false;
         let lost = || format!("a block of events is left out: {}", problem.what);
-        findings.add(damaged, &problem.file, Place::Byte(problem.at), lost);
+        findings.add(damaged, &problem.file, FindingLocation::Byte(problem.at), lost);
     }
     messages.finish(whole, findings);
     places.finish(whole, findings);
@@ -72,11 +72,11 @@ pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) 
     let dropped = trace.dropped();
     if dropped > 0 {
         let what = || format!("{dropped} events were not kept, so sums of events are too low");
-        findings.add((Severity::Note, "dropped events"), &trace.path, Place::Whole, what);
+        findings.add((Severity::Note, "dropped events"), &trace.path, FindingLocation::Whole, what);
     }
     if !unfiltered(trace) {
         let what =
             || "not everything was recorded (see the filter of the run), so little can be compared".into();
-        findings.add((Severity::Note, "filtered"), &trace.path, Place::Whole, what);
+        findings.add((Severity::Note, "filtered"), &trace.path, FindingLocation::Whole, what);
     }
 }

@@ -5,7 +5,7 @@ use caribou::trace::{Shape, StepRecord};
 use lb_strategies::supersteps::row::moved;
 use trace_reader::Trace;
 
-use super::finding::{Findings, Place, Severity};
+use super::finding::{FindingLocation, Findings, Severity};
 
 const STEP: (Severity, &str) = (Severity::Wrong, "step record that cannot be");
 
@@ -24,7 +24,7 @@ pub(super) fn look(trace: &Trace, whole: bool, findings: &mut Findings) {
             faults.extend(place(step, before, whole));
             faults.extend(before.and_then(|before| shares(step, before)));
         }
-        faults.into_iter().for_each(|why| findings.add(STEP, file, Place::Step(step.step), || why));
+        faults.into_iter().for_each(|why| findings.add(STEP, file, FindingLocation::Step(step.step), || why));
         before = Some(step);
     }
 }

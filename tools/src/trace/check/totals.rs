@@ -6,9 +6,9 @@ use caribou::SyncReport;
 use caribou::trace::{Activity, Event, Part, Sample, Shape, What};
 use trace_reader::{RankTrace, Trace};
 
-use super::finding::{Findings, Place, Severity};
+use super::finding::{FindingLocation, Findings, Severity};
 use crate::trace::analysis::events::{self, WorkerName};
-use crate::trace::analysis::spent::activity;
+use crate::trace::analysis::time_breakdown::activity;
 
 const PROFILE: (Severity, &str) = (Severity::Wrong, "profile and events differ");
 const COUNT: (Severity, &str) = (Severity::Wrong, "handlers and their count differ");
@@ -33,7 +33,7 @@ impl<'t> Totals<'t> {
         Totals { trace, time_ns: BTreeMap::new(), handlers: 0, departures: 0 }
     }
 
-    pub(crate) fn event(&mut self, place: events::Place<'_>, event: &Event) {
+    pub(crate) fn event(&mut self, place: events::WorkerRef<'_>, event: &Event) {
         self.handlers += u64::from(matches!(event.what, What::Handler { .. }));
         if let What::Depart { .. } = event.what {
             self.departures += 1;
@@ -65,14 +65,14 @@ impl<'t> Totals<'t> {
         for sync in &self.trace.syncs {
             let file = self.trace.ranks.first().map_or(&self.trace.path, |rank| &rank.path);
             for why in sync_faults(sync, last, self.trace) {
-                findings.add(SYNC, file, Place::Sync(sync.sync), || why);
+                findings.add(SYNC, file, FindingLocation::Sync(sync.sync), || why);
             }
             last = Some(sync);
         }
         let moved = self.trace.syncs.iter().fold(0u64, |sum, sync| sum.saturating_add(sync.moved));
         if complete && self.trace.events() > 0 && moved != self.departures {
             let what = || format!("syncs say that {moved} chunks moved, {} departed", self.departures);
-            findings.add(MOVES, &self.trace.path, Place::Whole, what);
+            findings.add(MOVES, &self.trace.path, FindingLocation::Whole, what);
         }
     }
 
@@ -94,7 +94,7 @@ impl<'t> Totals<'t> {
                     let name = self.trace.activity_name(activity);
                     let what =
                         || format!("{name}: {profiled_ns} ns in the profile, {recorded_ns} ns in events");
-                    findings.add(PROFILE, &rank.path, Place::Worker(worker), what);
+                    findings.add(PROFILE, &rank.path, FindingLocation::Worker(worker), what);
                 }
             }
         }
@@ -113,7 +113,7 @@ impl<'t> Totals<'t> {
         if counted && self.handlers > deliveries {
             let handlers = self.handlers;
             let what = || format!("{deliveries} deliveries were counted, {handlers} handlers are recorded");
-            findings.add(COUNT, &self.trace.path, Place::Whole, what);
+            findings.add(COUNT, &self.trace.path, FindingLocation::Whole, what);
         }
     }
 }
@@ -137,7 +137,7 @@ const PARTS: [TimePart; 3] = [
 ];
 
 fn samples(rank: &RankTrace, findings: &mut Findings) {
-    let mut wrong = |what: String| findings.add(SAMPLE, &rank.path, Place::Whole, || what);
+    let mut wrong = |what: String| findings.add(SAMPLE, &rank.path, FindingLocation::Whole, || what);
     let mut before_ns = 0;
     for &Sample { at_ns, .. } in &rank.samples {
         if at_ns < before_ns {
@@ -169,7 +169,7 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
     let there_ns = last_ns as f64 * f64::from(rank.workers);
     if exceeds(wall_ns, there_ns) {
         let what = || format!("samples cover {wall_ns} ns of its workers, the run has {there_ns} ns of them");
-        findings.add(SAMPLE, &rank.path, Place::Whole, what);
+        findings.add(SAMPLE, &rank.path, FindingLocation::Whole, what);
     }
 }
 

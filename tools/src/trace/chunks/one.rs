@@ -5,7 +5,7 @@ use trace_reader::Trace;
 
 use super::history::{Detail, LISTED_MAX};
 use super::{Chunks, ranks_named};
-use crate::trace::page::{Cell, Page, Table, counted, duration};
+use crate::trace::page::{Cell, Page, Table, duration, plural};
 
 /// Characters of a spark line.
 const SPARKS: usize = 100;
@@ -19,7 +19,7 @@ impl Chunks {
         let load = duration(history.load_ns());
         let counts =
             [(history.phases(), "phase"), (history.executions, "execution"), (history.moves, "move")];
-        let [phases, executions, moves] = counts.map(|(count, word)| counted(count as usize, word));
+        let [phases, executions, moves] = counts.map(|(count, word)| plural(count as usize, word));
         page.says.push(format!("{name}: load {load} in {phases}, {executions}, {moves}"));
         if !flags.is_empty() {
             page.says.push(flags.join(", "));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use caribou::trace::{Event, What};
 use trace_reader::Trace;
 
-use crate::trace::analysis::events::{Observer, Place, Scope, WorkerName, by_worker};
+use crate::trace::analysis::events::{Observer, Scope, WorkerName, WorkerRef, by_worker};
 use crate::trace::open::warn;
-use crate::trace::page::{Cell, Page, Table, columns, counted, duration};
+use crate::trace::page::{Cell, Page, Table, columns, duration, plural};
 use crate::trace::select::{Selection, Window};
 
 /// Work of one worker.
@@ -28,7 +28,7 @@ struct Workers {
 }
 
 impl Observer<'_> for Workers {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         let What::Range { count, lost_ns, .. } = event.what else { return };
         if !(self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
             return;
@@ -53,7 +53,7 @@ pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
     let waited_ns: f64 = workers.values().map(|worker| (last_ns - worker.last_ns) as f64).sum();
     page.says.push(format!(
         "a pool has no chunks: {} executed its ranges, and waited {} for the last one",
-        counted(workers.len(), "worker"),
+        plural(workers.len(), "worker"),
         duration(waited_ns)
     ));
     page.tables.push(table(&workers, last_ns));

@@ -4,8 +4,8 @@ use caribou::trace::{Activity, ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
-use crate::trace::analysis::events::{Observer, Place, WorkerName};
-use crate::trace::analysis::messages::{Matcher, Met, UNDER_WAY_MAX};
+use crate::trace::analysis::events::{Observer, WorkerName, WorkerRef};
+use crate::trace::analysis::messages::{IN_FLIGHT_MAX, MatchResult, Matcher};
 use crate::trace::select::Window;
 
 /// The place of a slice among all.
@@ -125,7 +125,7 @@ impl Reading {
             lanes: FxHashMap::default(),
             numbers: FxHashMap::default(),
             of_chunk: Vec::new(),
-            messages: Matcher::new(UNDER_WAY_MAX, UNDER_WAY_MAX),
+            messages: Matcher::new(IN_FLIGHT_MAX, IN_FLIGHT_MAX),
         }
     }
 
@@ -136,7 +136,7 @@ impl Reading {
 }
 
 impl Observer<'_> for Reading {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         if (self.window.from_ns..=self.window.to_ns).contains(&event.end_ns) {
             self.event(place.name(), event);
         }
@@ -151,8 +151,9 @@ impl Reading {
                 let chunk = self.chunk(chunk);
                 let from_runtime = from == RUNTIME;
                 let send = self.messages.handled(from, number, ());
-                self.slices.senders_unknown += u64::from(matches!(send, Met::Waits | Met::Twice));
-                self.slices.sent_to_many += u64::from(!from_runtime && send == Met::Nameless);
+                self.slices.senders_unknown +=
+                    u64::from(matches!(send, MatchResult::Pending | MatchResult::Duplicate));
+                self.slices.sent_to_many += u64::from(!from_runtime && send == MatchResult::Unnamed);
                 let sender = send.other();
                 let slice = Slice { lost_ns, chunk: Some(chunk), sender, from_runtime, ..empty(event) };
                 self.push(worker, Slice { activity: Activity::Kind(kind), ..slice });
@@ -171,7 +172,7 @@ impl Reading {
             }
             What::Send { chunk, number, .. } => {
                 if let Some(last) = self.lanes.get(&worker).and_then(|lane| lane.last)
-                    && let Met::Other(()) = self.messages.sent(chunk, number, last)
+                    && let MatchResult::Matched(()) = self.messages.sent(chunk, number, last)
                 {
                     self.slices.senders_unknown -= 1;
                     self.slices.senders_later += 1;

@@ -64,12 +64,12 @@ pub(super) struct Segment {
 }
 
 /// Work on the path: a slice, from when and until when.
-pub(super) type Step = (Number, u64, u64);
+pub(super) type PathSlice = (Number, u64, u64);
 
 /// The path, added up.
 pub(super) struct Path {
     /// The last first.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PathSlice>,
     pub(super) slices: u64,
     /// Steps to what merely ended last.
     pub(super) guesses: u64,
@@ -82,7 +82,7 @@ pub(super) struct Path {
 }
 
 /// Reason that a slice did not begin earlier.
-enum Cause {
+enum Dependency {
     Worker,
     Chunk,
     Message,
@@ -119,7 +119,7 @@ impl Path {
                 path.add(Part::UnknownWait, number, (window.from_ns, slice.begin_ns.min(until_ns)));
                 return path;
             };
-            path.guesses += u64::from(matches!(cause, Cause::Sync { guessed: true }));
+            path.guesses += u64::from(matches!(cause, Dependency::Sync { guessed: true }));
             let ready_ns = slices.all[before as usize].end_ns;
             path.gap(slice, number, &cause, (ready_ns.max(window.from_ns), slice.begin_ns.min(until_ns)));
             until_ns = until_ns.min(slice.begin_ns).min(ready_ns);
@@ -154,14 +154,14 @@ impl Path {
     }
 
     /// The time from when a slice could have begun until it did.
-    fn gap(&mut self, slice: &Slice, number: Number, cause: &Cause, (from_ns, to_ns): (u64, u64)) {
+    fn gap(&mut self, slice: &Slice, number: Number, cause: &Dependency, (from_ns, to_ns): (u64, u64)) {
         let woke_ns = slice.woke_ns.unwrap_or(to_ns).clamp(from_ns.min(to_ns), to_ns);
         let waited = match cause {
-            Cause::Worker | Cause::Chunk => Part::Runtime,
-            Cause::Message => Part::Latency,
-            Cause::Reduction => Part::ReductionWait,
-            Cause::Sync { .. } => Part::SyncWait,
-            Cause::Unknown => Part::UnknownWait,
+            Dependency::Worker | Dependency::Chunk => Part::Runtime,
+            Dependency::Message => Part::Latency,
+            Dependency::Reduction => Part::ReductionWait,
+            Dependency::Sync { .. } => Part::SyncWait,
+            Dependency::Unknown => Part::UnknownWait,
         };
         self.add(waited, number, (from_ns, woke_ns));
         self.add(Part::QueueWait, number, (woke_ns, to_ns));
@@ -218,14 +218,14 @@ fn largest_first<K: Copy + Ord>(sums_ns: &BTreeMap<K, u64>) -> Vec<(K, u64)> {
 }
 
 /// Finds what a slice waited for; always a slice with a lower number.
-fn cause(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
+fn cause(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];
     let end_ns = |number: Number| slices.all[number as usize].end_ns;
-    let worker = slice.on_worker.map(|before| (before, Cause::Worker));
-    let chunk = slice.of_chunk.map(|before| (before, Cause::Chunk));
-    let message = slice.sender.map(|before| (before, Cause::Message));
+    let worker = slice.on_worker.map(|before| (before, Dependency::Worker));
+    let chunk = slice.of_chunk.map(|before| (before, Dependency::Chunk));
+    let message = slice.sender.map(|before| (before, Dependency::Message));
     let waited_for = message.or_else(|| agreement(slices, number)).filter(|(before, _)| *before < number);
-    let latest = |one: Option<(Number, Cause)>, other: Option<(Number, Cause)>| match (one, other) {
+    let latest = |one: Option<(Number, Dependency)>, other: Option<(Number, Dependency)>| match (one, other) {
         (Some(one), Some(other)) => Some(if end_ns(other.0) > end_ns(one.0) { other } else { one }),
         (one, other) => one.or(other),
     };
@@ -235,7 +235,7 @@ fn cause(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
     // The worker was free: it did not wait for itself.
     match latest(waited_for, chunk.filter(|(before, _)| end_ns(*before) > worker_end(slices, slice))) {
         Some(found) => Some(found),
-        None => worker.map(|(before, _)| (before, Cause::Unknown)),
+        None => worker.map(|(before, _)| (before, Dependency::Unknown)),
     }
 }
 
@@ -244,22 +244,22 @@ fn worker_end(slices: &Slices, slice: &Slice) -> u64 {
 }
 
 /// Finds what a part of a sync, or a message of the runtime, follows: a reduction's result, the last that contributed.
-fn agreement(slices: &Slices, number: Number) -> Option<(Number, Cause)> {
+fn agreement(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];
     let (before, cause) = match slice.activity {
         Activity::Runtime(RuntimePart::Measure) if slice.woke_ns.is_some() => {
-            (slices.last_of_all_by(slice.begin_ns), Cause::Sync { guessed: true })
+            (slices.last_of_all_by(slice.begin_ns), Dependency::Sync { guessed: true })
         }
         Activity::Runtime(RuntimePart::Decide | RuntimePart::Migrate) => {
-            (slices.last_by(&slices.parts, slice.begin_ns), Cause::Sync { guessed: false })
+            (slices.last_by(&slices.parts, slice.begin_ns), Dependency::Sync { guessed: false })
         }
         kind if slice.from_runtime && slices.resumes.contains(&kind) => {
-            (slices.last_by(&slices.parts, slice.begin_ns), Cause::Sync { guessed: false })
+            (slices.last_by(&slices.parts, slice.begin_ns), Dependency::Sync { guessed: false })
         }
         kind if slice.from_runtime && !slices.starts.contains(&kind) => {
-            (slices.last_by(&slices.contributors, slice.begin_ns), Cause::Reduction)
+            (slices.last_by(&slices.contributors, slice.begin_ns), Dependency::Reduction)
         }
-        _ => (None, Cause::Unknown),
+        _ => (None, Dependency::Unknown),
     };
     before.map(|before| (before, cause))
 }

@@ -7,7 +7,7 @@ use trace_reader::Trace;
 
 use crate::trace::analysis::chunk_times::ChunkTimes;
 use crate::trace::analysis::facts::Facts;
-use crate::trace::analysis::spent::Parts;
+use crate::trace::analysis::time_breakdown::Parts;
 use crate::trace::open::warn;
 
 /// Runs that handled so many times the deliveries of others had more to do.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use trace_reader::Trace;
 
 use super::rows::Row;
-use super::viewer::{Arguments, Arrow, Count, Place, Point, Slice, Value, Viewer};
+use super::viewer::{Arguments, Arrow, Count, Point, Slice, Track, Value, Viewer};
 
 /// Viewers that read this format have died of files of 900 MB, and get slow far below.
 const BYTES_MAX: u64 = 100 << 20;
@@ -114,9 +114,9 @@ impl Viewer for Chrome<'_> {
 
     fn point(&mut self, point: &Point<'_>) -> io::Result<()> {
         let (pid, tid, scope) = match point.place {
-            Place::Run => (RUN_PID, 1, "g"),
-            Place::Rank(rank) => (pid_of(rank), 1, "p"),
-            Place::Worker(row) => (pid_of(row.rank), row.worker + 1, "t"),
+            Track::Run => (RUN_PID, 1, "g"),
+            Track::Rank(rank) => (pid_of(rank), 1, "p"),
+            Track::Worker(row) => (pid_of(row.rank), row.worker + 1, "t"),
         };
         // A beginning is an event of its own in this format.
         if !matches!(point.arrow, Some(Arrow::Begins(_))) {
@@ -125,7 +125,7 @@ impl Viewer for Chrome<'_> {
                 "args": arguments(&point.arguments),
             }))?;
         }
-        let Place::Worker(row) = point.place else { return Ok(()) };
+        let Track::Worker(row) = point.place else { return Ok(()) };
         match point.arrow {
             Some(Arrow::Begins(id)) => self.arrow("s", row, point.at_ns, id),
             Some(Arrow::Passes(id)) => self.arrow("t", row, point.at_ns, id),
@@ -135,14 +135,14 @@ impl Viewer for Chrome<'_> {
     }
 
     /// Its viewers sort.
-    fn end_turn(&mut self) -> io::Result<()> {
+    fn end_slice(&mut self) -> io::Result<()> {
         Ok(())
     }
 
     fn count(&mut self, count: &Count<'_>) -> io::Result<()> {
         let pid = match count.place {
-            Place::Run => RUN_PID,
-            Place::Rank(rank) | Place::Worker(Row { rank, .. }) => pid_of(rank),
+            Track::Run => RUN_PID,
+            Track::Rank(rank) | Track::Worker(Row { rank, .. }) => pid_of(rank),
         };
         let series = if count.unit.is_empty() { "value" } else { count.unit };
         self.event(&json!({

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use trace_reader::{RankTrace, Trace};
 
 use super::names;
-use super::phases::{Known, Phase, for_each};
+use super::phases::{Phase, RunPhases, for_each};
 use crate::Error;
-use crate::trace::page::counted;
+use crate::trace::page::plural;
 use crate::trace::select::Selection;
 
 /// Ranks that an id has room for.
@@ -29,7 +29,7 @@ pub(super) fn export(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let window = selection.window(trace);
-    let known = Known::new(trace, window);
+    let known = RunPhases::new(trace, window);
     let objects = objects(trace, &known)?;
     for rank in selection.ranks(trace) {
         let path = dir.join(format!("data.{}.json", rank.rank));
@@ -56,12 +56,12 @@ pub(super) fn export(
         file.flush().map_err(unwritable)?;
     }
     let (phases, ranks) = (known.phases.len(), selection.ranks(trace).count());
-    let (phases, ranks) = (counted(phases, "phase"), counted(ranks, "rank"));
+    let (phases, ranks) = (plural(phases, "phase"), plural(ranks, "rank"));
     Ok(writeln!(out, "{}: {phases} of {ranks}", dir.display())?)
 }
 
 /// Fields of a chunk wherever it is named.
-fn objects(trace: &Trace, known: &Known) -> Result<BTreeMap<ChunkId, Value>, Error> {
+fn objects(trace: &Trace, known: &RunPhases) -> Result<BTreeMap<ChunkId, Value>, Error> {
     let mut objects = BTreeMap::new();
     for (number, (&chunk, &(_, home))) in (0u64..).zip(&known.homes) {
         if home >= RANKS_MAX {

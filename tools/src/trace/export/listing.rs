@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use caribou::trace::{ChunkId, Event, What};
 use trace_reader::{RankTrace, Trace};
 
-use crate::output::unwritten;
-use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::output::csv_error;
+use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::open::warn;
 use crate::trace::page::{bytes, duration};
 use crate::trace::select::Selection;
@@ -21,7 +21,7 @@ const HEADS: [&str; 13] = [
 
 /// Columns of an event, in words and numbers; empty where it says nothing.
 #[derive(Default)]
-struct Said {
+struct EventRow {
     event: &'static str,
     name: String,
     chunk: String,
@@ -56,7 +56,7 @@ enum Form<'o> {
 impl<'o> Form<'o> {
     fn values(out: &'o mut dyn Write) -> io::Result<Self> {
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(HEADS).map_err(unwritten)?;
+        csv.write_record(HEADS).map_err(csv_error)?;
         Ok(Self::Values(Box::new(csv)))
     }
 
@@ -76,7 +76,7 @@ struct Listing<'o> {
 }
 
 impl Observer<'_> for Listing<'_> {
-    fn see(&mut self, Place { rank, worker }: Place<'_>, event: &Event) {
+    fn see(&mut self, WorkerRef { rank, worker }: WorkerRef<'_>, event: &Event) {
         if self.written.is_err() {
             return;
         }
@@ -92,16 +92,22 @@ fn values<W: Write>(
     rank: &RankTrace,
     worker: u32,
     event: &Event,
-    said: &Said,
+    said: &EventRow,
     csv: &mut csv::Writer<W>,
 ) -> io::Result<()> {
-    let Said { event: what, name, chunk, other, number, to_rank, bytes, value, lost_ns } = said;
+    let EventRow { event: what, name, chunk, other, number, to_rank, bytes, value, lost_ns } = said;
     let value = value.map(|value| value.to_string());
     let who = (rank.rank, worker, event.begin_ns, event.end_ns, what);
-    csv.serialize((who, name, chunk, other, number, to_rank, bytes, value, lost_ns)).map_err(unwritten)
+    csv.serialize((who, name, chunk, other, number, to_rank, bytes, value, lost_ns)).map_err(csv_error)
 }
 
-fn line(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+fn line(
+    rank: &RankTrace,
+    worker: u32,
+    event: &Event,
+    said: &EventRow,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let at_us = format!("{}.{:03}", event.begin_ns / 1000, event.begin_ns % 1000);
     write!(out, "{:>3}.{worker} {at_us:>16} us", rank.rank)?;
     match event.duration_ns() {
@@ -135,50 +141,57 @@ fn line(rank: &RankTrace, worker: u32, event: &Event, said: &Said, out: &mut dyn
     writeln!(out)
 }
 
-fn said(trace: &Trace, event: &Event) -> Said {
+fn said(trace: &Trace, event: &Event) -> EventRow {
     let chunk = |chunk: ChunkId| trace.chunk_name(chunk);
-    let of = |event: &'static str, who: ChunkId| Said { event, chunk: chunk(who), ..Said::default() };
+    let of = |event: &'static str, who: ChunkId| EventRow { event, chunk: chunk(who), ..EventRow::default() };
     match event.what {
-        What::Handler { chunk: who, kind, from, number, lost_ns } => Said {
+        What::Handler { chunk: who, kind, from, number, lost_ns } => EventRow {
             name: trace.name(kind),
             other: chunk(from),
             number: Some(u64::from(number)),
             lost_ns: Some(lost_ns),
             ..of("handler", who)
         },
-        What::Send { chunk: who, to, rank, number, bytes } => Said {
+        What::Send { chunk: who, to, rank, number, bytes } => EventRow {
             other: chunk(to),
             to_rank: Some(rank),
             number: Some(u64::from(number)),
             bytes: Some(bytes),
             ..of("send", who)
         },
-        What::Idle => Said { event: "idle", ..Said::default() },
+        What::Idle => EventRow { event: "idle", ..EventRow::default() },
         What::Runtime { part, sync } => {
-            Said { event: "runtime", name: part.name().into(), number: Some(sync), ..Said::default() }
+            EventRow { event: "runtime", name: part.name().into(), number: Some(sync), ..EventRow::default() }
         }
         What::Depart { chunk: who, rank, bytes } => {
-            Said { to_rank: Some(rank), bytes: Some(bytes), ..of("depart", who) }
+            EventRow { to_rank: Some(rank), bytes: Some(bytes), ..of("depart", who) }
         }
-        What::Arrive { chunk: who, bytes } => Said { bytes: Some(bytes), ..of("arrive", who) },
-        What::Contribute { chunk: who, number } => Said { number: Some(number), ..of("contribute", who) },
-        What::Load { chunk: who, sync, load_ns, bytes } => {
-            Said { number: Some(sync), bytes: Some(bytes), value: Some(load_ns as f64), ..of("load", who) }
-        }
-        What::Mark { chunk: who, name } => Said { name: trace.name(name), ..of("mark", who) },
-        What::Span { chunk: who, name } => Said { name: trace.name(name), ..of("span", who) },
+        What::Arrive { chunk: who, bytes } => EventRow { bytes: Some(bytes), ..of("arrive", who) },
+        What::Contribute { chunk: who, number } => EventRow { number: Some(number), ..of("contribute", who) },
+        What::Load { chunk: who, sync, load_ns, bytes } => EventRow {
+            number: Some(sync),
+            bytes: Some(bytes),
+            value: Some(load_ns as f64),
+            ..of("load", who)
+        },
+        What::Mark { chunk: who, name } => EventRow { name: trace.name(name), ..of("mark", who) },
+        What::Span { chunk: who, name } => EventRow { name: trace.name(name), ..of("span", who) },
         What::Counter { chunk: who, name, value } => {
-            Said { name: trace.name(name), value: Some(value), ..of("counter", who) }
+            EventRow { name: trace.name(name), value: Some(value), ..of("counter", who) }
         }
-        What::Range { first, count, lost_ns } => Said {
+        What::Range { first, count, lost_ns } => EventRow {
             event: "range",
             number: Some(first),
             value: Some(count as f64),
             lost_ns: Some(lost_ns),
-            ..Said::default()
+            ..EventRow::default()
         },
-        What::PoolSend { rank } => Said { event: "pool send", to_rank: Some(rank), ..Said::default() },
-        What::Dropped { events } => Said { event: "dropped", number: Some(events), ..Said::default() },
+        What::PoolSend { rank } => {
+            EventRow { event: "pool send", to_rank: Some(rank), ..EventRow::default() }
+        }
+        What::Dropped { events } => {
+            EventRow { event: "dropped", number: Some(events), ..EventRow::default() }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use self::proto::{
 };
 use super::names::Names;
 use super::rows::Row;
-use super::viewer::{ARGUMENTS, Arguments, Arrow, Count, NAMES, Place, Point, Slice, Value, Viewer};
+use super::viewer::{ARGUMENTS, Arguments, Arrow, Count, NAMES, Point, Slice, Track, Value, Viewer};
 
 /// The one writer of all packets.
 const SEQUENCE: u32 = 1;
@@ -172,9 +172,9 @@ impl Viewer for Perfetto<'_> {
 
     fn point(&mut self, point: &Point<'_>) -> io::Result<()> {
         let track = match point.place {
-            Place::Run => RUN.1,
-            Place::Rank(rank) => track_of_rank(rank),
-            Place::Worker(row) => track_of_worker(row),
+            Track::Run => RUN.1,
+            Track::Rank(rank) => track_of_rank(rank),
+            Track::Worker(row) => track_of_worker(row),
         };
         let mut event = self.named(EventType::Instant, track, point.name);
         event.debug_annotations = annotations(&point.arguments);
@@ -189,8 +189,8 @@ impl Viewer for Perfetto<'_> {
 
     fn count(&mut self, count: &Count<'_>) -> io::Result<()> {
         let (rank, parent) = match count.place {
-            Place::Run => (None, RUN.1),
-            Place::Rank(rank) | Place::Worker(Row { rank, .. }) => (Some(rank), track_of_rank(rank)),
+            Track::Run => (None, RUN.1),
+            Track::Rank(rank) | Track::Worker(Row { rank, .. }) => (Some(rank), track_of_rank(rank)),
         };
         let key = (rank, count.name.to_owned());
         let track = match self.counters.get(&key) {
@@ -219,7 +219,7 @@ impl Viewer for Perfetto<'_> {
         Ok(())
     }
 
-    fn end_turn(&mut self) -> io::Result<()> {
+    fn end_slice(&mut self) -> io::Result<()> {
         let end = self.bytes.len();
         let ends = self.held.iter().skip(1).map(|&(_, begin)| begin).chain([end]);
         let mut packets: Vec<_> =

@@ -10,7 +10,7 @@ use trace_reader::{RankTrace, Trace};
 
 use super::rows::Row;
 use crate::Error;
-use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::analysis::merge::Merge;
 use crate::trace::open::warn;
 use crate::trace::select::Window;
@@ -35,7 +35,7 @@ pub(super) struct Phase {
 
 /// The chunks and phases of a run.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct RunPhases {
     window: Window,
     /// Time and rank at which each chunk was first seen.
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
@@ -43,10 +43,10 @@ pub(super) struct Known {
     pub(super) phases: BTreeSet<u64>,
 }
 
-impl Known {
+impl RunPhases {
     /// Reads the whole trace.
-    pub(super) fn new(trace: &Trace, window: Window) -> Known {
-        let mut known = Known { window, homes: BTreeMap::new(), phases: BTreeSet::new() };
+    pub(super) fn new(trace: &Trace, window: Window) -> RunPhases {
+        let mut known = RunPhases { window, homes: BTreeMap::new(), phases: BTreeSet::new() };
         warn(&by_worker(&Scope::all(trace), &mut [&mut known]));
         known
     }
@@ -57,8 +57,8 @@ impl Known {
     }
 }
 
-impl Observer<'_> for Known {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+impl Observer<'_> for RunPhases {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         let rank = place.rank.rank;
         match event.what {
             What::Arrive { chunk, .. } => self.seen(chunk, event.begin_ns, rank),

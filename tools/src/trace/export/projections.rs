@@ -21,10 +21,10 @@ use self::log::Log;
 use self::record::{Record, Source, plain};
 use self::sum::Sum;
 use self::symbols::Symbols;
-use super::arrows::{Arrows, Left};
+use super::arrows::{ArrowStart, Arrows};
 use super::names::{self, MIGRATE_IN, MIGRATE_OUT};
+use super::nested_slices::NestedSlice;
 use super::rows::{Row, Rows};
-use super::turns::Turn;
 use crate::Error;
 use crate::trace::analysis::merge::Merge;
 use crate::trace::page::bytes;
@@ -103,7 +103,7 @@ impl Export<'_> {
         ns.saturating_sub(self.from_ns) / 1000
     }
 
-    fn turn(&mut self, position: usize, turn: &Turn) -> Result<(), Error> {
+    fn turn(&mut self, position: usize, turn: &NestedSlice) -> Result<(), Error> {
         let event = turn.event;
         let begin_us = self.us(event.begin_ns);
         self.due_until(position, begin_us)?;
@@ -139,9 +139,9 @@ impl Export<'_> {
     }
 
     /// The message that an entry handles; if nobody is known to have sent it, one of the row's own.
-    fn source(&mut self, position: usize, left: Option<Left>) -> Result<Source, Error> {
+    fn source(&mut self, position: usize, left: Option<ArrowStart>) -> Result<Source, Error> {
         match left {
-            Some(Left { position, event, bytes, .. }) => {
+            Some(ArrowStart { position, event, bytes, .. }) => {
                 Ok(Source { row: self.rows[position].number, event, bytes })
             }
             None => self.logs[position].own_source(0),
@@ -151,7 +151,7 @@ impl Export<'_> {
     fn entry(
         &mut self,
         position: usize,
-        turn: &Turn,
+        turn: &NestedSlice,
         entry: u32,
         source: Source,
         ids: [i32; 4],
@@ -187,18 +187,18 @@ impl Export<'_> {
         at_ns: u64,
         entry: u32,
         bytes: u64,
-    ) -> Result<Left, Error> {
+    ) -> Result<ArrowStart, Error> {
         let (at_us, row) = (self.us(at_ns), self.rows[position].number);
         let log = &mut self.logs[position];
         let event = log.next_event()?;
         log.write(at_us, &Record::Creation { entry, event, row, bytes })?;
-        Ok(Left { position, event, at_ns: left_ns, bytes })
+        Ok(ArrowStart { position, event, at_ns: left_ns, bytes })
     }
 
     /// A chunk that came from another rank: an entry without length, at the head of the arrow if there is one.
-    fn arrive(&mut self, position: usize, turn: &Turn, chunk: ChunkId) -> Result<(), Error> {
+    fn arrive(&mut self, position: usize, turn: &NestedSlice, chunk: ChunkId) -> Result<(), Error> {
         let rank = self.rows[position].rank;
-        let came = self.arrows.is_under_way(chunk, rank);
+        let came = self.arrows.is_in_flight(chunk, rank);
         let left = self.arrows.arrived(chunk, rank, turn.event.begin_ns);
         if !came {
             return Ok(());
@@ -240,7 +240,7 @@ impl Export<'_> {
     }
 
     /// Spans of a turn: they begin and end in order, since they nest.
-    fn spans(&mut self, position: usize, turn: &Turn) -> Result<(), Error> {
+    fn spans(&mut self, position: usize, turn: &NestedSlice) -> Result<(), Error> {
         let mut open: Vec<(u64, Record)> = Vec::new();
         for span in &turn.spans {
             let What::Span { name, .. } = span.what else { continue };

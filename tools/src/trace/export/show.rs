@@ -10,14 +10,14 @@ use caribou::trace::{ChunkId, Event, What};
 use rustc_hash::FxHashSet;
 use trace_reader::{RankTrace, Trace};
 
-use super::arrows::{Arrows, Left};
+use super::arrows::{ArrowStart, Arrows};
 use super::counters::{busy, of_sample};
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT, Names};
+use super::nested_slices::NestedSlice;
 use super::rows::Row;
-use super::turns::Turn;
-use super::viewer::{Arrow, Count, Flows, Place, Point, Slice, Value, Viewer};
+use super::viewer::{Arrow, Count, Flows, Point, Slice, Track, Value, Viewer};
 use crate::trace::analysis::merge::Merge;
-use crate::trace::analysis::outcome::began_ns;
+use crate::trace::analysis::sync_effect::began_ns;
 use crate::trace::select::Window;
 
 /// Shows a trace to a viewer. Returns how many arrows would have run backwards in time.
@@ -61,7 +61,7 @@ impl Viewer for Drawn {
         Ok(())
     }
 
-    fn end_turn(&mut self) -> io::Result<()> {
+    fn end_slice(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -92,12 +92,12 @@ fn once(
     let shown = |rank: &&RankTrace| rows.iter().any(|row| row.rank == rank.rank);
     for rank in trace.ranks.iter().filter(shown) {
         show.rank(rank, window)?;
-        show.viewer.end_turn()?;
+        show.viewer.end_slice()?;
     }
     let mut merged = Merge::of(trace, rows, window);
     for (position, turn) in merged.by_ref() {
         show.turn(position, &turn)?;
-        show.viewer.end_turn()?;
+        show.viewer.end_slice()?;
     }
     if drawn.is_some() {
         super::warn_left_out(&merged);
@@ -110,8 +110,8 @@ fn once(
 
 /// A chunk that has come, and has not run since.
 #[derive(Clone, Copy)]
-struct Landed {
-    left: Left,
+struct ArrivedChunk {
+    left: ArrowStart,
     position: usize,
     at_ns: u64,
     bytes: u64,
@@ -129,7 +129,7 @@ struct Show<'a> {
     left: Vec<u32>,
     /// Tells whether the last slice of each row was idle.
     waited: Vec<bool>,
-    landed: BTreeMap<ChunkId, Landed>,
+    landed: BTreeMap<ChunkId, ArrivedChunk>,
     phase_ends_ns: Vec<u64>,
 }
 
@@ -146,14 +146,14 @@ impl<'a> Show<'a> {
             ("lb", text(&run.lb)),
             ("placement", text(&run.placement)),
         ];
-        let point = Point { arguments, ..point(Place::Run, window.from_ns, "run") };
+        let point = Point { arguments, ..point(Track::Run, window.from_ns, "run") };
         self.viewer.point(&point)?;
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
         for sync in self.trace.syncs.iter().filter(|sync| inside(began_ns(sync))) {
             let name = format!("LB step {}", sync.sync);
-            self.viewer.point(&point_of(Place::Run, began_ns(sync), &name))?;
+            self.viewer.point(&point_of(Track::Run, began_ns(sync), &name))?;
             let mut count = |name, unit, at_ns, value| {
-                self.viewer.count(&Count { place: Place::Run, name, unit, at_ns, value })
+                self.viewer.count(&Count { place: Track::Run, name, unit, at_ns, value })
             };
             count("imbalance", "", sync.at_ns, sync.imbalance_before)?;
             count("chunks moved", "chunks", sync.at_ns, sync.moved as f64)?;
@@ -163,7 +163,7 @@ impl<'a> Show<'a> {
 
     /// Shows what is known of a rank without its events.
     fn rank(&mut self, rank: &RankTrace, window: Window) -> io::Result<()> {
-        let place = Place::Rank(rank.rank);
+        let place = Track::Rank(rank.rank);
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
         for sample in rank.samples.iter().filter(|sample| inside(sample.at_ns)) {
             for (name, unit, value) in of_sample(sample) {
@@ -176,7 +176,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    fn turn(&mut self, position: usize, turn: &Turn) -> io::Result<()> {
+    fn turn(&mut self, position: usize, turn: &NestedSlice) -> io::Result<()> {
         let (event, row) = (turn.event, self.rows[position]);
         let waited = match event.what {
             What::Handler { .. }
@@ -265,7 +265,7 @@ impl<'a> Show<'a> {
     fn point(&mut self, position: usize, slice: &Event, event: &Event) -> io::Result<()> {
         let row = self.rows[position];
         let at_ns = before_end(slice, event.end_ns);
-        let mut point = Point { arrow: None, ..point(Place::Worker(row), at_ns, "") };
+        let mut point = Point { arrow: None, ..point(Track::Worker(row), at_ns, "") };
         let name;
         match event.what {
             What::Send { chunk, number, bytes, .. } => {
@@ -275,7 +275,7 @@ impl<'a> Show<'a> {
             }
             What::Arrive { chunk, bytes } => return self.arrive(position, event, chunk, bytes),
             What::Counter { name, value, .. } if value.is_finite() => {
-                let (place, name) = (Place::Rank(row.rank), self.names.of(name));
+                let (place, name) = (Track::Rank(row.rank), self.names.of(name));
                 return self.viewer.count(&Count { place, name, unit: "", at_ns: event.end_ns, value });
             }
             What::Mark { chunk, name } => {
@@ -303,15 +303,15 @@ impl<'a> Show<'a> {
             if bytes == 0 {
                 return Ok(());
             }
-            let mut point = point(Place::Worker(self.rows[position]), event.begin_ns, MIGRATE_IN);
+            let mut point = point(Track::Worker(self.rows[position]), event.begin_ns, MIGRATE_IN);
             point.arguments = vec![("chunk", self.chunk(chunk)), ("bytes", Value::Count(bytes))];
             return self.viewer.point(&point);
         };
-        let landed = Landed { left, position, at_ns: event.begin_ns, bytes };
+        let landed = ArrivedChunk { left, position, at_ns: event.begin_ns, bytes };
         if let Some(drawn) = self.drawn {
             let id = self.number(left);
             let head = if drawn.pass.contains(&id) { Arrow::Passes(id) } else { Arrow::Ends(id) };
-            self.lands(chunk, &landed, head)?;
+            self.arrive_chunk(chunk, &landed, head)?;
         }
         match self.landed.insert(chunk, landed) {
             // It has gone on without running.
@@ -321,25 +321,30 @@ impl<'a> Show<'a> {
     }
 
     /// A migration whose head is known by now. Returns its number.
-    fn migration(&mut self, chunk: ChunkId, landed: &Landed, head: impl Fn(u64) -> Arrow) -> io::Result<u64> {
+    fn migration(
+        &mut self,
+        chunk: ChunkId,
+        landed: &ArrivedChunk,
+        head: impl Fn(u64) -> Arrow,
+    ) -> io::Result<u64> {
         let id = self.begins(landed.left)?;
         if self.drawn.is_none() {
-            self.lands(chunk, landed, head(id))?;
+            self.arrive_chunk(chunk, landed, head(id))?;
         }
         Ok(id)
     }
 
-    fn lands(&mut self, chunk: ChunkId, landed: &Landed, head: Arrow) -> io::Result<()> {
-        let mut point = point(Place::Worker(self.rows[landed.position]), landed.at_ns, MIGRATE_IN);
+    fn arrive_chunk(&mut self, chunk: ChunkId, landed: &ArrivedChunk, head: Arrow) -> io::Result<()> {
+        let mut point = point(Track::Worker(self.rows[landed.position]), landed.at_ns, MIGRATE_IN);
         point.arguments = vec![("chunk", self.chunk(chunk)), ("bytes", Value::Count(landed.bytes))];
         point.arrow = Some(head);
         self.viewer.point(&point)
     }
 
     /// Something leaves a row; its arrow begins now if it is known to be drawn.
-    fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> io::Result<Left> {
+    fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> io::Result<ArrowStart> {
         self.left[position] = self.left[position].wrapping_add(1);
-        let left = Left { position, event: self.left[position], at_ns, bytes };
+        let left = ArrowStart { position, event: self.left[position], at_ns, bytes };
         if self.drawn.is_some_and(|drawn| drawn.begin.contains(&self.number(left))) {
             self.tail(left)?;
         }
@@ -347,21 +352,21 @@ impl<'a> Show<'a> {
     }
 
     /// An arrow is drawn that begins there. Returns its number.
-    fn begins(&mut self, left: Left) -> io::Result<u64> {
+    fn begins(&mut self, left: ArrowStart) -> io::Result<u64> {
         if self.drawn.is_none() {
             self.tail(left)?;
         }
         Ok(self.number(left))
     }
 
-    fn tail(&mut self, left: Left) -> io::Result<()> {
-        let mut point = point(Place::Worker(self.rows[left.position]), left.at_ns, "send");
+    fn tail(&mut self, left: ArrowStart) -> io::Result<()> {
+        let mut point = point(Track::Worker(self.rows[left.position]), left.at_ns, "send");
         point.arrow = Some(Arrow::Begins(self.number(left)));
         self.viewer.point(&point)
     }
 
     /// The row, and what the row counted.
-    fn number(&self, left: Left) -> u64 {
+    fn number(&self, left: ArrowStart) -> u64 {
         u64::from(self.rows[left.position].number) << 40 | u64::from(left.event)
     }
 
@@ -375,11 +380,11 @@ impl<'a> Show<'a> {
     }
 }
 
-fn point(place: Place, at_ns: u64, name: &'static str) -> Point<'static> {
+fn point(place: Track, at_ns: u64, name: &'static str) -> Point<'static> {
     point_of(place, at_ns, name)
 }
 
-fn point_of(place: Place, at_ns: u64, name: &str) -> Point<'_> {
+fn point_of(place: Track, at_ns: u64, name: &str) -> Point<'_> {
     Point { place, at_ns, name, arguments: Vec::new(), arrow: None, dropped: false }
 }
 

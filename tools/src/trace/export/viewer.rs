@@ -68,7 +68,7 @@ pub(super) const NAMES: [&str; 12] = [
 
 /// Owner of a point or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Track {
     Run,
     Rank(u32),
     Worker(Row),
@@ -100,7 +100,7 @@ pub(super) struct Slice<'a> {
 
 /// A moment.
 pub(super) struct Point<'a> {
-    pub(super) place: Place,
+    pub(super) place: Track,
     pub(super) at_ns: u64,
     pub(super) name: &'a str,
     pub(super) arguments: Arguments,
@@ -112,7 +112,7 @@ pub(super) struct Point<'a> {
 /// A value that changed.
 pub(super) struct Count<'a> {
     /// A rank, or the run.
-    pub(super) place: Place,
+    pub(super) place: Track,
     pub(super) name: &'a str,
     pub(super) unit: &'static str,
     pub(super) at_ns: u64,
@@ -125,5 +125,5 @@ pub(super) trait Viewer {
     fn point(&mut self, point: &Point<'_>) -> io::Result<()>;
     fn count(&mut self, count: &Count<'_>) -> io::Result<()>;
     /// Ends a turn: the next slice on a track is later than all that was shown there.
-    fn end_turn(&mut self) -> io::Result<()>;
+    fn end_slice(&mut self) -> io::Result<()>;
 }

@@ -1,6 +1,6 @@
 //! The bins and quantiles as tables.
 
-use super::super::analysis::spread::{Octave, Spread};
+use super::super::analysis::log_histogram::{LogHistogram, Octave};
 use super::super::page::{Cell, Column, Table, columns};
 use super::Found;
 
@@ -65,7 +65,7 @@ pub(super) fn executions(found: &Found) -> Table {
     table
 }
 
-pub(super) fn bins(name: &'static str, title: &str, spread: &Spread) -> Table {
+pub(super) fn bins(name: &'static str, title: &str, spread: &LogHistogram) -> Table {
     let sizes = name == "sizes";
     let keys: [Column; 2] = if sizes {
         [("from_bytes", "from".into()), ("to_bytes", "below".into())]

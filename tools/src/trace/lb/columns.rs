@@ -3,11 +3,11 @@
 use trace_reader::Trace;
 
 use super::verdict;
-use crate::trace::analysis::outcome::{Outcome, Verdict, finite};
+use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite};
 use crate::trace::page::{Cell, Table};
 
 /// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.
-type Column = (&'static str, &'static str, fn(&Trace, &Outcome<'_>) -> Cell);
+type Column = (&'static str, &'static str, fn(&Trace, &SyncEffect<'_>) -> Cell);
 
 const COLUMNS: [Column; 18] = [
     ("sync", "sync", |_, sync| Cell::Count(sync.report.sync)),
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 18] = [
     ("moved", "moved", |_, sync| Cell::Count(sync.report.moved)),
     ("chunks", "of", |_, sync| Cell::Count(sync.chunks())),
     ("moved_bytes", "bytes", |_, sync| Cell::Bytes(sync.report.moved_bytes)),
-    ("gain_ns", "gain", |_, sync| if_proposed(sync, sync.offered_ns())),
+    ("gain_ns", "gain", |_, sync| if_proposed(sync, sync.proposed_gain_ns())),
     ("saved_ns", "saved", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
     ("expected_cost_ns", "cost expected", |_, sync| if_proposed(sync, sync.report.cost_ns as f64)),
     ("collect_ns", "collect", |_, sync| Cell::ns(sync.report.collect_ns)),
@@ -41,7 +41,7 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
     syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
 
 /// A row a sync.
-pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o Outcome<'o>>) -> Table {
+pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {
     let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, head, _)| (key, head)));
     for sync in syncs {
         table.row(COLUMNS.map(|(_, _, cell)| cell(trace, sync)));
@@ -54,9 +54,9 @@ fn number(number: Option<f64>) -> Cell {
 }
 
 /// Nothing where no move was proposed, though one could have been.
-fn if_proposed(sync: &Outcome<'_>, ns: f64) -> Cell {
+fn if_proposed(sync: &SyncEffect<'_>, ns: f64) -> Cell {
     match sync.verdict() {
-        Verdict::Balanced => Cell::Empty,
-        Verdict::Moved | Verdict::Refused | Verdict::Unasked => Cell::Ns(ns),
+        SyncVerdict::Balanced => Cell::Empty,
+        SyncVerdict::Moved | SyncVerdict::Refused | SyncVerdict::Unasked => Cell::Ns(ns),
     }
 }

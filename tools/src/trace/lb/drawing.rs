@@ -2,16 +2,16 @@
 
 use presentation::svg::{Anchor, Area, Svg};
 
-use super::super::page::counted;
 use super::super::page::duration;
+use super::super::page::plural;
 use super::super::palette::{BEFORE, IDLE, MEASURED, PREDICTED};
-use crate::trace::analysis::outcome::{Outcome, PerRank};
+use crate::trace::analysis::sync_effect::{PerRank, SyncEffect};
 
 const SIZE: (f64, f64) = (960.0, 420.0);
 
-pub(super) fn svg(outcome: &Outcome<'_>) -> String {
+pub(super) fn svg(outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
-    let moved = format!("sync {}, {} moved", report.sync, counted(report.moved as usize, "chunk"));
+    let moved = format!("sync {}, {} moved", report.sync, plural(report.moved as usize, "chunk"));
     let mut svg = Svg::new(SIZE.0, SIZE.1, &moved);
     let area = Area { left: 80.0, top: 70.0, width: SIZE.0 - 100.0, height: SIZE.1 - 120.0 };
     let series: Vec<(&str, &str, PerRank)> = [
@@ -24,7 +24,7 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
     .collect();
     let all = || series.iter().flat_map(|(_, _, times)| times.iter().copied());
     let most = all().max().unwrap_or(0).max(1) as f64 * 1.05;
-    svg.words(
+    svg.sized_text(
         (SIZE.0 / 2.0, 22.0),
         15,
         Anchor::Middle,
@@ -50,7 +50,7 @@ pub(super) fn svg(outcome: &Outcome<'_>) -> String {
             if rank.fract() == 0.0 { format!("{rank:.0}") } else { String::new() }
         });
     }
-    svg.words((area.left + area.width / 2.0, SIZE.1 - 12.0), 12, Anchor::Middle, "rank");
+    svg.sized_text((area.left + area.width / 2.0, SIZE.1 - 12.0), 12, Anchor::Middle, "rank");
     svg.finish()
 }
 

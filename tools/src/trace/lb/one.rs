@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use caribou::trace::{ChunkId, Event, What};
 use trace_reader::Trace;
 
-use super::super::analysis::events::{Observer, Place, Scope, by_worker};
+use super::super::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table, bytes, columns, counted, duration};
+use super::super::page::{Cell, Page, Table, bytes, columns, duration, plural};
 use super::super::select::Window;
 use super::verdict;
-use crate::trace::analysis::outcome::{
-    Outcome, Slowest, Verdict, began_ns, causes_text, error, finite, neighbours,
+use crate::trace::analysis::sync_effect::{
+    Slowest, SyncEffect, SyncVerdict, began_ns, causes_text, error, finite, neighbours,
 };
 
 /// A chunk that left its rank.
@@ -26,7 +26,7 @@ struct Move {
 /// Ranks in text; JSON has all.
 const RANKS_IN_TEXT: usize = 64;
 
-pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], most: usize) -> Page {
+pub(super) fn page(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_>], most: usize) -> Page {
     let mut page = Page::new("lb_sync", trace);
     page.says.push(answer(trace, outcome));
     page.tables.push(ranks(trace, outcome));
@@ -60,7 +60,7 @@ pub(super) fn page(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>], mo
     page
 }
 
-fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
+fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
     let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
     let why = outcome.slowest().filter(|slowest| !slowest.causes.is_empty());
@@ -69,19 +69,19 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
     });
     let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
     let did = match outcome.verdict() {
-        Verdict::Balanced => verdict(outcome).to_owned(),
-        Verdict::Refused => format!(
+        SyncVerdict::Balanced => verdict(outcome).to_owned(),
+        SyncVerdict::Refused => format!(
             "refused {}: gain {} < cost {}",
-            counted(report.proposed as usize, "move"),
+            plural(report.proposed as usize, "move"),
             duration(report.gain_ns as f64),
             duration(report.cost_ns as f64)
         ),
-        Verdict::Unasked => format!(
+        SyncVerdict::Unasked => format!(
             "not asked: at most {} to gain < {} to decide and to move anything",
             duration(report.gain_ns as f64),
             duration(report.cost_ns as f64)
         ),
-        Verdict::Moved => format!(
+        SyncVerdict::Moved => format!(
             "moved {} of {} chunks, {}, for a gain of {}{} at a cost of {}",
             report.moved,
             outcome.chunks(),
@@ -99,7 +99,7 @@ fn answer(trace: &Trace, outcome: &Outcome<'_>) -> String {
 }
 
 /// Loads of all ranks.
-pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
+pub(crate) fn ranks(trace: &Trace, outcome: &SyncEffect<'_>) -> Table {
     let report = outcome.report;
     let columns = columns(
         "rank | host | before_ns: before | predicted_ns: predicted | measured_ns: measured | \
@@ -132,7 +132,7 @@ pub(crate) fn ranks(trace: &Trace, outcome: &Outcome<'_>) -> Table {
 }
 
 /// Times at which chunks of this sync can have left, and can have been measured.
-fn times(trace: &Trace, outcome: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
+fn times(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Window, Window) {
     let (before, next) = neighbours(all, outcome.report.sync);
     let to_ns = next.map_or(trace.elapsed_ns(), |next| began_ns(next.report));
     let from_ns = began_ns(outcome.report).min(to_ns);
@@ -149,7 +149,7 @@ struct Found {
 }
 
 impl Observer<'_> for Found {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         match event.what {
             What::Depart { chunk, rank: to, bytes }
                 if (self.left.from_ns..=self.left.to_ns).contains(&event.begin_ns) =>

@@ -12,8 +12,8 @@ use caribou::trace::{ChunkId, Event, NameId, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
-use super::usual::Usual;
-use crate::trace::analysis::events::{Observer, Place};
+use super::quantile::QuantileEstimator;
+use crate::trace::analysis::events::{Observer, WorkerRef};
 use crate::trace::page::{Cell, Page, Table, columns, duration};
 
 /// Times what is usual, from which on an execution is long.
@@ -23,10 +23,10 @@ const FEW: u32 = 8;
 
 /// Usual values of each chunk and kind, event by event.
 #[derive(Default)]
-pub(crate) struct Usuals(FxHashMap<(ChunkId, NameId), Usual>);
+pub(crate) struct Baselines(FxHashMap<(ChunkId, NameId), QuantileEstimator>);
 
-impl Observer<'_> for Usuals {
-    fn see(&mut self, _: Place<'_>, event: &Event) {
+impl Observer<'_> for Baselines {
+    fn see(&mut self, _: WorkerRef<'_>, event: &Event) {
         if let What::Handler { chunk, kind, .. } = event.what {
             self.0.entry((chunk, kind)).or_default().add(event.duration_ns() as f64);
         }
@@ -35,8 +35,8 @@ impl Observer<'_> for Usuals {
 
 /// The long executions.
 pub(crate) struct Noise {
-    usual: Usuals,
-    ranks: BTreeMap<u32, OfRank>,
+    usual: Baselines,
+    ranks: BTreeMap<u32, RankNoise>,
     /// The longest by surplus, the shortest of them on top.
     longest: BinaryHeap<Reverse<Execution>>,
     top: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Noise {
 
 /// Those of one rank.
 #[derive(Clone, Copy, Default)]
-struct OfRank {
+struct RankNoise {
     executions: u64,
     wall_ns: f64,
     work: u64,
@@ -74,23 +74,23 @@ impl Execution {
 }
 
 impl Observer<'_> for Noise {
-    fn see(&mut self, place: Place<'_>, event: &Event) {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
         if let What::Handler { chunk, kind, .. } = event.what {
             let usual = self.usual.0.get(&(chunk, kind)).filter(|usual| usual.count() >= FEW);
-            self.compare(place, event, (chunk, kind), usual.map(Usual::value));
+            self.compare(place, event, (chunk, kind), usual.map(QuantileEstimator::value));
         }
     }
 }
 
 impl Noise {
     /// Keeps the `top` longest.
-    pub(crate) fn new(usual: Usuals, top: usize) -> Noise {
+    pub(crate) fn new(usual: Baselines, top: usize) -> Noise {
         Noise { usual, top, ranks: BTreeMap::new(), longest: BinaryHeap::new() }
     }
 
     fn compare(
         &mut self,
-        place: Place<'_>,
+        place: WorkerRef<'_>,
         event: &Event,
         (chunk, kind): (ChunkId, NameId),
         usual_ns: Option<f64>,
@@ -120,7 +120,7 @@ impl Noise {
 
     /// Adds what was found to a page.
     pub(super) fn tell(self, trace: &Trace, page: &mut Page) {
-        let mut all = OfRank::default();
+        let mut all = RankNoise::default();
         for rank in self.ranks.values() {
             all.executions += rank.executions;
             (all.work, all.work_ns) = (all.work + rank.work, all.work_ns + rank.work_ns);

@@ -6,7 +6,7 @@ use caribou::trace::Activity;
 use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
 
-use super::super::analysis::spent::{Line, Parts, Spent};
+use super::super::analysis::time_breakdown::{Line, Parts, TimeBreakdown};
 use super::super::page::duration;
 use super::super::palette::{self, IDLE, LOST, RUNTIME, UNKNOWN};
 use super::{in_order, ranks};
@@ -72,7 +72,7 @@ impl Layers {
 }
 
 /// A bar a rank, the average first.
-pub(super) fn bars(trace: &Trace, spent: &Spent) -> String {
+pub(super) fn bars(trace: &Trace, spent: &TimeBreakdown) -> String {
     let total = spent.total();
     let layers = Layers::new(trace, &total);
     let mut ranks: Vec<_> = ranks(spent)
@@ -93,11 +93,11 @@ pub(super) fn bars(trace: &Trace, spent: &Spent) -> String {
         layers.stack(&mut svg, Area { left, width: 0.8 * place, ..area }, name, time_ns, parts);
         if number == 0 || ranks.len() <= 33 {
             let words = if number == 0 { "avg" } else { name.trim_start_matches("rank ") };
-            svg.words((left + 0.4 * place, area.bottom() + 16.0), 11, Anchor::Middle, words);
+            svg.sized_text((left + 0.4 * place, area.bottom() + 16.0), 11, Anchor::Middle, words);
         }
     }
     let below = if each > 1 { format!("rank, averages of {each}") } else { "rank".into() };
-    svg.words((area.left + area.width / 2.0, SIZE.1 - 8.0), 12, Anchor::Middle, &below);
+    svg.sized_text((area.left + area.width / 2.0, SIZE.1 - 8.0), 12, Anchor::Middle, &below);
     svg.finish()
 }
 
@@ -118,7 +118,7 @@ fn together(ranks: &[Bar]) -> Bar {
 }
 
 /// The whole machine over time.
-pub(super) fn areas(trace: &Trace, spent: &Spent) -> String {
+pub(super) fn areas(trace: &Trace, spent: &TimeBreakdown) -> String {
     let total = spent.total();
     let layers = Layers::new(trace, &total);
     let (mut svg, area) = frame("time of all workers by kind of message", &layers);
@@ -133,7 +133,7 @@ pub(crate) fn over_time(
     area: Area,
     layers: &Layers,
     total: &BTreeMap<Activity, Line>,
-    spent: &Spent,
+    spent: &TimeBreakdown,
 ) {
     let width = area.width / spent.bins.count as f64;
     for bin in 0..spent.bins.count {
@@ -147,14 +147,14 @@ pub(crate) fn over_time(
     }
 }
 
-pub(crate) fn time_axis(svg: &mut Svg, area: Area, spent: &Spent) {
+pub(crate) fn time_axis(svg: &mut Svg, area: Area, spent: &TimeBreakdown) {
     let window = spent.bins.window;
     svg.bottom_axis(area, window.from_ns as f64, window.to_ns.max(window.from_ns + 1) as f64, duration);
 }
 
 fn frame(title: &str, layers: &Layers) -> (Svg, Area) {
     let mut svg = palette::picture(SIZE.0, SIZE.1, title);
-    svg.words((SIZE.0 / 2.0, 20.0), 15, Anchor::Middle, title);
+    svg.sized_text((SIZE.0 / 2.0, 20.0), 15, Anchor::Middle, title);
     let legend = Area { left: 60.0, top: 30.0, width: SIZE.0 - 80.0, height: 0.0 };
     let high = svg.legend(legend, &layers.legend());
     let top = (38.0 + high).min(SIZE.1 - 150.0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Event, NameId, What};
 use trace_reader::{Problem, Trace};
 
-use crate::trace::analysis::events::{Observer, Place, Scope, by_worker};
+use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::page::{Cell, Page, Table, columns};
 use crate::trace::select::{Selection, Window};
 
@@ -68,7 +68,7 @@ pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>)
 }
 
 impl Observer<'_> for User {
-    fn see(&mut self, _: Place<'_>, event: &Event) {
+    fn see(&mut self, _: WorkerRef<'_>, event: &Event) {
         let (begin_ns, end_ns) = (event.begin_ns, event.end_ns);
         match event.what {
             What::Span { name, .. } => {

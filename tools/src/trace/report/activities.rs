@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, NameId, Part};
 use trace_reader::Trace;
 
-use crate::trace::analysis::spent::Parts;
+use crate::trace::analysis::time_breakdown::Parts;
 use crate::trace::palette;
 
 /// Kinds that have a number of their own.

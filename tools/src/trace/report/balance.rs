@@ -1,7 +1,7 @@
 //! The syncs of a run, and which of them are shown one by one. Their records may hold any numbers.
 
 use crate::trace::analysis::facts::Facts;
-use crate::trace::analysis::outcome::{Outcome, finite};
+use crate::trace::analysis::sync_effect::{SyncEffect, finite};
 
 /// Numbers a rank and sync that are embedded.
 const BARS_MAX: usize = 60_000;
@@ -12,7 +12,7 @@ pub(super) const RANKS_MAX: usize = 512;
 
 /// The syncs of a run, and which of them are shown.
 pub(super) struct Balance<'t> {
-    pub(super) syncs: Vec<Outcome<'t>>,
+    pub(super) syncs: Vec<SyncEffect<'t>>,
     /// Places of those that are shown one by one: the most uneven, in order.
     pub(super) shown: Vec<usize>,
     /// The place of the most uneven.
@@ -32,7 +32,7 @@ impl<'t> Balance<'t> {
     }
 
     /// Those that are shown one by one.
-    pub(super) fn shown(&self) -> impl Iterator<Item = &Outcome<'t>> {
+    pub(super) fn shown(&self) -> impl Iterator<Item = &SyncEffect<'t>> {
         self.shown.iter().map(|&place| &self.syncs[place])
     }
 
@@ -53,6 +53,6 @@ impl<'t> Balance<'t> {
 }
 
 /// The imbalance that a sync found; 0 where it says none.
-pub(super) fn found(sync: &Outcome<'_>) -> f64 {
+pub(super) fn found(sync: &SyncEffect<'_>) -> f64 {
     finite(sync.report.imbalance_before).unwrap_or(0.0)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
 
-use super::tables::Place;
+use super::tables::TimelinePosition;
 use crate::trace::analysis::events::WorkerName;
 
 /// Arrivals at ranks that are remembered.
@@ -18,7 +18,7 @@ pub(super) struct Chunk {
     pub(super) executions: u64,
     pub(super) longest_ns: u64,
     /// Place of the longest execution.
-    pub(super) longest: Option<Place>,
+    pub(super) longest: Option<TimelinePosition>,
     /// From when on it was on which rank, as the ranks tell: in no order.
     pub(super) places: Vec<(u64, u32)>,
     /// Its load at the last sync.
@@ -51,7 +51,7 @@ impl Chunks {
                 known.executions += 1;
                 if cpu_ns >= known.longest_ns {
                     known.longest_ns = cpu_ns;
-                    known.longest = Some(Place::on(worker, event.begin_ns, event.end_ns));
+                    known.longest = Some(TimelinePosition::on(worker, event.begin_ns, event.end_ns));
                 }
             }
             What::Arrive { chunk, bytes } => {

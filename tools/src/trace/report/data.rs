@@ -11,7 +11,7 @@ use super::Report;
 use super::activities::State;
 use super::balance::RANKS_MAX;
 use super::charts::row_name;
-use super::stretches::{Exact, Stretch, UNKNOWN};
+use super::detail_windows::{DetailWindow, Exact, UNKNOWN};
 use crate::trace::analysis::events::WorkerName;
 use crate::trace::critical_path::Step;
 
@@ -58,7 +58,7 @@ fn value(report: &Report<'_>) -> Value {
 }
 
 /// An array of each figure of its slices. Begins are counted from that of the stretch, in units that four bytes hold.
-fn exact(stretch: &Stretch) -> Value {
+fn exact(stretch: &DetailWindow) -> Value {
     let unit_ns = (stretch.to_ns - stretch.from_ns) / i32::MAX as u64 + 1;
     // The first of a row may begin before.
     let begin = |slice: &Exact| {

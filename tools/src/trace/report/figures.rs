@@ -9,8 +9,8 @@ use trace_reader::Trace;
 use super::activities::{Activities, State};
 use super::chunks::Chunks;
 use super::lanes::{Grid, Lane, Row, Slice, levels};
-use crate::trace::analysis::events::{Observer, Place, WorkerName};
-use crate::trace::analysis::spent::activity;
+use crate::trace::analysis::events::{Observer, WorkerName, WorkerRef};
+use crate::trace::analysis::time_breakdown::activity;
 
 /// Rows of the timeline; of more workers, several share a row.
 pub(super) const ROWS_MAX: usize = 256;
@@ -83,7 +83,7 @@ pub(super) struct Gathering<'t> {
     trace: &'t Trace,
     figures: Figures,
     /// The worker whose events come, and those after it.
-    workers: VecDeque<(usize, Place<'t>)>,
+    workers: VecDeque<(usize, WorkerRef<'t>)>,
     open: Option<Open>,
 }
 
@@ -117,8 +117,9 @@ impl Open {
 impl<'t> Gathering<'t> {
     pub(super) fn new(trace: &'t Trace) -> Gathering<'t> {
         let ranks = trace.ranks.iter().enumerate();
-        let places = ranks
-            .flat_map(|(number, rank)| (0..rank.workers).map(move |worker| (number, Place { rank, worker })));
+        let places = ranks.flat_map(|(number, rank)| {
+            (0..rank.workers).map(move |worker| (number, WorkerRef { rank, worker }))
+        });
         Gathering { trace, figures: Figures::empty(trace), workers: places.collect(), open: None }
     }
 
@@ -164,8 +165,8 @@ impl<'t> Gathering<'t> {
 }
 
 impl<'t> Observer<'t> for Gathering<'t> {
-    fn see(&mut self, place: Place<'t>, event: &Event) {
-        let is_other = |one: &Place<'_>| one.name() != place.name();
+    fn see(&mut self, place: WorkerRef<'t>, event: &Event) {
+        let is_other = |one: &WorkerRef<'_>| one.name() != place.name();
         while self.workers.front().is_some_and(|(_, front)| is_other(front)) {
             self.close();
         }

@@ -30,20 +30,20 @@ fn value(cell: &Cell) -> Option<String> {
 
 /// A place in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct TimelinePosition {
     from_ns: u64,
     to_ns: u64,
     worker: Option<WorkerName>,
 }
 
-impl Place {
+impl TimelinePosition {
     /// Of all workers.
-    pub(super) fn over(from_ns: u64, to_ns: u64) -> Place {
-        Place { from_ns, to_ns, worker: None }
+    pub(super) fn over(from_ns: u64, to_ns: u64) -> TimelinePosition {
+        TimelinePosition { from_ns, to_ns, worker: None }
     }
 
-    pub(super) fn on(worker: WorkerName, from_ns: u64, to_ns: u64) -> Place {
-        Place { from_ns, to_ns, worker: Some(worker) }
+    pub(super) fn on(worker: WorkerName, from_ns: u64, to_ns: u64) -> TimelinePosition {
+        TimelinePosition { from_ns, to_ns, worker: Some(worker) }
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Table<'h> {
     pub(super) heads: Vec<&'h str>,
     pub(super) rows: Vec<Vec<Cell>>,
     /// Place of each row in the timeline, and the row of the worker there; none if no row is.
-    pub(super) places: Vec<Option<(Place, Option<usize>)>>,
+    pub(super) places: Vec<Option<(TimelinePosition, Option<usize>)>>,
 }
 
 impl<'h> Table<'h> {
@@ -75,8 +75,8 @@ impl<'h> Table<'h> {
     }
 
     /// The same table, with the places of its rows in the timeline.
-    pub(super) fn at(mut self, places: Vec<Option<Place>>, figures: &Figures) -> Table<'h> {
-        let row = |place: Place| place.worker.and_then(|worker| figures.row_of(worker));
+    pub(super) fn at(mut self, places: Vec<Option<TimelinePosition>>, figures: &Figures) -> Table<'h> {
+        let row = |place: TimelinePosition| place.worker.and_then(|worker| figures.row_of(worker));
         self.places = places.into_iter().map(|place| place.map(|place| (place, row(place)))).collect();
         self
     }
@@ -114,7 +114,7 @@ impl<'h> Table<'h> {
 }
 
 /// Place of a row of the table of another command, if its columns say so: by their names in JSON.
-fn place(table: &page::Table, row: &[Cell]) -> Option<Place> {
+fn place(table: &page::Table, row: &[Cell]) -> Option<TimelinePosition> {
     let number = |key: &str| match row.get(table.column(key)?)? {
         Cell::Ns(number) if *number >= 0.0 => Some(*number as u64),
         Cell::Count(number) => Some(*number),
@@ -125,7 +125,7 @@ fn place(table: &page::Table, row: &[Cell]) -> Option<Place> {
     let rank = number("rank").and_then(|rank| u32::try_from(rank).ok());
     let worker = number("worker").and_then(|worker| u32::try_from(worker).ok()).unwrap_or(0);
     let worker = rank.map(|rank| WorkerName { rank, worker });
-    Some(Place { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
+    Some(TimelinePosition { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
 }
 
 /// The same, to be opened by those who want it.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use trace_reader::Trace;
 
 use super::Report;
-use super::stretches::Stretches;
+use super::detail_windows::DetailWindows;
 use crate::tests::caribou;
 use crate::trace::tests::{Scratch, generated};
 
@@ -46,7 +46,7 @@ fn what_is_merged_is_said_and_the_page_stays_small() {
     assert!(html.len() < 6_000_000, "{}", html.len());
     let trace = Trace::open(trace.path()).unwrap();
     let report = Report::of(&trace);
-    let Stretches { whole, all, .. } = &report.stretches;
+    let DetailWindows { whole, all, .. } = &report.stretches;
     assert!(!whole && all.len() == 2, "a first stretch and a second one");
     let slices: u64 = report.figures.counts.iter().sum();
     let said = format!("Of {slices} slices, the {} that are not idle", report.stretches.slices());
@@ -64,7 +64,7 @@ fn what_is_merged_is_said_and_the_page_stays_small() {
 }
 
 #[test]
-fn a_slice_says_who_sent_its_message_from_where_and_when() {
+fn a_slice_names_the_sender_place_and_time_of_its_message() {
     let scratch = Scratch::new("report-arrows");
     for rank in 0..2 {
         let mut writer = Writer::create(scratch.path(), &record(2, rank)).unwrap();
@@ -79,7 +79,7 @@ fn a_slice_says_who_sent_its_message_from_where_and_when() {
         writer.finish(&End { elapsed_ns: 300, ..End::default() }).unwrap();
     }
     let trace = Trace::open(scratch.path()).unwrap();
-    let Stretches { all, names, .. } = Report::of(&trace).stretches;
+    let DetailWindows { all, names, .. } = Report::of(&trace).stretches;
     let sent: Vec<_> =
         all[0].slices.iter().map(|slice| (&names[usize::from(slice.sender)][..], slice.sent)).collect();
     assert_eq!(sent, [("array 0[#2]", Some((0, 40))), ("array 0[#2]", None)], "the second was sent nowhere");

@@ -3,10 +3,10 @@
 use super::Report;
 use super::activities::State;
 use super::tables::percent;
-use crate::trace::analysis::taken::beside_text;
+use crate::trace::analysis::lost_time::outside_handlers_text;
+use crate::trace::competing_processes;
 use crate::trace::lb::answer;
-use crate::trace::page::{counted, duration};
-use crate::trace::takers;
+use crate::trace::page::{duration, plural};
 
 /// A sentence, and whether it is a reason to worry.
 pub(super) struct Sentence {
@@ -20,11 +20,11 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     let mut sentences: Vec<Sentence> = failures(report).into_iter().map(worry).collect();
     sentences.push(say(time(report)));
     sentences.push(say(sentence(&answer(report.trace, &report.balance.syncs))));
-    sentences.extend(takers::says(report.trace).iter().map(|text| say(sentence(text))));
-    let beside = beside_text(&report.facts.spent, &report.facts.taken);
+    sentences.extend(competing_processes::sentences(report.trace).iter().map(|text| say(sentence(text))));
+    let beside = outside_handlers_text(&report.facts.spent, &report.facts.lost_time);
     sentences.extend(beside.iter().map(|text| say(sentence(text))));
     let advice = report.advice.says.iter().map(|text| sentence(text));
-    sentences.extend(advice.map(|text| Sentence { text, worry: report.advice.worry }));
+    sentences.extend(advice.map(|text| Sentence { text, worry: report.advice.is_warning }));
     sentences
 }
 
@@ -77,8 +77,8 @@ fn time(report: &Report<'_>) -> String {
     format!(
         "{program} ran {} on {} with {}; of the workers' time {}.",
         duration(report.figures.elapsed_ns as f64),
-        counted(trace.ranks.len(), "rank"),
-        counted(spent.workers.len(), "worker"),
+        plural(trace.ranks.len(), "rank"),
+        plural(spent.workers.len(), "worker"),
         shares.join(", "),
     )
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use caribou::trace::{Activity, Shape};
 use trace_reader::Trace;
 
-use super::super::analysis::census::{Census, SORTS, Traffic, arrays_recorded};
-use super::super::analysis::spent::{Ending, Source, Spent};
-use super::super::analysis::taken::Taken;
-use super::super::page::{Cell, Table, columns, counted, duration, moment};
+use super::super::analysis::event_counts::{EVENT_KINDS, EventCounts, Traffic, arrays_recorded};
+use super::super::analysis::lost_time::LostTime;
+use super::super::analysis::time_breakdown::{Ending, Source, TimeBreakdown};
+use super::super::page::{Cell, Table, columns, duration, moment, plural};
 
 /// Idle time of a pool at its end.
 const TAIL: &str = "idle, waiting for the last worker";
@@ -25,8 +25,8 @@ pub(super) fn headline(trace: &Trace) -> String {
     let workers: u64 = trace.ranks.iter().map(|rank| u64::from(rank.workers)).sum();
     format!(
         "{program}: {}, {}, {}, {}",
-        counted(trace.run.ranks as usize, "rank"),
-        counted(workers as usize, "worker"),
+        plural(trace.run.ranks as usize, "rank"),
+        plural(workers as usize, "worker"),
         duration(trace.elapsed_ns() as f64),
         state(trace)
     )
@@ -43,10 +43,10 @@ pub(crate) fn state(trace: &Trace) -> String {
     match (failed, cut_off, missing) {
         (Some((rank, why)), _, _) => format!("failed on rank {rank}: {why}"),
         (None, 0, 0) => COMPLETE.into(),
-        (None, 0, missing) => format!("{} missing", counted(missing, "rank")),
-        (None, cut_off, 0) => format!("cut off on {}", counted(cut_off, "rank")),
+        (None, 0, missing) => format!("{} missing", plural(missing, "rank")),
+        (None, cut_off, 0) => format!("cut off on {}", plural(cut_off, "rank")),
         (None, cut_off, missing) => {
-            format!("cut off on {}, {missing} missing", counted(cut_off, "rank"))
+            format!("cut off on {}, {missing} missing", plural(cut_off, "rank"))
         }
     }
 }
@@ -80,7 +80,7 @@ fn hosts(trace: &Trace) -> String {
     trace.ranks.iter().for_each(|rank| *ranks.entry(&rank.host).or_default() += 1);
     let each = ranks.iter().take(HOSTS_MAX);
     let named: Vec<String> =
-        each.map(|(host, count)| format!("{host} ({})", counted(*count, "rank"))).collect();
+        each.map(|(host, count)| format!("{host} ({})", plural(*count, "rank"))).collect();
     match ranks.len().saturating_sub(HOSTS_MAX) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
@@ -88,7 +88,7 @@ fn hosts(trace: &Trace) -> String {
 }
 
 /// The parts of all workers' time; they add up to it.
-pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
+pub(super) fn time(trace: &Trace, spent: &TimeBreakdown, taken: &LostTime) -> Table {
     let parts = spent.parts();
     let source = match spent.source {
         Source::Profile => "profile",
@@ -128,7 +128,7 @@ pub(super) fn time(trace: &Trace, spent: &Spent, taken: &Taken) -> Table {
 }
 
 /// Handlers and messages, in all and by second.
-pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> Table {
+pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&EventCounts>) -> Table {
     let columns = columns("what: counted | count | per_second: per second | bytes | from");
     let mut table = Table::new("traffic", "", &columns);
     let seconds = spent.bins.window.length_ns() as f64 / 1e9;
@@ -157,7 +157,7 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
         row("deliveries handled", handled, None, "records");
     }
     // None of some arrays does not mean that nothing was sent to them.
-    let told = |census: &&Census| census.sent() > 0 || arrays_recorded(trace).is_empty();
+    let told = |census: &&EventCounts| census.sent() > 0 || arrays_recorded(trace).is_empty();
     if let Some(census) = census.filter(|_| trace.run.arrows > 0).filter(told) {
         for (name, traffic) in
             [("messages within a rank", census.local), ("messages to other ranks", census.remote)]
@@ -170,9 +170,9 @@ pub(super) fn traffic(trace: &Trace, spent: &Spent, census: Option<&Census>) -> 
 }
 
 /// Numbers of events of each sort.
-pub(super) fn events(census: &Census) -> Table {
+pub(super) fn events(census: &EventCounts) -> Table {
     let mut table = Table::new("events", "", &[("sort", "events"), ("count", "count")]);
-    for (sort, &count) in SORTS.iter().zip(&census.counts).filter(|(_, count)| **count > 0) {
+    for (sort, &count) in EVENT_KINDS.iter().zip(&census.counts).filter(|(_, count)| **count > 0) {
         table.row([Cell::text_of(*sort), Cell::Count(count)]);
     }
     table

@@ -258,7 +258,7 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
 }
 
 #[test]
-fn who_recorded_one_array_is_not_told_that_nothing_was_sent_to_it() {
+fn a_filtered_trace_does_not_claim_that_nothing_was_sent() {
     for (filter, counted) in [("all,array=Block", false), ("all", true)] {
         let run = RunRecord { filter: filter.into(), ..run_of(Shape::Arrays) };
         let dir = written("b-one-array", &run, &[vec![handler(0, 10, 0, 1, 1, 0)]]);

@@ -10,8 +10,8 @@ use caribou::trace::{Event, What};
 use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
 
-use super::super::analysis::events::Place;
-use super::super::analysis::messages::{Begun, Matcher, Message, Sent};
+use super::super::analysis::events::WorkerRef;
+use super::super::analysis::messages::{Matcher, Message, Received, Sent};
 use super::super::page::duration;
 use super::super::palette;
 use super::super::select::Window;
@@ -28,19 +28,19 @@ const LANES_HIGH: f64 = 900.0;
 const HINT_WIDE: f64 = 3.0;
 
 /// A timeline while it is drawn.
-pub(super) struct Picture {
+pub(super) struct TimelineImage {
     window: Window,
     pixels: f64,
     colours: BTreeMap<String, &'static str>,
     lanes: Vec<Lane>,
     seen: BTreeSet<Class>,
-    matcher: Option<Matcher<Sent, Begun>>,
+    matcher: Option<Matcher<Sent, Received>>,
     slowest: Slowest,
 }
 
-impl Picture {
-    pub(super) fn new(trace: &Trace, window: Window, options: &Options) -> Picture {
-        Picture {
+impl TimelineImage {
+    pub(super) fn new(trace: &Trace, window: Window, options: &Options) -> TimelineImage {
+        TimelineImage {
             window,
             pixels: f64::from(options.pixels),
             colours: palette::kinds(trace),
@@ -100,7 +100,7 @@ impl Picture {
     }
 
     /// Keeps the messages that were longest under way.
-    pub(super) fn message(&mut self, place: Place<'_>, event: &Event) {
+    pub(super) fn message(&mut self, place: WorkerRef<'_>, event: &Event) {
         let Some(matcher) = &mut self.matcher else { return };
         let Some(message) = matcher.see(place, event).other() else { return };
         let window = self.window;

@@ -6,7 +6,7 @@ use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
 use trace_reader::Trace;
 
-use super::super::analysis::events::{Place, WorkerName};
+use super::super::analysis::events::{WorkerName, WorkerRef};
 use super::super::chunks::is_called;
 use super::super::select::Selection;
 
@@ -88,7 +88,7 @@ impl View {
     }
 
     /// Those of the workers selected whose events it needs.
-    pub(super) fn places<'t>(&self, mut places: Vec<Place<'t>>) -> Vec<Place<'t>> {
+    pub(super) fn places<'t>(&self, mut places: Vec<WorkerRef<'t>>) -> Vec<WorkerRef<'t>> {
         if let View::Workers { rows, .. } = self {
             places.retain(|place| rows.contains_key(&place.name()));
         }
@@ -126,7 +126,7 @@ impl View {
     }
 
     /// The slice of this event in one of the rows, if it takes time there.
-    pub(super) fn slice(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<Slice> {
+    pub(super) fn slice(&mut self, trace: &Trace, place: WorkerRef<'_>, event: &Event) -> Option<Slice> {
         let by_chunk = matches!(self, View::Chunks { .. });
         let (class, lost_ns) = match event.what {
             What::Handler { lost_ns, .. } if by_chunk => (Class::Rank(place.rank.rank), lost_ns),
@@ -142,7 +142,7 @@ impl View {
     }
 
     /// The row that this event belongs to.
-    pub(super) fn row(&mut self, trace: &Trace, place: Place<'_>, event: &Event) -> Option<usize> {
+    pub(super) fn row(&mut self, trace: &Trace, place: WorkerRef<'_>, event: &Event) -> Option<usize> {
         if let View::Workers { rows, .. } = self {
             return rows.get(&place.name()).copied();
         }

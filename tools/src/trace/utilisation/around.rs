@@ -8,11 +8,11 @@ use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
 
 use super::super::analysis::bins::Bins;
-use super::super::analysis::outcome::{Outcome, began_ns, largest, neighbours, outcomes};
-use super::super::analysis::spent::{Line, Parts, Spent, Worker, spent};
+use super::super::analysis::sync_effect::{SyncEffect, began_ns, largest, neighbours, sync_effects};
+use super::super::analysis::time_breakdown::{Line, Parts, TimeBreakdown, Worker, time_breakdown};
 use super::super::lb::the_one;
 use super::super::open::warn;
-use super::super::page::{Cell, Page, Table, columns, counted};
+use super::super::page::{Cell, Page, Table, columns, plural};
 use super::super::palette;
 use super::super::profile::drawing::Layers;
 use super::super::select::Window;
@@ -23,7 +23,7 @@ use crate::{Error, output};
 const BARS_MAX: usize = 256;
 
 pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    let outcomes = outcomes(&trace.syncs);
+    let outcomes = sync_effects(&trace.syncs);
     let chosen = match options.around_sync {
         Some(sync) => the_one(&outcomes, sync)?,
         None => {
@@ -38,7 +38,7 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
         )));
     }
     let [before, after] =
-        [before, after].map(|window| spent(trace, &options.selection, Bins::new(window, 1)));
+        [before, after].map(|window| time_breakdown(trace, &options.selection, Bins::new(window, 1)));
     warn(&before.problems);
     warn(&after.problems);
     let pairs = pairs(&before, &after, options.sort);
@@ -53,10 +53,10 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
 }
 
 /// The phase that a sync ends, and the one that it begins.
-fn phases(trace: &Trace, chosen: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, Window) {
+fn phases(trace: &Trace, chosen: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Window, Window) {
     let elapsed_ns = trace.elapsed_ns();
-    let begin_ns = |outcome: &Outcome<'_>| began_ns(outcome.report).min(elapsed_ns);
-    let end_ns = |outcome: &Outcome<'_>| {
+    let begin_ns = |outcome: &SyncEffect<'_>| began_ns(outcome.report).min(elapsed_ns);
+    let end_ns = |outcome: &SyncEffect<'_>| {
         outcome.report.at_ns.saturating_add(outcome.report.migrate_ns).min(elapsed_ns)
     };
     let (last, next) = neighbours(all, chosen.report.sync);
@@ -68,7 +68,7 @@ fn phases(trace: &Trace, chosen: &Outcome<'_>, all: &[Outcome<'_>]) -> (Window, 
 type Pair<'s> = (&'s Worker, &'s Worker);
 
 /// Workers before and after, those with most idle time before it first.
-fn pairs<'s>(before: &'s Spent, after: &'s Spent, sort: Sort) -> Vec<Pair<'s>> {
+fn pairs<'s>(before: &'s TimeBreakdown, after: &'s TimeBreakdown, sort: Sort) -> Vec<Pair<'s>> {
     let mut pairs: Vec<Pair<'s>> = before.workers.iter().zip(&after.workers).collect();
     if sort == Sort::Busy {
         let idle = |pair: &Pair<'_>| {
@@ -80,7 +80,7 @@ fn pairs<'s>(before: &'s Spent, after: &'s Spent, sort: Sort) -> Vec<Pair<'s>> {
     pairs
 }
 
-fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) -> String {
+fn answer(trace: &Trace, chosen: &SyncEffect<'_>, before: &TimeBreakdown, after: &TimeBreakdown) -> String {
     let (before, after) = (before.parts(), after.parts());
     let percent = |parts: &Parts, ns: f64| 100.0 * parts.share(ns);
     format!(
@@ -88,7 +88,7 @@ fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) ->
          {:.1} % after; lost {:.1} % before, {:.1} % after",
         chosen.report.sync,
         trace.run.lb,
-        counted(chosen.report.moved as usize, "chunk"),
+        plural(chosen.report.moved as usize, "chunk"),
         percent(&before, before.chunks_ns),
         percent(&after, after.chunks_ns),
         percent(&before, before.idle_ns),
@@ -98,7 +98,7 @@ fn answer(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent) ->
     )
 }
 
-fn table(before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> Table {
+fn table(before: &TimeBreakdown, after: &TimeBreakdown, pairs: &[Pair<'_>]) -> Table {
     let columns = columns(
         "rank | worker | chunks_before: chunks before | runtime_before: runtime before | \
          lost_before: lost before | idle_before: idle before | chunks_after: chunks after | \
@@ -121,7 +121,13 @@ fn table(before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> Table {
 }
 
 /// Two groups of bars, the average first in each, workers in the same order.
-fn draw(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent, pairs: &[Pair<'_>]) -> String {
+fn draw(
+    trace: &Trace,
+    chosen: &SyncEffect<'_>,
+    before: &TimeBreakdown,
+    after: &TimeBreakdown,
+    pairs: &[Pair<'_>],
+) -> String {
     let mut total = before.total();
     for (activity, line) in after.total() {
         total.entry(activity).or_default().merge(&line);
@@ -142,15 +148,15 @@ fn draw(trace: &Trace, chosen: &Outcome<'_>, before: &Spent, after: &Spent, pair
         let parts = spent.parts();
         let busy = 100.0 * parts.share(parts.chunks_ns);
         let title = format!("{name} sync {sync}: busy with chunks {busy:.1} % on average");
-        svg.words((500.0, top - 8.0), 14, Anchor::Middle, &title);
+        svg.sized_text((500.0, top - 8.0), 14, Anchor::Middle, &title);
         svg.left_axis(area, 1.0, |share| format!("{:.0} %", 100.0 * share));
         bars(&mut svg, area, &layers, spent, &workers);
     }
-    svg.words((500.0, 672.0), 12, Anchor::Middle, "vCPU: rank.worker");
+    svg.sized_text((500.0, 672.0), 12, Anchor::Middle, "vCPU: rank.worker");
     svg.finish()
 }
 
-fn bars(svg: &mut Svg, area: Area, layers: &Layers, spent: &Spent, workers: &[&Worker]) {
+fn bars(svg: &mut Svg, area: Area, layers: &Layers, spent: &TimeBreakdown, workers: &[&Worker]) {
     let groups: Vec<&[&Worker]> = workers.chunks(workers.len().div_ceil(BARS_MAX).max(1)).collect();
     let place = area.width / (groups.len() as f64 + 1.5);
     let mut bar = |at: f64, name: &str, workers: &[&Worker]| {
@@ -163,7 +169,7 @@ fn bars(svg: &mut Svg, area: Area, layers: &Layers, spent: &Spent, workers: &[&W
         let time_ns = |activity| lines.get(&activity).map_or(0.0, |line| line.total_ns);
         layers.stack(svg, Area { left, width: 0.8 * place, ..area }, name, time_ns, &parts);
         if groups.len() <= 33 || name == "avg" {
-            svg.words((left + 0.4 * place, area.bottom() + 14.0), 10, Anchor::Middle, name);
+            svg.sized_text((left + 0.4 * place, area.bottom() + 14.0), 10, Anchor::Middle, name);
         }
     };
     bar(0.0, "avg", workers);

@@ -3,7 +3,7 @@
 use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
 
-use super::super::analysis::spent::Parts;
+use super::super::analysis::time_breakdown::Parts;
 use super::super::page::duration;
 use super::super::palette::{self, CHUNKS, IDLE, LOST, MARK, RUNTIME, STEAL, UNKNOWN};
 use super::super::supersteps::moments;
@@ -23,7 +23,7 @@ pub(super) fn svg(trace: &Trace, map: &Map) -> String {
     let height = 60.0 + STACKED + 3.0 * (high + 34.0) + 40.0;
     let mut svg = palette::picture(WIDTH, height, "utilisation over time");
     let stacked = Area { left: 70.0, top: 60.0, width: WIDTH - 90.0, height: STACKED };
-    svg.words((WIDTH / 2.0, 20.0), 15, Anchor::Middle, "what workers did over time");
+    svg.sized_text((WIDTH / 2.0, 20.0), 15, Anchor::Middle, "what workers did over time");
     let names = ["chunks", "runtime", "lost, not stolen", "steal", "unaccounted", "idle", "sync"];
     let fills = [CHUNKS, RUNTIME, LOST, STEAL, UNKNOWN, IDLE, MARK];
     let legend: Vec<_> = names.map(str::to_owned).into_iter().zip(fills.map(str::to_owned)).collect();
@@ -42,7 +42,7 @@ pub(super) fn svg(trace: &Trace, map: &Map) -> String {
     for (name, colour, of) in maps {
         let area = Area { top, height: high, ..stacked };
         let title = format!("{name}, by rank: the darker the more");
-        svg.words((area.left, top - 6.0), 12, Anchor::Start, &title);
+        svg.sized_text((area.left, top - 6.0), 12, Anchor::Start, &title);
         heat(&mut svg, area, &rows, colour, of);
         syncs(&mut svg, area, trace, map);
         top += high + 34.0;
@@ -117,7 +117,7 @@ fn heat(svg: &mut Svg, area: Area, rows: &[Line], colour: [f64; 3], of: fn(&Part
         let top = area.top + height * number as f64;
         // As many names as there is room for.
         if number % (11.0 / height).ceil() as usize == 0 {
-            svg.words((area.left - 6.0, top + height / 2.0 + 4.0), 10, Anchor::End, name);
+            svg.sized_text((area.left - 6.0, top + height / 2.0 + 4.0), 10, Anchor::End, name);
         }
         let width = area.width / bins.len() as f64;
         let shade = |parts: &Parts| (parts.share(of(parts)).clamp(0.0, 1.0) * SHADES).round();

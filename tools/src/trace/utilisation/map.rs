@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace_reader::Trace;
 
 use super::super::analysis::bins::Bins;
-use super::super::analysis::spent::{Parts, Spent, Worker};
-use super::super::analysis::taken::{Taken, sampled};
+use super::super::analysis::lost_time::{LostTime, sampled};
+use super::super::analysis::time_breakdown::{Parts, TimeBreakdown, Worker};
 use super::super::select::Selection;
 use super::super::supersteps::moments;
 
@@ -47,7 +47,7 @@ impl Row {
 
 impl Map {
     /// Takes O(ranks x bins) memory.
-    pub(crate) fn new(trace: &Trace, spent: &Spent, selection: &Selection) -> Map {
+    pub(crate) fn new(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Map {
         let bins = spent.bins;
         let mut workers = BTreeMap::<u32, Vec<&Worker>>::new();
         for worker in &spent.workers {
@@ -72,7 +72,7 @@ fn row(rank: &trace_reader::RankTrace, workers: &[&Worker], bins: &Bins) -> Row 
     let cut = |bin: usize| {
         let mut parts = Parts::default();
         workers.iter().for_each(|worker| parts += worker.parts_in(bins, bin));
-        let taken = Taken::of(parts.lost_ns, [0, 1, 2].map(|part: usize| sampled[part][bin]));
+        let taken = LostTime::of(parts.lost_ns, [0, 1, 2].map(|part: usize| sampled[part][bin]));
         Cut { parts, steal_ns: taken.steal_ns }
     };
     let cuts: Vec<Cut> = (0..bins.count).map(cut).collect();

@@ -126,7 +126,7 @@ fn a_profile_that_is_written_again_replaces_the_first() {
 }
 
 #[test]
-fn who_names_the_file_of_one_rank_misses_no_other() {
+fn the_file_of_one_rank_opens_all_ranks() {
     let dir = Scratch::new("one-file");
     for rank in [0, 1] {
         small(&dir.0, rank, 2);

@@ -140,7 +140,7 @@ fn over_despite_a_standstill(of: u32, workers: Vec<u32>, spec: &str) -> f64 {
 }
 
 #[test]
-fn a_copy_saves_who_waits_for_a_worker_that_stands_still() {
+fn a_copy_ends_the_wait_for_a_stopped_worker() {
     for (of, workers) in [(0, vec![3]), (1, vec![1, 2]), (0, vec![2, 2]), (2, vec![1, 1, 2])] {
         let without = over_despite_a_standstill(of, workers.clone(), "leases");
         let with = over_despite_a_standstill(of, workers.clone(), "leases,replicate=on");

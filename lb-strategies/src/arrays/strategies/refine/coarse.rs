@@ -14,7 +14,7 @@
 //! Half of the tolerance is aimed at because at the tolerance itself the noise of the next phase would start the
 //! next refinement, and more chunks would move in the long run.
 
-use super::{Donors, Plan, Refine, exchange};
+use super::{Donors, Plan, Refine, swap_chunks};
 use crate::arrays::finish_first::by_falling_load;
 use crate::arrays::metrics::Moved;
 use crate::arrays::snapshot::Snapshot;
@@ -39,7 +39,7 @@ pub(super) fn refine(
     let mut refined = |settle| {
         let mut plan = start.clone();
         let tolerance = start.level().min(LEVEL_MAX);
-        Refine { settle, tolerance, band: 0.0, ..*refine }.drain(&mut plan, &mut donors);
+        Refine { settle, tolerance, band: 0.0, ..*refine }.offload(&mut plan, &mut donors);
         plan
     };
 
@@ -49,7 +49,7 @@ pub(super) fn refine(
             Some(settle) => refined(settle),
             None => packed(refine, snapshot, start, aim_ns),
         };
-        exchange(snapshot, &mut plan, aim_ns);
+        swap_chunks(snapshot, &mut plan, aim_ns);
         if plan.max_ns() <= goal_ns {
             return plan;
         }

@@ -15,7 +15,7 @@ use crate::rank::Rank;
 
 /// A chunk that may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offer {
+pub(crate) struct Candidate {
     pub(crate) ticks: u64,
     /// Position in the snapshot.
     pub(crate) position: usize,
@@ -26,24 +26,24 @@ pub(crate) struct Offer {
 /// They serve every plan that begins where they were gathered: a chunk that its donor no longer holds is skipped.
 pub(crate) struct Donors<'a> {
     snapshot: &'a Snapshot,
-    offers: Vec<Offer>,
+    candidates: Vec<Candidate>,
     /// Per rank; empty for a rank that is no donor.
-    of: Vec<Held>,
+    of: Vec<DonorQueue>,
 }
 
 /// The offers of one donor.
 #[derive(Clone, Default)]
-struct Held {
+struct DonorQueue {
     all: Range<usize>,
     /// The rest of the class in turn, by rising id.
-    class: VecDeque<Offer>,
+    class: VecDeque<Candidate>,
     /// Those of the lighter classes.
     lighter: Range<usize>,
 }
 
 /// From which end of the index order a donor gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum IndexEnd {
     Lowest,
     Highest,
 }
@@ -55,10 +55,10 @@ impl<'a> Donors<'a> {
         // A counting sort: sizes, then starts, then every offer to its place.
         let mut is_donor = vec![false; snapshot.ranks.len()];
         for &rank in &plan.loads.available {
-            is_donor[rank.index()] = plan.room(rank, limit_ns).is_none();
+            is_donor[rank.index()] = plan.headroom(rank, limit_ns).is_none();
         }
         let holds = |rank: Rank| is_donor.get(rank.index()).is_some_and(|donor| *donor);
-        let mut of = vec![Held::default(); is_donor.len()];
+        let mut of = vec![DonorQueue::default(); is_donor.len()];
         for rank in plan.assignment.ranks.iter().filter(|rank| holds(**rank)) {
             of[rank.index()].all.end += 1;
         }
@@ -68,23 +68,23 @@ impl<'a> Donors<'a> {
             held.all = total..total;
             total += size;
         }
-        let mut offers = vec![Offer::default(); total];
+        let mut offers = vec![Candidate::default(); total];
         for (position, rank) in plan.assignment.ranks.iter().enumerate().filter(|(_, rank)| holds(**rank)) {
             let chunk = &snapshot.chunks[position];
             if chunk.migratable && chunk.ticks > 0 {
                 let end = &mut of[rank.index()].all.end;
-                offers[*end] = Offer { ticks: plan.loads.cut(chunk.ticks), position };
+                offers[*end] = Candidate { ticks: plan.loads.clamp_load(chunk.ticks), position };
                 *end += 1;
             }
         }
         for held in &of {
             offers[held.all.clone()].sort_unstable_by_key(|offer| Reverse(offer.ticks));
         }
-        Self { snapshot, offers, of }
+        Self { snapshot, candidates: offers, of }
     }
 
     /// Lets `donor` begin anew with the heaviest class.
-    pub(crate) fn offer_all(&mut self, donor: Rank) {
+    pub(crate) fn reset(&mut self, donor: Rank) {
         let held = &mut self.of[donor.index()];
         held.class.clear();
         held.lighter = held.all.clone();
@@ -95,7 +95,14 @@ impl<'a> Donors<'a> {
     ///
     /// A chunk that does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
     /// the last time.
-    pub(crate) fn take(&mut self, plan: &Plan, donor: Rank, room: u64, end: End, band: f64) -> Option<Offer> {
+    pub(crate) fn take(
+        &mut self,
+        plan: &Plan,
+        donor: Rank,
+        room: u64,
+        end: IndexEnd,
+        band: f64,
+    ) -> Option<Candidate> {
         let held = &mut self.of[donor.index()];
         loop {
             while let Some(offer) = held.take(room, end) {
@@ -103,26 +110,26 @@ impl<'a> Donors<'a> {
                     return Some(offer);
                 }
             }
-            let lighter = &self.offers[held.lighter.clone()];
+            let lighter = &self.candidates[held.lighter.clone()];
             let heaviest = lighter.first()?.ticks;
             let lowest = ((heaviest as f64 * (1.0 - band)) as u64).min(heaviest);
             let size = lighter.iter().take_while(|offer| offer.ticks >= lowest).count();
             held.lighter.start += size;
             held.class.clear();
             held.class.extend(lighter[..size].iter().filter(|offer| offer.ticks <= room));
-            let id = |offer: &Offer| (self.snapshot.chunks[offer.position].id, offer.position);
+            let id = |offer: &Candidate| (self.snapshot.chunks[offer.position].id, offer.position);
             held.class.make_contiguous().sort_unstable_by_key(id);
         }
     }
 }
 
-impl Held {
+impl DonorQueue {
     /// Takes the fitting offer of the class nearest `end`.
-    fn take(&mut self, room: u64, end: End) -> Option<Offer> {
-        let fits = |offer: &Offer| offer.ticks <= room;
+    fn take(&mut self, room: u64, end: IndexEnd) -> Option<Candidate> {
+        let fits = |offer: &Candidate| offer.ticks <= room;
         let found = match end {
-            End::Lowest => self.class.iter().position(fits),
-            End::Highest => self.class.iter().rposition(fits),
+            IndexEnd::Lowest => self.class.iter().position(fits),
+            IndexEnd::Highest => self.class.iter().rposition(fits),
         };
         self.class.remove(found?)
     }

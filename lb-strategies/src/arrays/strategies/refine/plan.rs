@@ -30,7 +30,7 @@ impl Plan {
                 if usable(chunk.rank) {
                     continue;
                 }
-                let ticks = loads.cut(ticks);
+                let ticks = loads.clamp_load(ticks);
                 if let Some(rank) = finish_first.place(&mut loads, ticks) {
                     assignment.ranks[position] = rank;
                     if let Some(left) = loads.ticks.get_mut(chunk.rank.index()) {
@@ -81,7 +81,7 @@ impl Plan {
     }
 
     /// The ticks a rank can take and still finish by the limit; `None` if it already does not.
-    pub(crate) fn room(&self, rank: Rank, limit_ns: u64) -> Option<u64> {
+    pub(crate) fn headroom(&self, rank: Rank, limit_ns: u64) -> Option<u64> {
         self.loads.ticks_by(rank, limit_ns).checked_sub(self.loads.ticks[rank.index()])
     }
 

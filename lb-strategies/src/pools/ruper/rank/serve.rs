@@ -3,8 +3,8 @@
 use super::{Link, RuperRank};
 use crate::pools::machine::Nanos;
 use crate::pools::ruper::command::Command;
-use crate::pools::ruper::messages::{Output, RuperMessage};
-use crate::pools::ruper::own_workers::{Doing, OwnWorker};
+use crate::pools::ruper::local_workers::{LocalWorker, LocalWorkerState};
+use crate::pools::ruper::message::{Output, RuperMessage};
 use crate::pools::ruper::supply::Need;
 use crate::pools::ruper::task::{Denial, Finish, Report, Task, Urgency};
 use crate::pools::ruper::worker::Stage;
@@ -16,7 +16,7 @@ impl RuperRank {
         loop {
             let before = self.task.as_ref().map(Task::rebalances);
             for worker in (0..self.own_workers.len() as u32).map(WorkerId) {
-                if self.own_workers[worker.index()].doing == Doing::Waiting {
+                if self.own_workers[worker.index()].doing == LocalWorkerState::Waiting {
                     self.serve_one(now, worker, out);
                 }
             }
@@ -45,7 +45,7 @@ impl RuperRank {
         if let Some(range) = self.supply.take(count) {
             let iterations = range.end - range.start;
             task.took(worker, iterations);
-            own.doing = Doing::Running { iterations, since: now };
+            own.doing = LocalWorkerState::Running { iterations, since: now };
             out.push(Output::Run { worker, range, copy: false });
         } else if self.supply.is_exhausted(task.total()) {
             // Its quota is older than the total: a rebalance makes them agree.
@@ -62,7 +62,7 @@ impl RuperRank {
         }
         match task.finish(worker).expect("it is working") {
             Finish::Release => {
-                own.doing = Doing::Released;
+                own.doing = LocalWorkerState::Released;
                 out.push(Output::Release { worker });
             }
             Finish::Denied(Denial::MoreWork) => {}
@@ -77,8 +77,8 @@ impl RuperRank {
     /// Claims indices, if they will soon be short.
     pub(super) fn claim(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let Some(task) = &self.task else { return };
-        let short = |(worker, own): &(WorkerId, &OwnWorker)| {
-            own.doing == Doing::Waiting && task.stage(*worker) == Stage::Running
+        let short = |(worker, own): &(WorkerId, &LocalWorker)| {
+            own.doing == LocalWorkerState::Waiting && task.stage(*worker) == Stage::Running
         };
         let need = Need {
             total: task.total(),

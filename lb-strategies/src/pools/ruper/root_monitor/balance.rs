@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{Phase, RootMonitor, Stage};
 use crate::pools::machine::Nanos;
 use crate::pools::ruper::interval::next_mpi_interval;
-use crate::pools::ruper::messages::Reason;
-use crate::pools::ruper::share::{Party, share};
+use crate::pools::ruper::message::Reason;
+use crate::pools::ruper::share::{Participant, share};
 use crate::rank::Rank;
 
 impl RootMonitor {
@@ -46,7 +46,7 @@ impl RootMonitor {
             if peer.stage == Stage::Absent && peer.assigned == 0 {
                 continue;
             }
-            parties.push(Party {
+            parties.push(Participant {
                 done: peer.guess.done,
                 assigned: peer.assigned,
                 floor: self.grants.as_ref().map_or(peer.confirmed, |grants| grants.granted(rank)),

@@ -1,6 +1,6 @@
 //! The balance between ranks, message by message.
 
-use super::super::messages::Reason;
+use super::super::message::Reason;
 use super::*;
 use crate::pools::machine::SECOND;
 use proptest::prelude::*;
@@ -9,12 +9,12 @@ fn balancing(iterations: u64, ranks: usize, settings: &str) -> RootMonitor {
     let mut root = RootMonitor::new(&Settings::of(settings), &Pool::new(iterations, vec![2; ranks]));
     root.boot(0, &mut Vec::new());
     for rank in 1..ranks as u32 {
-        hear(&mut root, 1, rank, RuperMessage::Start);
+        receive(&mut root, 1, rank, RuperMessage::Start);
     }
     root
 }
 
-fn hear(root: &mut RootMonitor, at_seconds: u64, from: u32, message: RuperMessage) -> Vec<Command> {
+fn receive(root: &mut RootMonitor, at_seconds: u64, from: u32, message: RuperMessage) -> Vec<Command> {
     let mut out = Vec::new();
     root.receive(at_seconds * SECOND, Rank(from), message, TaskView::default(), &mut out);
     out
@@ -41,7 +41,7 @@ fn ranks_get_equal_shares_and_are_asked_when_their_reports_are_due() {
     let mut out = Vec::new();
     root.boot(0, &mut out);
     assert_eq!(out, [Command::SetTotal(4)]);
-    assert_eq!(hear(&mut root, 10, 2, RuperMessage::Start), [send(2, RuperMessage::StartOk { quota: 3 })]);
+    assert_eq!(receive(&mut root, 10, 2, RuperMessage::Start), [send(2, RuperMessage::StartOk { quota: 3 })]);
     assert_eq!(root.wake_at(), 300 * SECOND, "itself");
     assert_eq!(tick(&mut root, 299, 0), []);
     tick(&mut root, 300, 0);
@@ -52,25 +52,25 @@ fn ranks_get_equal_shares_and_are_asked_when_their_reports_are_due() {
 #[test]
 fn a_steady_rank_is_asked_less_often_if_intervals_adapt() {
     let mut root = balancing(1_000_000, 2, "mpi-adapt=on");
-    hear(&mut root, 301, 1, report(3000, 300));
+    receive(&mut root, 301, 1, report(3000, 300));
     assert_eq!(root.peers[1].due, (301 + 315) * SECOND, "a first speed is taken for steady");
-    hear(&mut root, 616, 1, report(3000 + 3150, 315));
+    receive(&mut root, 616, 1, report(3000 + 3150, 315));
     let twice = 330_750_000_000;
     assert_eq!(root.peers[1].due, 616 * SECOND + twice);
     let reason = Reason::Finish { sequence: 1 };
     let early = RuperMessage::Report { reason, predicted: 7150, registered: 7150, elapsed: 100 * SECOND };
-    hear(&mut root, 716, 1, early);
+    receive(&mut root, 716, 1, early);
     assert_eq!(root.peers[1].due, 716 * SECOND + twice, "nobody asked it: the interval stays");
     let asked_at = 716 + 331;
-    hear(&mut root, asked_at, 1, report(7150 + 1655, 331));
+    receive(&mut root, asked_at, 1, report(7150 + 1655, 331));
     assert_eq!(root.peers[1].due, asked_at * SECOND + 300 * SECOND, "half as fast");
 }
 
 #[test]
-fn only_the_rank_that_reports_hears_its_quota_and_who_has_not_reported_keeps_its_own() {
+fn only_a_reporting_rank_gets_a_new_quota() {
     let mut root = balancing(9000, 3, "");
     let assign = |quota| send(1, RuperMessage::Assign { sequence: 0, quota });
-    assert_eq!(hear(&mut root, 300, 1, report(300, 300)), [Command::SetTotal(3000), assign(3000)]);
+    assert_eq!(receive(&mut root, 300, 1, report(300, 300)), [Command::SetTotal(3000), assign(3000)]);
     // Rank 0 does 2 a second, rank 1 does 1: of 6000 - 900 that are left rank 0 gets two thirds.
     assert_eq!(tick(&mut root, 300, 600), [Command::SetTotal(600 + 3400)]);
     assert_eq!(root.peers[1].assigned, 300 + 1700);
@@ -84,11 +84,11 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
         [Command::Send { message: RuperMessage::Granted { ranges, quota }, .. }] => (ranges.clone(), *quota),
         other => panic!("{other:?}"),
     };
-    let granted = hear(&mut root, 10, 1, RuperMessage::Claim { count: 200 });
+    let granted = receive(&mut root, 10, 1, RuperMessage::Claim { count: 200 });
     assert_eq!(ranges(&granted), (vec![0..200], None));
-    let granted = hear(&mut root, 20, 1, RuperMessage::Claim { count: 200 });
+    let granted = receive(&mut root, 20, 1, RuperMessage::Claim { count: 200 });
     assert_eq!(ranges(&granted), (vec![200..300], Some(300)), "not more than its quota");
-    let told = hear(&mut root, 300, 1, report(300, 300));
+    let told = receive(&mut root, 300, 1, report(300, 300));
     assert!(!told.contains(&Command::BalanceOver));
     let told = tick(&mut root, 300, 300);
     let expected = [
@@ -100,10 +100,10 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
         Command::BalanceOver,
     ];
     assert_eq!(told, expected);
-    assert_eq!(hear(&mut root, 301, 1, report(300, 1)), [], "races 1 and 3: it is told already");
+    assert_eq!(receive(&mut root, 301, 1, report(300, 1)), [], "races 1 and 3: it is told already");
     for rank in [1, 2] {
         assert!(!root.is_closed());
-        hear(&mut root, 302, rank, RuperMessage::Bye { registered: 300 });
+        receive(&mut root, 302, rank, RuperMessage::Bye { registered: 300 });
     }
     assert!(root.is_closed());
     assert_eq!(root.wake_at(), Nanos::MAX);
@@ -114,12 +114,12 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
 fn a_rank_that_starts_late_gets_a_part_of_what_is_left() {
     let mut root = RootMonitor::new(&Settings::of(""), &Pool::new(900, vec![2; 3]));
     root.boot(0, &mut Vec::new());
-    hear(&mut root, 0, 1, RuperMessage::Start);
-    hear(&mut root, 200, 1, report(20, 200));
+    receive(&mut root, 0, 1, RuperMessage::Start);
+    receive(&mut root, 200, 1, report(20, 200));
     assert_eq!(root.peers[2].assigned, 300, "its deadline has not passed");
     tick(&mut root, 300, 30);
     assert_eq!(root.peers.iter().map(|peer| peer.assigned).collect::<Vec<_>>()[2], 0);
-    let out = hear(&mut root, 300, 2, RuperMessage::Start);
+    let out = receive(&mut root, 300, 2, RuperMessage::Start);
     assert!(out.contains(&send(2, RuperMessage::StartOk { quota: 280 })), "a third of 840: {out:?}");
     assert_eq!(root.peers.iter().map(|peer| peer.assigned).sum::<u64>(), 900);
 }
@@ -153,9 +153,9 @@ proptest! {
         for (wait, step) in steps {
             now += wait;
             match step {
-                Step::Report { rank, predicted } => { hear(&mut root, now, rank, report(predicted, wait)); }
-                Step::Claim { rank, count } => { hear(&mut root, now, rank, RuperMessage::Claim { count }); }
-                Step::Start { rank } => { hear(&mut root, now, rank, RuperMessage::Start); }
+                Step::Report { rank, predicted } => { receive(&mut root, now, rank, report(predicted, wait)); }
+                Step::Claim { rank, count } => { receive(&mut root, now, rank, RuperMessage::Claim { count }); }
+                Step::Start { rank } => { receive(&mut root, now, rank, RuperMessage::Start); }
                 Step::Tick { predicted } => { tick(&mut root, now, predicted); }
             }
             let quotas: Vec<u64> = root.peers.iter().map(|peer| peer.assigned).collect();

@@ -3,7 +3,7 @@
 use super::Task;
 use crate::pools::machine::Nanos;
 use crate::pools::ruper::parameters::seconds;
-use crate::pools::ruper::share::{Party, share};
+use crate::pools::ruper::share::{Participant, share};
 use crate::pools::ruper::worker::{Stage, Worker};
 
 /// The urgency of a rebalance: it may wait, or it must be made now.
@@ -98,7 +98,7 @@ impl Task {
                 Stage::Finished => {}
                 Stage::Running | Stage::Parked => {
                     let Worker { done, assigned, taken: floor, .. } = *worker;
-                    parties.push(Party { done, assigned, floor, speed: worker.measured_speed() });
+                    parties.push(Participant { done, assigned, floor, speed: worker.measured_speed() });
                     shares.push(&mut worker.assigned);
                 }
             }

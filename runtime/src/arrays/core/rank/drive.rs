@@ -11,7 +11,7 @@ use super::idlers::{Idlers, arrival};
 use super::*;
 use crate::arrays::core::collect::{Arrival, Reports};
 use crate::arrays::core::coordinator::Problem;
-use crate::measure::measured::Sample;
+use crate::measure::records::Sample;
 
 /// What the chunks of a run do. They are numbered, and at home on the ranks in turn.
 #[derive(Clone, Copy)]

@@ -214,14 +214,14 @@ mod tests {
     use crate::arrays::core::rank::idlers::Idlers;
     use crate::arrays::core::tree::{ARITY, Tree};
     use crate::ids::{ArrayId, ChunkId, SyncId};
-    use crate::trace::waiting::Waiting;
+    use crate::trace::queued_bytes::QueuedBytes;
 
     /// A rank of two, and an array of one chunk, which has not arrived.
     fn of_two(rank: Rank) -> RankCore {
         of_two_with(rank, &Arc::default())
     }
 
-    fn of_two_with(rank: Rank, waiting: &Arc<Waiting>) -> RankCore {
+    fn of_two_with(rank: Rank, waiting: &Arc<QueuedBytes>) -> RankCore {
         let strategy = lb_strategies::ARRAYS.parse("none").expect("it is in the table").into();
         let places = [RankPlace { host: 0, workers: 1 }; 2];
         let tree = Tree { rank, ranks: 2, arity: ARITY };
@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// Rank 1 of two, to which the chunk is on its way. What waits there is counted.
-    fn that_expects(chunk: ChunkId, waiting: &Arc<Waiting>, out: &mut Actions) -> RankCore {
+    fn that_expects(chunk: ChunkId, waiting: &Arc<QueuedBytes>, out: &mut Actions) -> RankCore {
         let mut core = of_two_with(Rank(1), waiting);
         expect(&mut core, chunk, out);
         core
@@ -294,14 +294,14 @@ mod tests {
         let mut core = of_two_with(Rank(1), &waiting);
         let message = || Delivery { bytes: 70, ..Delivery::by_runtime(Payload::Encoded([].into())) };
         core.stash(CHUNK, message());
-        assert_eq!(waiting.told(), 0, "it may never come");
+        assert_eq!(waiting.published(), 0, "it may never come");
         expect(&mut core, CHUNK, &mut out);
-        assert_eq!(waiting.told(), 70);
+        assert_eq!(waiting.published(), 70);
         core.stash(CHUNK, message());
         core.stash(ChunkId { key: 1, ..CHUNK }, message());
-        assert_eq!(waiting.told(), 140);
+        assert_eq!(waiting.published(), 140);
         let mail = admit(&mut core, 0, &mut out);
-        assert_eq!((mail.len(), waiting.told()), (3, 0), "what waited comes behind the word to go on");
+        assert_eq!((mail.len(), waiting.published()), (3, 0), "what waited comes behind the word to go on");
     }
 
     #[test]
@@ -311,12 +311,12 @@ mod tests {
         let mail = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
         let traveller = Traveller { mail, journey: Some(JOURNEY), ..Traveller::following(CHUNK) };
         core.receive(ROOT, Packet::Arrive(Box::new(traveller)), 0, &mut out);
-        assert_eq!(waiting.told(), 70);
+        assert_eq!(waiting.published(), 70);
         core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
         core.receive(ROOT, Packet::Land, 0, &mut out);
-        assert_eq!(waiting.told(), 70, "it has no mailbox yet");
+        assert_eq!(waiting.published(), 70, "it has no mailbox yet");
         admit(&mut core, 70, &mut out);
-        assert_eq!(waiting.told(), 0, "whoever admits it counts them with its mailbox");
+        assert_eq!(waiting.published(), 0, "whoever admits it counts them with its mailbox");
     }
 
     #[test]
@@ -333,11 +333,11 @@ mod tests {
         core.stash_of(Epoch::of_bit(1), nobody, message());
         core.location.departed(CHUNK);
         core.multicast(CHUNK, CHUNK.array, &[CHUNK.key], &[0; 50].into(), &mut out);
-        assert_eq!(waiting.told(), 0, "by the routes of now, to chunks that there are not");
+        assert_eq!(waiting.published(), 0, "by the routes of now, to chunks that there are not");
         core.stash_of(Epoch::of_bit(0), nobody, message());
-        assert_eq!(waiting.told(), 70);
+        assert_eq!(waiting.published(), 70);
         expect(&mut core, nobody, &mut out);
-        assert_eq!(waiting.told(), 140, "both are for one that is on its way, so it turns out");
+        assert_eq!(waiting.published(), 140, "both are for one that is on its way, so it turns out");
     }
 
     #[test]
@@ -365,12 +365,12 @@ mod tests {
         let broadcast = Packet::Broadcast { array: CHUNK.array, number: 0, delivery, marked: false };
         core.receive(ROOT, broadcast, 0, &mut out);
         out.clear();
-        assert_eq!(waiting.told(), 50);
+        assert_eq!(waiting.published(), 50);
         let mail = admit(&mut core, 0, &mut out);
         core.landed(&mut out);
-        assert_eq!((mail.len(), waiting.told()), (2, 50));
+        assert_eq!((mail.len(), waiting.published()), (2, 50));
         drop(mail);
-        assert_eq!(waiting.told(), 0);
+        assert_eq!(waiting.published(), 0);
     }
 
     #[test]

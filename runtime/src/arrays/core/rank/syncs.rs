@@ -13,7 +13,7 @@ use crate::arrays::core::freight::Freight;
 use crate::arrays::core::packet::{Founder, Journey, Packet, Traveller};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
-use crate::measure::measured::Sample;
+use crate::measure::records::Sample;
 
 #[cfg(test)]
 mod tests;

@@ -19,16 +19,16 @@ fn alike(numbers: &[u32]) -> Vec<Vcpu> {
     numbers.iter().map(|&number| Vcpu { number, core: number, cache: 0, numa: 0 }).collect()
 }
 
-fn place(host: &str, vcpus: &[Vcpu], workers: Option<u32>) -> Place {
-    Place { host: host.into(), vcpus: vcpus.to_vec(), quota: None, workers }
+fn place(host: &str, vcpus: &[Vcpu], workers: Option<u32>) -> RankResources {
+    RankResources { host: host.into(), vcpus: vcpus.to_vec(), quota: None, workers }
 }
 
-fn auto(places: &[Place]) -> Plan {
+fn auto(places: &[RankResources]) -> Plan {
     plan(places, Pin::Auto).expect("only `on` is refused")
 }
 
 fn seats(plan: &Plan) -> Vec<&[usize]> {
-    plan.seats.iter().map(|seats| seats.vcpus.as_deref().unwrap_or(&[])).collect()
+    plan.placements.iter().map(|seats| seats.vcpus.as_deref().unwrap_or(&[])).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn ranks_sit_side_by_side_while_vcpus_last() {
     assert_eq!(seats(&auto(&[four.clone(), four])), [[0, 2], [4, 6]]);
     let two = place("a", &alike(&[0, 2]), Some(2));
     let crowded = auto(&[two.clone(), two]);
-    assert!(crowded.seats.iter().all(|seats| seats.vcpus.is_none() && seats.crowded));
+    assert!(crowded.placements.iter().all(|seats| seats.vcpus.is_none() && seats.oversubscribed));
 }
 
 #[test]
@@ -47,14 +47,14 @@ fn a_rank_bound_by_the_launcher_keeps_to_its_own_mask() {
         auto(&[place("a", &vcpus[4..], None), place("a", &vcpus[..2], None), place("b", &vcpus[4..], None)]);
     assert_eq!(seats(&plan), [&[4, 5, 6, 7][..], &[0, 1], &[4, 5, 6, 7]]);
     assert_eq!(plan.hosts, ["a", "b"]);
-    assert_eq!(plan.seats.iter().map(|seats| seats.host).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(plan.placements.iter().map(|seats| seats.host).collect::<Vec<_>>(), [0, 0, 1]);
 }
 
 #[test]
 fn one_crowded_group_leaves_the_others_pinned() {
     let vcpus = machine(4, 1, 4);
     let plan = auto(&[place("a", &vcpus[..1], Some(3)), place("a", &vcpus[1..], Some(3))]);
-    assert!(plan.seats[0].crowded && !plan.seats[1].crowded);
+    assert!(plan.placements[0].oversubscribed && !plan.placements[1].oversubscribed);
     assert_eq!(seats(&plan), [&[][..], &[1, 2, 3]]);
 }
 
@@ -63,26 +63,27 @@ fn hyperthread_siblings_are_used_last() {
     let vcpus = machine(8, 2, 8);
     assert_eq!(seats(&auto(&[place("a", &vcpus, Some(4))])), [[0, 1, 2, 3]]);
     assert_eq!(seats(&auto(&[place("a", &vcpus, Some(6))])), [[0, 4, 1, 5, 2, 6]]);
-    assert_eq!(auto(&[place("a", &vcpus, None)]).seats[0].workers, 4, "one a physical core");
+    assert_eq!(auto(&[place("a", &vcpus, None)]).placements[0].workers, 4, "one a physical core");
 }
 
 #[test]
 fn a_quota_bounds_the_workers_that_nobody_asked_for() {
     let vcpus = machine(8, 1, 8);
-    let under = |group: &str, quota, workers| Place {
+    let under = |group: &str, quota, workers| RankResources {
         quota: Some(Quota { vcpus: quota, group: group.into() }),
         ..place("a", &vcpus, workers)
     };
-    let counts = |places: &[Place]| auto(places).workers();
+    let counts = |places: &[RankResources]| auto(places).workers();
     assert_eq!(counts(&[under("/", 2.5, None)]), [3]);
     assert_eq!(counts(&[under("/", 0.5, None)]), [1]);
     assert_eq!(counts(&[under("/", 4.0, None), under("/", 4.0, None)]), [2, 2], "they share it");
     assert_eq!(counts(&[under("/0", 4.0, None), under("/1", 4.0, None)]), [4, 4], "each has its own");
     assert_eq!(counts(&[under("/", 2.0, None), place("a", &vcpus, None)]), [4, 4], "one has none");
-    let bound = |vcpu: usize| Place { vcpus: vcpus[vcpu..vcpu + 4].to_vec(), ..under("/", 4.0, None) };
+    let bound =
+        |vcpu: usize| RankResources { vcpus: vcpus[vcpu..vcpu + 4].to_vec(), ..under("/", 4.0, None) };
     assert_eq!(counts(&[bound(0), bound(4)]), [2, 2], "a launcher's binding does not double it");
     let (tight, loose) = (auto(&[under("/", 1.5, Some(2))]), auto(&[under("/", 2.0, Some(2))]));
-    assert_eq!([tight.seats[0].frugal, loose.seats[0].frugal], [true, false]);
+    assert_eq!([tight.placements[0].avoid_spinning, loose.placements[0].avoid_spinning], [true, false]);
     assert_eq!(tight.to_string(), "1 host, 1 rank x 2 workers, pinned: a 0-1; quota of 1.50 vCPUs");
 }
 
@@ -104,7 +105,7 @@ fn a_rank_too_large_for_a_cache_stays_within_a_domain() {
 #[test]
 fn ranks_that_share_divide_the_cores_evenly() {
     let vcpus = machine(12, 2, 12);
-    let workers = |places: &[Place]| auto(places).workers();
+    let workers = |places: &[RankResources]| auto(places).workers();
     assert_eq!(workers(&vec![place("a", &vcpus, None); 3]), [2, 2, 2]);
     assert_eq!(workers(&vec![place("a", &vcpus, None); 4]), [1, 1, 1, 1]);
     assert_eq!(workers(&vec![place("a", &vcpus, None); 9]), [1; 9], "at least one");
@@ -124,7 +125,7 @@ fn ranks_that_fight_for_one_vcpu_are_crowded_however_many_there_are() {
     let vcpus = machine(8, 1, 8);
     let plan =
         auto(&[place("a", &vcpus[..1], None), place("a", &vcpus[..1], None), place("a", &vcpus, None)]);
-    assert!(plan.seats.iter().all(|seats| seats.crowded && seats.vcpus.is_none()));
+    assert!(plan.placements.iter().all(|seats| seats.oversubscribed && seats.vcpus.is_none()));
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn workers_that_are_not_pinned_still_know_whether_they_are_crowded() {
     let two = place("a", &machine(2, 1, 2), Some(2));
     for (ranks, crowded) in [(1, false), (2, true)] {
         let plan = plan(&vec![two.clone(); ranks], Pin::Off).expect("only `on` is refused");
-        assert!(plan.seats.iter().all(|seats| seats.vcpus.is_none() && seats.crowded == crowded));
+        assert!(plan.placements.iter().all(|seats| seats.vcpus.is_none() && seats.oversubscribed == crowded));
     }
 }
 
@@ -149,7 +150,7 @@ fn workers_that_are_not_pinned_still_know_whether_they_are_crowded() {
 fn the_line_names_hosts_and_the_vcpus_of_each_rank() {
     let vcpus = machine(4, 1, 4);
     let two = |host| place(host, &vcpus, Some(2));
-    let line = |places: &[Place]| auto(places).to_string();
+    let line = |places: &[RankResources]| auto(places).to_string();
     assert_eq!(
         line(&[two("a"), two("a"), two("b"), two("b")]),
         "2 hosts, 4 ranks x 2 workers, pinned: a 0-1 2-3, b 0-1 2-3"
@@ -175,7 +176,7 @@ fn the_line_names_hosts_and_the_vcpus_of_each_rank() {
 #[test]
 fn ten_thousand_ranks_are_planned_and_told_in_one_line() {
     let vcpus = machine(128, 2, 16);
-    let ranks = |hosts: usize, each: usize| -> Vec<Place> {
+    let ranks = |hosts: usize, each: usize| -> Vec<RankResources> {
         (0..hosts * each).map(|rank| place(&format!("node{:04}", rank / each), &vcpus, Some(1))).collect()
     };
     assert_eq!(
@@ -192,7 +193,7 @@ fn ten_thousand_ranks_are_planned_and_told_in_one_line() {
 }
 
 /// Up to four hosts' ranks in any order: all vCPUs of one machine, a part of them, or any of them.
-fn places() -> impl Strategy<Value = Vec<Place>> {
+fn places() -> impl Strategy<Value = Vec<RankResources>> {
     let mask = prop_oneof![
         3 => Just((0, u64::MAX)),
         2 => (0..4u32).prop_map(|part| (0, 0xff << (8 * part))),
@@ -214,10 +215,10 @@ proptest! {
     fn no_two_workers_of_a_host_share_a_vcpu_and_all_keep_to_their_masks(places in places()) {
         let plan = auto(&places);
         let mut used = std::collections::BTreeSet::new();
-        for (place, seats) in places.iter().zip(&plan.seats) {
+        for (place, seats) in places.iter().zip(&plan.placements) {
             prop_assert_eq!(&plan.hosts[seats.host as usize], &place.host);
             prop_assert!(seats.workers >= 1);
-            prop_assert_eq!(seats.vcpus.is_none(), seats.crowded);
+            prop_assert_eq!(seats.vcpus.is_none(), seats.oversubscribed);
             let Some(vcpus) = &seats.vcpus else { continue };
             prop_assert_eq!(vcpus.len(), seats.workers as usize);
             for &vcpu in vcpus {
@@ -231,8 +232,8 @@ proptest! {
     fn workers_that_no_one_asked_for_are_seated_where_ranks_are_no_more_than_cores(ranks in 1..16usize, threads in 1..3u32) {
         let vcpus = machine(32, threads, 8);
         let plan = auto(&vec![place("a", &vcpus, None); ranks]);
-        prop_assert!(plan.seats.iter().all(|seats| !seats.crowded && seats.workers as usize == cores(&vcpus) / ranks));
-        let used: Vec<usize> = plan.seats.iter().flat_map(|seats| seats.vcpus.clone().unwrap_or_default()).collect();
+        prop_assert!(plan.placements.iter().all(|seats| !seats.oversubscribed && seats.workers as usize == cores(&vcpus) / ranks));
+        let used: Vec<usize> = plan.placements.iter().flat_map(|seats| seats.vcpus.clone().unwrap_or_default()).collect();
         let core = |&vcpu: &usize| vcpus[vcpu].core;
         prop_assert!(used.windows(2).all(|pair| core(&pair[0]) < core(&pair[1])), "neighbours sit in order, a core each");
     }
@@ -242,9 +243,9 @@ proptest! {
         let whole = auto(&places);
         prop_assert_eq!(&whole, &auto(&places));
         for (number, host) in whole.hosts.iter().enumerate() {
-            let own: Vec<Place> = places.iter().filter(|place| place.host == *host).cloned().collect();
-            let alone = auto(&own).seats;
-            let within = whole.seats.iter().filter(|seats| seats.host as usize == number);
+            let own: Vec<RankResources> = places.iter().filter(|place| place.host == *host).cloned().collect();
+            let alone = auto(&own).placements;
+            let within = whole.placements.iter().filter(|seats| seats.host as usize == number);
             prop_assert!(within.zip(&alone).all(|(one, other)| (one.workers, &one.vcpus) == (other.workers, &other.vcpus)));
         }
     }

@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 1 << 30;
 /// The tag of no message: a probe that finds one looks no further (Open MPI).
 const NEVER_SENT: c_int = 0;
 /// Between two tests of what takes long.
-const TURN: Duration = Duration::from_micros(50);
+const TEST_INTERVAL: Duration = Duration::from_micros(50);
 /// Time that an operation goes on after a process is gone: its messages may be under way.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -257,7 +257,7 @@ impl Communicator {
     }
 
     /// Gathers the bytes of every process, in the order of their ranks. Collective; waits for everybody.
-    pub(crate) fn all_say(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
+    pub(crate) fn allgather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         let size = self.size() as usize;
         let length = Box::new(count_of(mine.len())?);
         let (mut lengths, mut request) = (vec![0 as c_int; size], MaybeUninit::uninit());
@@ -329,9 +329,9 @@ impl Communicator {
                 0..2000 => std::hint::spin_loop(),
                 2000..4000 => std::thread::yield_now(),
                 _ => {
-                    std::thread::sleep(TURN);
+                    std::thread::sleep(TEST_INTERVAL);
                     if self.alarm.raised() {
-                        left = left.saturating_sub(TURN);
+                        left = left.saturating_sub(TEST_INTERVAL);
                     }
                     if left.is_zero() {
                         self.given_up.set(true);

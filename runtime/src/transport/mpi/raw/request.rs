@@ -127,7 +127,7 @@ impl Sendings {
     }
 
     /// Lets go of what has left. True if everything has.
-    pub(crate) fn settle(&mut self) -> Result<bool, MpiError> {
+    pub(crate) fn reap(&mut self) -> Result<bool, MpiError> {
         while let Some(first) = self.queue.front_mut() {
             if !first.test()? {
                 return Ok(false);
@@ -140,7 +140,7 @@ impl Sendings {
     }
 
     /// Number of messages that have left since the start.
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.left
     }
 

@@ -8,7 +8,7 @@ use trace_reader::Trace;
 
 use super::record::{Record, plain};
 use super::symbols::{LB_PLAN, LB_STEP};
-use crate::trace::analysis::outcome::began_ns;
+use crate::trace::analysis::sync_effect::began_ns;
 use crate::trace::export::rows::{Row, Rows};
 use crate::trace::select::Window;
 

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use trace_reader::RankTrace;
 
 use super::nothing;
+use crate::trace::competing_processes;
 use crate::trace::page::{Cell, bytes};
 use crate::trace::palette::KINDS;
 use crate::trace::report::Report;
@@ -14,7 +15,6 @@ use crate::trace::report::chunks::Chunk;
 use crate::trace::report::maps;
 use crate::trace::report::plots::Matrix;
 use crate::trace::report::tables::{Table, folded, percent};
-use crate::trace::takers;
 
 /// Rows of the tables of chunks and of messages.
 const ROWS_MAX: usize = 500;
@@ -67,7 +67,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
         rows: report.trace.ranks.iter().map(row).collect(),
         ..Table::default()
     };
-    let takers = takers::table(report.trace);
+    let takers = competing_processes::table(report.trace);
     html! {
         (table.html())
         @if let Some(takers) = &takers {

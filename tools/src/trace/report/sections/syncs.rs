@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::nothing;
 use super::supersteps::supersteps;
-use crate::trace::analysis::outcome::Outcome;
+use crate::trace::analysis::sync_effect::SyncEffect;
 use crate::trace::lb::columns::{WORDS, table};
 use crate::trace::lb::{IMBALANCE, one};
 use crate::trace::page::Cell;
@@ -14,7 +14,7 @@ use crate::trace::report::balance::{RANKS_MAX, found};
 use crate::trace::report::charts::{self, legend};
 use crate::trace::report::figures::COUNTERS_MAX;
 use crate::trace::report::plots;
-use crate::trace::report::tables::{Place, Table, folded, prose};
+use crate::trace::report::tables::{Table, TimelinePosition, folded, prose};
 
 /// Steps that are listed as slow.
 const SLOWEST_MAX: usize = 12;
@@ -27,7 +27,7 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     let Some(worst) = balance.worst else {
         return nothing("No syncs: programs whose chunks call Ctx::at_sync or at_sync_nowait have them.");
     };
-    let line = |value: fn(&Outcome<'_>) -> f64| {
+    let line = |value: fn(&SyncEffect<'_>) -> f64| {
         let every = balance.syncs.len().div_ceil(1000).max(1);
         let points = balance.syncs.iter().step_by(every).map(|sync| (sync.report.at_ns, value(sync)));
         points.filter(|point| point.1.is_finite()).collect::<Vec<_>>()
@@ -152,7 +152,7 @@ fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
         let times_median = Cell::Number(ns as f64 / median_ns);
         vec![Cell::Count(number as u64), Cell::ns(times[number]), Cell::ns(ns), times_median]
     };
-    let place = |&(_, number): &(u64, usize)| Some(Place::over(times[number], times[number + 1]));
+    let place = |&(_, number): &(u64, usize)| Some(TimelinePosition::over(times[number], times[number + 1]));
     let table = Table {
         id: "slow-table",
         caption: "The slowest phases".into(),

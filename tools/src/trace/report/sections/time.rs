@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::nothing;
-use crate::trace::analysis::spent::{Line, Parts, Worker};
+use crate::trace::analysis::time_breakdown::{Line, Parts, Worker};
 use crate::trace::page::{Cell, duration};
 use crate::trace::profile;
 use crate::trace::report::Report;

@@ -1,0 +1,408 @@
+//! The events of a run, one after the other: chunks execute and send, ranks go through syncs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::event::{Event, Packet, digest};
+use super::placement::{Chunk, Migration, RankState};
+use super::report::Gauges;
+use super::{Array, ArrayRun, Executed, RunArray, SyncRun};
+use crate::execution::Execution;
+use lb_strategies::Rank;
+use lb_strategies::arrays::accept::MoveCost;
+use lb_strategies::arrays::balancer::{
+    Balancer, ChunkReport, Move, PhaseReport, RankPlace, RankReport, RankSample,
+};
+use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
+use lb_strategies::pools::machine::Nanos;
+use lb_strategies::virtual_time::events::Events;
+use lb_strategies::virtual_time::links::Links;
+use lb_strategies::virtual_time::post::Post;
+
+/// The execution of a chunk by a worker.
+struct Running {
+    chunk: u32,
+    begun: Nanos,
+    /// CPU time of the worker when it began.
+    cpu_ns: f64,
+}
+
+/// The reports on a phase that rank 0 has so far.
+struct SyncReports {
+    samples: Vec<Option<RankSample>>,
+    chunks: Vec<ChunkReport>,
+}
+
+pub(super) struct EventLoop<'r> {
+    array: Array,
+    balancer: Balancer,
+    /// True if a sync stops chunks.
+    stops: bool,
+    work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
+    sends_to: Vec<Vec<u32>>,
+    move_cost: MoveCost,
+    watch: Box<dyn FnMut(Executed) + 'r>,
+    now: Nanos,
+    end: Nanos,
+    keeps_reports: bool,
+    events: Events<Event>,
+    execution: Execution<'r>,
+    /// By worker.
+    running: Vec<Option<Running>>,
+    /// Of each rank, the number of its first worker, and of all, how many there are.
+    firsts: Vec<usize>,
+    chunks: Vec<Chunk>,
+    places: Vec<RankState>,
+    gauges: Vec<Gauges>,
+    post: Post<Box<dyn Links + 'r>, Packet>,
+    gathered: BTreeMap<u64, SyncReports>,
+    /// Ranks that have flushed.
+    flushed: u32,
+    /// By iteration, how many chunks have executed it.
+    through: Vec<u32>,
+    run: ArrayRun,
+}
+
+impl<'r> EventLoop<'r> {
+    pub(super) fn new(plan: RunArray<'r>) -> Self {
+        let RunArray { array, strategy, vcpus, links, work, sends_to, move_cost, end, keeps_reports, watch } =
+            plan;
+        let ranks = array.workers.len();
+        let names: Vec<_> = array.all_workers().collect();
+        let mut firsts = vec![0];
+        firsts.extend(array.workers.iter().scan(0, |sum, &workers| {
+            *sum += workers as usize;
+            Some(*sum)
+        }));
+        let workers = names.len();
+        let mut execution = Execution::new(vcpus, names);
+        let gauges = firsts.windows(2).map(|pair| Gauges::new(pair[0]..pair[1], &mut execution)).collect();
+        let mut senders = vec![0; array.chunks as usize];
+        sends_to.iter().flatten().for_each(|&to| senders[to as usize] += 1);
+        let mut places: Vec<RankState> = (0..ranks).map(|_| RankState::default()).collect();
+        let chunk = |(number, &senders): (usize, &u32)| {
+            let rank = block(number, array.chunks as usize, ranks);
+            places[rank].chunks += 1;
+            Chunk::new(rank as u32, senders)
+        };
+        Self {
+            chunks: senders.iter().enumerate().map(chunk).collect(),
+            stops: strategy.terms().moves,
+            keeps_reports,
+            balancer: Balancer::new(Arc::clone(&strategy)),
+            work,
+            sends_to,
+            move_cost,
+            watch,
+            now: 0,
+            end,
+            events: Events::default(),
+            execution,
+            running: (0..workers).map(|_| None).collect(),
+            firsts,
+            places,
+            gauges,
+            post: Post::new(ranks as u32, links),
+            gathered: BTreeMap::new(),
+            flushed: 0,
+            through: Vec::new(),
+            run: ArrayRun {
+                iteration_ends: Vec::new(),
+                syncs: Vec::new(),
+                busy: Vec::new(),
+                executed: 0,
+                messages: 0,
+                digest: 0,
+            },
+            array,
+        }
+    }
+
+    /// Lets everything happen until nothing does any more.
+    pub(super) fn run(mut self) -> ArrayRun {
+        for chunk in 0..self.array.chunks {
+            self.enqueue_if_ready(chunk);
+        }
+        for rank in 0..self.places.len() as u32 {
+            self.occupy(rank);
+        }
+        while let Some((now, event)) = self.events.pop() {
+            if now > self.end {
+                break;
+            }
+            self.now = now;
+            self.handle_event(event);
+        }
+        let spent = (0..self.running.len()).map(|worker| self.execution.spent(worker));
+        self.run.busy = spent.map(|spent| (spent.cpu_ns + spent.wait_ns).round() as Nanos).collect();
+        self.run
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        self.run.digest = digest(self.run.digest, self.now, &event);
+        match event {
+            Event::WorkerEvent(look) => {
+                if self.execution.advance_to(look, self.now, &mut self.events) {
+                    self.finish_iteration(look.worker);
+                }
+            }
+            Event::IterationDone { worker } => self.finish_iteration(worker),
+            Event::Delivered { from, to } => {
+                let served = self.post.serve(Rank(to), self.now);
+                self.events.at(served, Event::Served { from, to });
+            }
+            Event::Served { from, to } => {
+                let packet = self.post.take(Rank(from), Rank(to)).expect("it is on its way");
+                self.receive(from, to, packet);
+                self.occupy(to);
+            }
+            Event::Departs { chunk, from } => self.leave(chunk, from),
+        }
+    }
+
+    fn send(&mut self, from: u32, to: u32, packet: Packet) {
+        if from == to {
+            return self.receive(from, to, packet);
+        }
+        self.run.messages += 1;
+        let arrival = self.post.send(Rank(from), Rank(to), packet, self.now);
+        self.events.at(arrival, Event::Delivered { from, to });
+    }
+
+    fn receive(&mut self, from: u32, rank: u32, packet: Packet) {
+        match packet {
+            Packet::Halo { to, iteration } => {
+                self.chunks[to as usize].receive_halo(iteration);
+                self.enqueue_if_ready(to);
+            }
+            Packet::Reports { phase, sample, chunks } => self.gather(phase, from, sample, chunks),
+            Packet::Moves(moves) => self.begin_migration(rank, &moves),
+            Packet::Marker => {
+                self.places[rank as usize].markers += 1;
+                self.send_outgoing(rank);
+            }
+            Packet::Chunk(chunk) => {
+                let place = &mut self.places[rank as usize];
+                let migration = place.migration.as_mut().expect("a chunk comes after the moves");
+                migration.incoming.push(chunk);
+                migration.incoming_left -= 1;
+                self.check_flushed(rank);
+            }
+            Packet::Flushed => {
+                self.flushed += 1;
+                if self.flushed == self.places.len() as u32 {
+                    self.flushed = 0;
+                    (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Land));
+                }
+            }
+            Packet::Land => {
+                let migration = self.places[rank as usize].migration.take();
+                let arrivals = migration.expect("it has flushed").incoming;
+                arrivals.into_iter().for_each(|chunk| self.resume(chunk));
+                self.occupy(rank);
+            }
+        }
+    }
+}
+
+/// Execution.
+impl EventLoop<'_> {
+    fn enqueue_if_ready(&mut self, chunk: u32) {
+        let it = &mut self.chunks[chunk as usize];
+        if it.is_ready(self.array.iterations) {
+            it.taken = true;
+            self.places[it.rank as usize].ready.push_back(chunk);
+        }
+    }
+
+    /// Gives ready chunks to workers of a rank that execute nothing.
+    fn occupy(&mut self, rank: u32) {
+        for worker in self.firsts[rank as usize]..self.firsts[rank as usize + 1] {
+            if self.running[worker].is_none() {
+                let Some(chunk) = self.places[rank as usize].ready.pop_front() else { return };
+                self.begin(worker, chunk);
+            }
+        }
+    }
+
+    fn begin(&mut self, worker: usize, chunk: u32) {
+        let (begun, cpu_ns) = (self.now, self.execution.spent(worker).cpu_ns);
+        self.running[worker] = Some(Running { chunk, begun, cpu_ns });
+        let work = (self.work)(chunk, self.chunks[chunk as usize].next);
+        if self.execution.begin(worker, work, self.now, &mut self.events) {
+            self.events.at(self.now, Event::IterationDone { worker });
+        }
+    }
+
+    fn finish_iteration(&mut self, worker: usize) {
+        let Running { chunk, begun, cpu_ns } = self.running[worker].take().expect("it runs");
+        let name = self.execution.name(worker);
+        let it = &mut self.chunks[chunk as usize];
+        let iteration = it.next;
+        it.has_executed();
+        it.cpu_ns += self.execution.spent(worker).cpu_ns - cpu_ns;
+        self.run.executed += 1;
+        (self.watch)(Executed { chunk, iteration, worker: name, begun, end: self.now });
+        self.count(iteration);
+        if iteration + 1 < self.array.iterations {
+            self.send_halos(chunk, iteration + 1);
+            if (iteration + 1).checked_rem(self.array.period) == Some(0) {
+                self.arrive_at_sync(chunk, (iteration + 1) / self.array.period - 1);
+            }
+            self.enqueue_if_ready(chunk);
+        }
+        self.occupy(name.rank.0);
+        self.execution.rest(worker, self.now, &mut self.events);
+    }
+
+    fn count(&mut self, iteration: u64) {
+        let place = iteration as usize;
+        if place == self.through.len() {
+            self.through.push(0);
+        }
+        self.through[place] += 1;
+        if self.through[place] == self.array.chunks {
+            self.run.iteration_ends.push(self.now);
+        }
+    }
+
+    fn send_halos(&mut self, chunk: u32, iteration: u64) {
+        let from = self.chunks[chunk as usize].rank;
+        let receivers = std::mem::take(&mut self.sends_to[chunk as usize]);
+        for &to in &receivers {
+            self.send(from, self.chunks[to as usize].rank, Packet::Halo { to, iteration });
+        }
+        self.sends_to[chunk as usize] = receivers;
+    }
+}
+
+/// Syncs.
+impl EventLoop<'_> {
+    fn arrive_at_sync(&mut self, chunk: u32, phase: u64) {
+        let it = &mut self.chunks[chunk as usize];
+        it.waits = self.stops;
+        let load = ChunkLoad {
+            id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
+            rank: Rank(it.rank),
+            ticks: std::mem::take(&mut it.cpu_ns) as u64,
+            bytes: self.array.state_bytes,
+            migratable: true,
+        };
+        let rank = it.rank;
+        let place = &mut self.places[rank as usize];
+        let collected = place.reports.entry(phase).or_default();
+        collected.push(ChunkReport { load, declared: false, wish: None });
+        if collected.len() < place.chunks {
+            return;
+        }
+        let chunks = place.reports.remove(&phase).expect("it has just been filled");
+        let sample = self.gauges[rank as usize].sample(&mut self.execution, self.now);
+        self.send(rank, 0, Packet::Reports { phase, sample, chunks });
+    }
+
+    fn gather(&mut self, phase: u64, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
+        let nothing = || SyncReports { samples: vec![None; self.places.len()], chunks: Vec::new() };
+        let gathered = self.gathered.entry(phase).or_insert_with(nothing);
+        gathered.samples[from as usize] = Some(sample);
+        gathered.chunks.extend(chunks);
+        if gathered.chunks.len() == self.chunks.len() {
+            let gathered = self.gathered.remove(&phase).expect("it has just been completed");
+            self.decide(gathered);
+        }
+    }
+
+    fn decide(&mut self, gathered: SyncReports) {
+        let samples = gathered.samples.into_iter().zip(&self.array.workers);
+        let ranks = samples
+            .zip(0..)
+            .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
+        let report = PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks, leaders: Vec::new() };
+        let decision = self.balancer.decide(&report);
+        let moves: Rc<[Move]> = decision.moves.as_slice().into();
+        let report = self.keeps_reports.then_some(report);
+        self.run.syncs.push(SyncRun { at: self.now, report, decision });
+        if self.stops {
+            moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].rank = one.to.0);
+            for to in 0..self.places.len() as u32 {
+                self.send(0, to, Packet::Moves(Rc::clone(&moves)));
+            }
+        }
+    }
+
+    fn begin_migration(&mut self, rank: u32, moves: &[Move]) {
+        let leaving = moves.iter().filter(|one| one.from.0 == rank).map(|one| one.chunk.key as u32);
+        let leavers: Vec<u32> = leaving.collect();
+        let arrivals_left = moves.iter().filter(|one| one.to.0 == rank).count();
+        if self.places[rank as usize].chunks == 0 {
+            // It had nothing to report: its next phase begins now.
+            self.gauges[rank as usize].sample(&mut self.execution, self.now);
+        }
+        let place = &mut self.places[rank as usize];
+        place.chunks = place.chunks + arrivals_left - leavers.len();
+        if !moves.is_empty() {
+            let leavers_left = leavers.len();
+            place.migration = Some(Migration {
+                outgoing: leavers,
+                outgoing_left: leavers_left,
+                incoming_left: arrivals_left,
+                ..Migration::default()
+            });
+            let others = (0..self.places.len() as u32).filter(|&to| to != rank);
+            others.for_each(|to| self.send(rank, to, Packet::Marker));
+            self.send_outgoing(rank);
+        }
+        let mut arriving: Vec<u64> =
+            moves.iter().filter(|one| one.to.0 == rank).map(|one| one.chunk.key).collect();
+        arriving.sort_unstable();
+        for chunk in 0..self.array.chunks {
+            let stays = arriving.binary_search(&u64::from(chunk)).is_err();
+            if self.chunks[chunk as usize].rank == rank && stays {
+                self.resume(chunk);
+            }
+        }
+        self.occupy(rank);
+    }
+
+    fn resume(&mut self, chunk: u32) {
+        self.chunks[chunk as usize].waits = false;
+        self.enqueue_if_ready(chunk);
+    }
+
+    /// Sends those away who leave, one after another, once nothing comes for them any more.
+    fn send_outgoing(&mut self, rank: u32) {
+        let all = self.places.len() as u32 - 1;
+        let place = &mut self.places[rank as usize];
+        let Some(migration) = &mut place.migration else { return };
+        if place.markers < all || std::mem::replace(&mut migration.has_sent, true) {
+            return;
+        }
+        place.markers = 0;
+        let mut at = self.now;
+        for &chunk in &migration.outgoing {
+            at += self.move_cost.cost_ns(1, self.array.state_bytes);
+            self.events.at(at, Event::Departs { chunk, from: rank });
+        }
+        self.check_flushed(rank);
+    }
+
+    fn leave(&mut self, chunk: u32, from: u32) {
+        self.send(from, self.chunks[chunk as usize].rank, Packet::Chunk(chunk));
+        let migration = self.places[from as usize].migration.as_mut().expect("it has leavers");
+        migration.outgoing_left -= 1;
+        self.check_flushed(from);
+    }
+
+    fn check_flushed(&mut self, rank: u32) {
+        let migration = self.places[rank as usize].migration.as_ref().expect("it was told of moves");
+        if migration.has_sent && migration.outgoing_left == 0 && migration.incoming_left == 0 {
+            self.send(rank, 0, Packet::Flushed);
+        }
+    }
+}
+
+/// The rank on which a chunk begins.
+fn block(chunk: usize, chunks: usize, ranks: usize) -> usize {
+    // The last rank whose first chunk is not behind it.
+    ((chunk + 1) * ranks).div_ceil(chunks) - 1
+}

@@ -1,0 +1,84 @@
+//! What a strategy is asked about: the chunks that it may place, each with those that go where it goes.
+//!
+//! Most chunks are asked about as they are. Chunks that are kept together count as one, with the sum of their loads and
+//! bytes; and one that its program moves itself counts as there already, and as pinned.
+
+use rustc_hash::FxHashMap;
+
+use super::balancer::ChunkReport;
+use super::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
+use crate::rank::Rank;
+
+/// The places of chunks in the snapshot that the strategy sees.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BalancedUnits {
+    /// By the array of a chunk the one whose chunks it keeps to; empty where all arrays are by themselves.
+    leaders: Vec<ArrayId>,
+    /// The ranks that the program wants chunks on, by the leader of those that go there. Looked up, never iterated.
+    requested_ranks: FxHashMap<ChunkId, Rank>,
+    /// By measured chunk the position of the one that the strategy sees; none if it sees them all.
+    unit_of_chunk: Option<Vec<usize>>,
+}
+
+impl BalancedUnits {
+    /// Notes what a phase's reports say of chunks besides their loads. Of several wishes for chunks that are kept together
+    /// the first chunk's counts.
+    pub(crate) fn new(leaders: &[ArrayId], chunks: &[ChunkReport]) -> Self {
+        let mut asked = Self { leaders: leaders.into(), ..Self::default() };
+        let mut wishes: Vec<(ChunkId, Rank)> =
+            chunks.iter().filter_map(|chunk| Some((chunk.load.id, chunk.wish?))).collect();
+        wishes.sort_unstable();
+        for (chunk, to) in wishes {
+            asked.requested_ranks.entry(asked.leader(chunk)).or_insert(to);
+        }
+        asked
+    }
+
+    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the one that
+    /// the program wants, else that of the first that is pinned, else that of the first; they may move if all may.
+    pub(crate) fn coarsen(&mut self, mut expected: Snapshot) -> Snapshot {
+        for chunk in &mut expected.chunks {
+            if let Some(&to) = self.requested_ranks.get(&self.leader(chunk.id)) {
+                (chunk.rank, chunk.migratable) = (to, false);
+            }
+        }
+        if !self.leaders.is_empty() {
+            let all = std::mem::take(&mut expected.chunks);
+            let mut seat_of: FxHashMap<ChunkId, usize> = FxHashMap::default();
+            let seat = |chunk: ChunkLoad| {
+                let seat = *seat_of.entry(self.leader(chunk.id)).or_insert(expected.chunks.len());
+                match expected.chunks.get_mut(seat) {
+                    Some(first) => merge_into(first, &chunk),
+                    None => expected.chunks.push(chunk),
+                }
+                seat
+            };
+            let seats = all.into_iter().map(seat).collect();
+            self.unit_of_chunk = Some(seats);
+        }
+        expected
+    }
+
+    /// The chunk that this one keeps to, which need not be there; itself if it keeps to none.
+    fn leader(&self, chunk: ChunkId) -> ChunkId {
+        ChunkId { array: self.leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array), ..chunk }
+    }
+
+    /// The rank of each measured chunk, from the ranks of those that the strategy saw.
+    pub(crate) fn expand(&self, seen: &[Rank]) -> Vec<Rank> {
+        match &self.unit_of_chunk {
+            Some(seats) => seats.iter().map(|&seat| seen[seat]).collect(),
+            None => seen.into(),
+        }
+    }
+}
+
+/// Adds a chunk to the first of those that it is kept with.
+fn merge_into(first: &mut ChunkLoad, chunk: &ChunkLoad) {
+    first.ticks = first.ticks.saturating_add(chunk.ticks);
+    first.bytes = first.bytes.saturating_add(chunk.bytes);
+    if first.migratable && !chunk.migratable {
+        first.rank = chunk.rank;
+    }
+    first.migratable &= chunk.migratable;
+}

@@ -1,0 +1,122 @@
+//! The reports of a rank to the root: those it has sent, and the rules for the next.
+//!
+//! The root thinks that a rank goes on as it said. So a rank speaks only
+//! 1. when it will soon have nothing to do (`Want`, by [`rank`](super::rank)),
+//! 2. when it has a `Want` at the root and a first worker begins to wait, or the last stops executing (`Progress`),
+//! 3. when, at a pulse, the end of its pool is far from where the root must think it is (`Progress`),
+//! 4. when it is asked.
+//!
+//! A steady rank thus says nothing between two leases, and one that collapses says so once.
+
+use std::ops::Range;
+
+use super::message::{Occasion, Report, Standing, list};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::range_set::RangeSet;
+
+/// The end of a pool may be off by this part before the root hears of it.
+const TOLERANCE: f64 = 0.25;
+
+/// A rank's side of its talk with the root.
+#[derive(Debug, Default)]
+pub(super) struct RootLink {
+    /// Since when a `Want` is unanswered.
+    asked: Option<Nanos>,
+    reported: Standing,
+    reported_at: Nanos,
+    leases: u64,
+    rtt: Nanos,
+    /// Executed indices that are not reported yet.
+    done: RangeSet,
+    outbox: Vec<Report>,
+}
+
+impl RootLink {
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    pub(super) fn rtt(&self) -> Nanos {
+        self.rtt
+    }
+
+    pub(super) fn leases(&self) -> u64 {
+        self.leases
+    }
+
+    /// To be told with the next report.
+    pub(super) fn done(&mut self, range: Range<u64>) {
+        self.done.insert(range);
+    }
+
+    pub(super) fn report(&mut self, now: Nanos, occasion: Occasion, standing: Standing) {
+        if occasion == Occasion::Want {
+            self.asked = Some(now);
+        }
+        self.reported = standing;
+        self.reported_at = now;
+        self.outbox.push(Report { kind: occasion, status: standing, done: list(&self.done.take()) });
+    }
+
+    /// The root has answered: the round trip is what the `Want` took, without what it `queued` there.
+    pub(super) fn leased(&mut self, now: Nanos, count: u64, queued: Nanos) {
+        let sample = self.asked.take().map_or(0, |asked| now.saturating_sub(asked).saturating_sub(queued));
+        // Up at once, down slowly: to ask too late costs more than to ask too early.
+        self.rtt = sample.max(self.rtt - self.rtt / 4 + sample / 4);
+        self.leases += 1;
+        self.reported.pool += count;
+    }
+
+    /// The root knows that no more than so many wait: it has given the others something itself.
+    pub(super) fn waiting(&mut self, waiting: u32) {
+        self.reported.waiting = waiting;
+    }
+
+    /// Rule 2: whether the root, which has a `Want`, should know of this.
+    pub(super) fn is_news(&self, standing: &Standing, running: bool) -> bool {
+        (standing.waiting > 0 && self.reported.waiting == 0) || (!running && !self.done.is_empty())
+    }
+
+    /// Rule 3: whether the pool ends at another time than the root thinks.
+    pub(super) fn is_surprise(&self, now: Nanos, standing: &Standing, step: Nanos) -> bool {
+        let Some(speed) = standing.speed else { return false };
+        let Some(told) = self.reported.speed else { return standing.pool > 0 || self.reported.pool > 0 };
+        let since = seconds(now.saturating_sub(self.reported_at));
+        let expected = (self.reported.pool as f64 / told - since).max(0.0);
+        let actual = standing.pool as f64 / speed;
+        let off = (actual - expected).abs();
+        off > seconds(2 * self.rtt + step) && off > TOLERANCE * actual.max(expected)
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.outbox)
+    }
+}
+
+pub(super) fn seconds(time: Nanos) -> f64 {
+    time as f64 / SECOND as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_root_can_know_is_no_surprise() {
+        let mut talk = RootLink::default();
+        let standing = |pool, speed| Standing { pool, speed: Some(speed), ..Standing::default() };
+        talk.report(0, Occasion::Progress, standing(1000, 100.0));
+        assert!(!talk.is_surprise(5 * SECOND, &standing(500, 100.0), SECOND / 10));
+        assert!(!talk.is_surprise(5 * SECOND, &standing(550, 100.0), SECOND / 10));
+        assert!(talk.is_surprise(5 * SECOND, &standing(800, 50.0), SECOND / 10), "it collapsed");
+        assert!(talk.is_surprise(5 * SECOND, &standing(100, 300.0), SECOND / 10), "it hurries");
+    }
+
+    #[test]
+    fn a_round_trip_does_not_count_what_the_root_let_it_wait() {
+        let mut talk = RootLink::default();
+        talk.report(0, Occasion::Want, Standing::default());
+        talk.leased(100, 1, 90);
+        assert_eq!((talk.rtt(), talk.is_asking()), (10, false));
+    }
+}

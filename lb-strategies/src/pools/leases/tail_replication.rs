@@ -1,0 +1,106 @@
+//! The rank side of tail replication: who executes the same piece, and whose result counts.
+//!
+//! A piece begun while the root has nothing left is *open*: its result is kept apart until somebody says that it counts.
+//!
+//! | a piece is | its executions | leaves when |
+//! |---|---|---|
+//! | open | the owner's, and at most one copy | the first of them is through: it commits |
+//! | settled | those still under way are discarded | never |
+//!
+//! 1. The rank that holds a piece settles it. Who copies it elsewhere asks through the root, and waits for the answer.
+//! 2. A piece is known by its number.
+//! 3. A piece that was settled for another rank is no longer held: its copy counts.
+
+use std::ops::Range;
+
+use litemap::LiteMap;
+
+use crate::rank::{Rank, WorkerId};
+
+/// The role of a worker that executes a piece with a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Role {
+    /// A piece of this rank, first or second.
+    Own(u64),
+    /// A copy of another rank's.
+    Foreign(Rank, u64),
+}
+
+#[derive(Debug)]
+struct OpenPiece {
+    range: Range<u64>,
+    owner: WorkerId,
+    /// There is a copy, or the root was offered one.
+    copied: bool,
+}
+
+/// The open pieces of one rank.
+#[derive(Debug, Default)]
+pub(super) struct TailReplication {
+    open: LiteMap<u64, OpenPiece>,
+    roles: LiteMap<WorkerId, Role>,
+    /// Workers that keep a result apart until the owner has answered.
+    asking: LiteMap<(Rank, u64), WorkerId>,
+    next: u64,
+}
+
+impl TailReplication {
+    /// A worker begins a piece of its own rank.
+    pub(super) fn begin(&mut self, worker: WorkerId, range: Range<u64>) {
+        self.open.insert(self.next, OpenPiece { range, owner: worker, copied: false });
+        self.roles.insert(worker, Role::Own(self.next));
+        self.next += 1;
+    }
+
+    /// A worker begins a copy.
+    pub(super) fn copy(&mut self, worker: WorkerId, role: Role) {
+        self.roles.insert(worker, role);
+    }
+
+    /// Ends the role of a worker, and returns it.
+    pub(super) fn finish(&mut self, worker: WorkerId) -> Option<Role> {
+        self.roles.remove(&worker)
+    }
+
+    /// Settles a piece; `None` if it was settled before.
+    pub(super) fn settle(&mut self, piece: u64) -> Option<Range<u64>> {
+        self.open.remove(&piece).map(|open| open.range)
+    }
+
+    /// Tells whether what the worker executes can still count for this rank.
+    pub(super) fn matters(&self, worker: WorkerId) -> bool {
+        match self.roles.get(&worker) {
+            None => true,
+            Some(Role::Own(piece)) => self.open.contains_key(piece),
+            Some(Role::Foreign(..)) => false,
+        }
+    }
+
+    /// Open pieces without a copy: number, range and worker.
+    pub(super) fn without_copy(&self) -> impl Iterator<Item = (u64, Range<u64>, WorkerId)> {
+        let alone = self.open.iter().filter(|(_, open)| !open.copied);
+        alone.map(|(&piece, open)| (piece, open.range.clone(), open.owner))
+    }
+
+    /// From now on there is a copy of this piece.
+    pub(super) fn mark_copied(&mut self, piece: u64) {
+        if let Some(open) = self.open.get_mut(&piece) {
+            open.copied = true;
+        }
+    }
+
+    /// The worker keeps its copy apart until the owner answers.
+    pub(super) fn ask(&mut self, owner: Rank, piece: u64, worker: WorkerId) {
+        self.asking.insert((owner, piece), worker);
+    }
+
+    /// Takes the worker that waits for this answer.
+    pub(super) fn answered(&mut self, owner: Rank, piece: u64) -> Option<WorkerId> {
+        self.asking.remove(&(owner, piece))
+    }
+
+    /// All who wait for answers that will not come.
+    pub(super) fn give_up(&mut self) -> Vec<WorkerId> {
+        std::mem::take(&mut self.asking).into_iter().map(|(_, worker)| worker).collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! The workers of a rank as it sees them itself: who waits, who is at how many iterations since when.
+
+use super::parameters::{Settings, seconds};
+use crate::pools::machine::{Nanos, SECOND};
+use crate::pools::sizer::Sizer;
+
+/// The factor by which a worker may take longer than expected before its rank reports for it.
+const PATIENCE: f64 = 4.0;
+
+/// The state of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LocalWorkerState {
+    /// It has not come.
+    Nothing,
+    /// It waits for indices, a quota or its release.
+    Waiting,
+    /// It executes so many iterations, since when.
+    Running { iterations: u64, since: Nanos },
+    /// It is released.
+    Released,
+}
+
+/// One worker, as its rank sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct LocalWorker {
+    pub(crate) doing: LocalWorkerState,
+    /// Iterations it has executed.
+    pub(crate) done: u64,
+    pub(crate) sizer: Sizer,
+}
+
+impl LocalWorker {
+    pub(crate) fn new(settings: &Settings, cost_hint: Option<Nanos>) -> Self {
+        Self { doing: LocalWorkerState::Nothing, done: 0, sizer: Sizer::new(settings.chunk, cost_hint) }
+    }
+
+    /// It has come, or is through with its range.
+    pub(crate) fn wants(&mut self, now: Nanos) {
+        if let LocalWorkerState::Running { iterations, since } = self.doing {
+            self.done += iterations;
+            self.sizer.ran(iterations, now.saturating_sub(since));
+        }
+        self.doing = LocalWorkerState::Waiting;
+    }
+
+    /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then, for
+    /// a report that is late at the end of every range comes after the rebalance that it was meant for.
+    pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
+        let until = seconds(report_at.saturating_sub(now));
+        let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);
+        self.sizer.next().min(fitting).max(1)
+    }
+
+    /// The time at which its rank reports for it, if a report was due at `due`: it is at its range for much longer than
+    /// that should have taken. `None` if it can report itself.
+    pub(crate) fn overdue_at(&self, due: Nanos, settings: &Settings) -> Option<Nanos> {
+        let LocalWorkerState::Running { iterations, since } = self.doing else { return None };
+        let expected = match self.sizer.speed() {
+            Some(speed) if speed > 0.0 => (iterations as f64 / speed * SECOND as f64) as Nanos,
+            _ => settings.first_interval,
+        };
+        let patience = (expected as f64 * PATIENCE) as Nanos;
+        Some(due.max(since.saturating_add(patience.max(settings.report_floor))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_overdue_when_its_range_takes_much_longer_than_it_should() {
+        let settings = Settings::of("");
+        let mut own = LocalWorker::new(&settings, None);
+        assert_eq!(own.overdue_at(0, &settings), None);
+        own.doing = LocalWorkerState::Running { iterations: 1, since: 0 };
+        own.wants(5 * SECOND);
+        assert_eq!((own.done, own.doing), (1, LocalWorkerState::Waiting));
+        own.doing = LocalWorkerState::Running { iterations: 2, since: 5 * SECOND };
+        assert_eq!(own.overdue_at(0, &settings), Some(45 * SECOND), "10 s were expected");
+        assert_eq!(own.overdue_at(99 * SECOND, &settings), Some(99 * SECOND));
+    }
+
+    #[test]
+    fn a_range_ends_when_the_worker_reports() {
+        let mut own = LocalWorker::new(&Settings::of("chunk=1"), None);
+        for _ in 0..9 {
+            own.doing = LocalWorkerState::Running { iterations: own.next(0, Nanos::MAX), since: 0 };
+            let LocalWorkerState::Running { iterations, .. } = own.doing else { unreachable!() };
+            own.wants(iterations * SECOND / 1000);
+        }
+        assert_eq!([2000, 1000, 250, 0].map(|left| own.next(0, left * SECOND / 1000)), [1000, 1000, 250, 1]);
+    }
+}

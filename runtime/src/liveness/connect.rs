@@ -1,0 +1,174 @@
+//! The door of a rank: its children find it, and prove that they belong to the job.
+//!
+//! A rank cannot know by which of its addresses another host reaches it, so it names all, and a child tries one after the
+//! other, loopback last. A wrong one may belong to anybody: another host's bridge, another job on the same port. Hence
+//! the countersign, by which a child knows its parent before it says anything. It does not look names up.
+
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::link::{self, Frame, Link};
+use super::tree::FAN_OUT;
+use crate::ids::Rank;
+
+const CONNECT_MS_MAX: u64 = 1_000;
+/// A rank gives the countersign when it has reached its own parent, which may have taken some wrong addresses.
+const PARENT_PASSWORD_MS_MAX: u64 = 5_000;
+/// Time for which a rank lets its children in.
+const ACCEPT_MS: u64 = 10_000;
+/// Time within which a process that has connected must say the password.
+const HANDSHAKE_MS_MAX: u64 = 2_000;
+
+/// The message of a rank to its children: the address where it listens, and the password by which they know each other.
+/// Not to be logged.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct ContactInfo {
+    pub(super) port: u16,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) secret: Secret,
+}
+
+/// By what two processes know that they are of one job.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Secret {
+    /// Said by the owner of the door to whoever connects.
+    pub(super) parent_password: u64,
+    /// Said by its children.
+    pub(super) child_password: u64,
+}
+
+/// The listening socket of a rank that has children.
+pub(crate) struct Listener {
+    pub(super) listener: TcpListener,
+    pub(super) secret: Secret,
+    pub(super) accept_ms: u64,
+    pub(super) handshake_ms_max: u64,
+}
+
+impl Listener {
+    /// Listens on a free port of all addresses. The children are to get the invitation.
+    pub(crate) fn open() -> io::Result<(Listener, ContactInfo)> {
+        // The unspecified address of IPv6 takes IPv4 too, unless the host has no IPv6.
+        let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        listener.set_nonblocking(true)?;
+        // All children may come before the first is let in, and who finds no room tries again only after a second.
+        rustix::net::listen(&listener, FAN_OUT as i32)?;
+        let secret = Secret::new()?;
+        let invitation = ContactInfo { port: listener.local_addr()?.port(), addresses: addresses()?, secret };
+        Ok((
+            Listener { listener, secret, accept_ms: ACCEPT_MS, handshake_ms_max: HANDSHAKE_MS_MAX },
+            invitation,
+        ))
+    }
+}
+
+impl Secret {
+    fn new() -> io::Result<Secret> {
+        let mut source = std::fs::File::open("/dev/urandom")?;
+        let mut word = || {
+            let mut bytes = [0; 8];
+            source.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+        };
+        Ok(Secret { parent_password: word()?, child_password: word()? })
+    }
+}
+
+/// A child's answer to the countersign.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) child_password: u64,
+    pub(super) rank: Rank,
+}
+
+impl Hello {
+    pub(super) const BYTES: usize = 12;
+
+    pub(super) fn encode(&self) -> [u8; Hello::BYTES] {
+        let mut bytes = [0; Hello::BYTES];
+        bytes[..8].copy_from_slice(&self.child_password.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.rank.0.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode([p @ .., a, b, c, d]: [u8; Hello::BYTES]) -> Hello {
+        Hello { child_password: u64::from_le_bytes(p), rank: Rank(u32::from_le_bytes([a, b, c, d])) }
+    }
+}
+
+/// This host's addresses, loopback last. Link-local ones mean nothing on another host.
+fn addresses() -> io::Result<Vec<IpAddr>> {
+    let mut interfaces = if_addrs::get_if_addrs()?;
+    interfaces.retain(|interface| !interface.is_link_local());
+    interfaces.sort_by_key(|interface| (interface.is_loopback(), interface.ip().is_ipv6()));
+    Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
+}
+
+/// Finds the parent of `rank` and makes `rank` known to it. Tries one address after the other; fails with what the last one said.
+pub(super) fn connect_to_parent(invitation: &ContactInfo, rank: Rank) -> io::Result<Link> {
+    let mut failure = Error::new(ErrorKind::NotFound, "it has no address");
+    for &address in &invitation.addresses {
+        match connect(SocketAddr::new(address, invitation.port), invitation.secret, rank) {
+            Ok(link) => return Ok(link),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn connect(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS_MAX))?;
+    link::tune(&stream)?;
+    stream.set_read_timeout(Some(Duration::from_millis(PARENT_PASSWORD_MS_MAX)))?;
+    let mut countersign = [0; 8];
+    stream.read_exact(&mut countersign)?;
+    if u64::from_le_bytes(countersign) != secret.parent_password {
+        return Err(Error::new(ErrorKind::InvalidData, "another program listens on its port"));
+    }
+    // This is the parent, and once it has heard the password it takes an end of the connection for a death: from here on
+    // only it gives up. A parent that died or vanished ends the wait.
+    stream.set_read_timeout(None)?;
+    stream.write_all(&Hello { child_password: secret.child_password, rank }.encode())?;
+    let mut welcome = [0; Frame::BYTES];
+    stream.read_exact(&mut welcome)?;
+    match Frame::decode(welcome) {
+        Some(Frame::Welcome) => Link::new(stream),
+        _ => Err(Error::new(ErrorKind::InvalidData, "it did not say welcome")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_the_last_resort() {
+        let addresses = addresses().expect("a host has interfaces");
+        assert!(addresses.is_sorted_by_key(IpAddr::is_loopback) && addresses.iter().any(IpAddr::is_loopback));
+    }
+
+    #[test]
+    fn a_hello_is_what_was_said() {
+        let hello = Hello { child_password: 0x0123_4567_89ab_cdef, rank: Rank(70_000) };
+        assert_eq!(Hello::decode(hello.encode()), hello);
+    }
+
+    #[test]
+    fn the_listen_backlog_holds_all_children() {
+        let (_door, invitation) = Listener::open().expect("the host has ports");
+        let address = (Ipv4Addr::LOCALHOST, invitation.port).into();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(CONNECT_MS_MAX / 2));
+        let children: Vec<TcpStream> = (0..FAN_OUT).map_while(|child| connect(child).ok()).collect();
+        assert_eq!(children.len(), FAN_OUT as usize);
+    }
+
+    #[test]
+    fn no_two_secrets_are_alike() {
+        let [one, other] = [(); 2].map(|()| Secret::new().expect("the host has randomness"));
+        assert!(one.child_password != other.child_password && one.parent_password != other.parent_password);
+        assert_ne!(one.child_password, one.parent_password);
+    }
+}

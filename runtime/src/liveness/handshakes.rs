@@ -1,0 +1,121 @@
+//! A rank's open door and who stands in it: lets in whoever says the password and is awaited, and sends all others away.
+//!
+//! It costs at most [`ACCEPTED_MAX`] new connections a turn, so that strangers slow nobody down for long.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::connect::{Hello, Listener};
+use super::link::{self, Link};
+use crate::ids::Rank;
+use crate::threads::clock::Clock;
+
+/// Connections accepted in one turn.
+const ACCEPTED_MAX: usize = 64;
+/// Connections that may be knocking at once, besides one for each awaited rank. Beyond that the oldest is dropped.
+const UNAUTHENTICATED_MAX: usize = 64;
+
+pub(super) struct Handshakes {
+    door: Listener,
+    clock: Clock,
+    closes_ns: u64,
+    /// Who has not come yet.
+    awaited: BTreeSet<Rank>,
+    /// In the order in which they came, which is that of their deadlines.
+    pending: BTreeMap<u64, PendingConnection>,
+    accepted: u64,
+}
+
+struct PendingConnection {
+    link: Link,
+    deadline_ns: u64,
+}
+
+impl Handshakes {
+    pub(super) fn new(door: Listener, awaited: impl Iterator<Item = Rank>) -> Handshakes {
+        let clock = Clock::machine();
+        let closes_ns = clock.now_ns() + door.accept_ms * 1_000_000;
+        Handshakes {
+            door,
+            clock,
+            closes_ns,
+            awaited: awaited.collect(),
+            pending: BTreeMap::new(),
+            accepted: 0,
+        }
+    }
+
+    /// Number of ranks that have not come yet.
+    pub(super) fn awaited(&self) -> usize {
+        self.awaited.len()
+    }
+
+    /// Drops who has knocked for too long. False once the time is up for all.
+    pub(super) fn expire(&mut self) -> bool {
+        let now_ns = self.clock.now_ns();
+        self.pending.retain(|_, knock| now_ns < knock.deadline_ns);
+        now_ns < self.closes_ns
+    }
+
+    /// Until [`goes_on`](Admission::goes_on) has something to do, ns.
+    pub(super) fn timeout_ns(&self) -> u64 {
+        let first_ns = self.pending.first_key_value().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
+        first_ns.min(self.closes_ns).saturating_sub(self.clock.now_ns())
+    }
+
+    /// Ready when somebody new has connected.
+    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+        PollFd::new(&self.door.listener, PollFlags::IN)
+    }
+
+    /// Ready when one of those who knock has said something, each with its number.
+    pub(super) fn knocking(&self) -> impl Iterator<Item = (u64, PollFd<'_>)> {
+        self.pending.iter().map(|(&number, knock)| (number, knock.link.poll_fd()))
+    }
+
+    /// Accepts who has connected. Fails when nobody else can be.
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        for _ in 0..ACCEPTED_MAX {
+            match self.door.listener.accept() {
+                Ok((stream, _)) => self.admit(stream),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => break,
+                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
+                    // Above all no descriptor is left. To ask again would find the same at once.
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever connects hears the countersign and may then say who it is. One that cannot be set up is dropped.
+    fn admit(&mut self, stream: TcpStream) {
+        let Ok(mut link) = link::tune(&stream).and_then(|()| Link::new(stream)) else { return };
+        link.send(&self.door.secret.parent_password.to_le_bytes());
+        let deadline_ns = self.clock.now_ns() + self.door.handshake_ms_max * 1_000_000;
+        self.pending.insert(self.accepted, PendingConnection { link, deadline_ns });
+        self.accepted += 1;
+        if self.pending.len() > self.awaited.len() + UNAUTHENTICATED_MAX {
+            self.pending.pop_first();
+        }
+    }
+
+    /// Somebody at the door says who it is. Returned if it is an awaited rank and has the password; any other is dropped.
+    pub(super) fn read_hello(&mut self, number: u64) -> Option<(Rank, Link)> {
+        let PendingConnection { link, .. } = self.pending.get_mut(&number)?;
+        link.flush();
+        let open = link.read_available();
+        let hello = link.take().map(Hello::decode);
+        if open && hello.is_none() {
+            return None;
+        }
+        let PendingConnection { link, .. } = self.pending.remove(&number)?;
+        let Hello { rank, .. } =
+            hello.filter(|hello| hello.child_password == self.door.secret.child_password)?;
+        self.awaited.remove(&rank).then_some((rank, link))
+    }
+}

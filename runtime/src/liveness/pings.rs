@@ -1,0 +1,107 @@
+//! One rank's rounds of questions to its neighbours: which of them owe an answer, and which are silent.
+//!
+//! It knows no sockets: [`node`](super::node) sends what it says. The rules are in [`liveness`](super).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::PING_TIMEOUT_NS;
+use crate::ids::Rank;
+
+/// A thread that runs this much later than it wanted was stopped itself.
+const LATE_NS: u64 = 1_000_000_000;
+
+#[derive(Debug, Default)]
+pub(super) struct PingRounds {
+    /// The end of the time in which no other round begins.
+    busy_until_ns: u64,
+    /// The neighbours that owe an answer, and the end of their time.
+    outstanding: BTreeMap<Rank, u64>,
+    /// The neighbours that were said to be silent.
+    silent: BTreeSet<Rank>,
+}
+
+impl PingRounds {
+    /// Begins a round, unless one has just begun. Returns the neighbours to ask: those that owe no answer.
+    pub(super) fn begin(&mut self, now_ns: u64, neighbours: impl Iterator<Item = Rank>) -> Vec<Rank> {
+        if now_ns < self.busy_until_ns {
+            return Vec::new();
+        }
+        self.busy_until_ns = now_ns + PING_TIMEOUT_NS;
+        let until_ns = self.busy_until_ns;
+        let owing: BTreeSet<Rank> = self.outstanding.keys().copied().collect();
+        let asked: Vec<Rank> = neighbours.filter(|rank| !owing.contains(rank)).collect();
+        self.outstanding.extend(asked.iter().map(|&rank| (rank, until_ns)));
+        asked
+    }
+
+    /// A neighbour has answered. True if it was silent.
+    pub(super) fn pong_received(&mut self, rank: Rank) -> bool {
+        self.outstanding.remove(&rank);
+        self.silent.remove(&rank)
+    }
+
+    /// Time until the next neighbour becomes silent, ns; none if no answer is due.
+    pub(super) fn timeout_ns(&self, now_ns: u64) -> Option<u64> {
+        self.open().map(|(_, until_ns)| until_ns.saturating_sub(now_ns)).min()
+    }
+
+    /// The neighbours whose time is up: they are silent from now on. A call that comes much too late grants them more time.
+    pub(super) fn overdue(&mut self, now_ns: u64) -> Vec<Rank> {
+        let overdue: Vec<(Rank, u64)> = self.open().filter(|&(_, until_ns)| until_ns <= now_ns).collect();
+        let (late, overdue): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|&(_, until_ns)| until_ns + LATE_NS < now_ns);
+        self.outstanding.extend(late.into_iter().map(|(rank, _)| (rank, now_ns + PING_TIMEOUT_NS)));
+        self.silent.extend(overdue.iter().map(|&(rank, _)| rank));
+        overdue.into_iter().map(|(rank, _)| rank).collect()
+    }
+
+    fn open(&self) -> impl Iterator<Item = (Rank, u64)> {
+        let asked = self.outstanding.iter().map(|(&rank, &until_ns)| (rank, until_ns));
+        asked.filter(|(rank, _)| !self.silent.contains(rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEIGHBOURS: [Rank; 2] = [Rank(0), Rank(5)];
+
+    #[test]
+    fn a_neighbour_without_a_pong_in_time_is_silent_until_it_answers() {
+        let mut inquiry = PingRounds::default();
+        assert_eq!(inquiry.timeout_ns(7), None);
+        assert_eq!(inquiry.begin(10, NEIGHBOURS.into_iter()), NEIGHBOURS);
+        assert!(!inquiry.pong_received(Rank(0)));
+        assert_eq!(inquiry.timeout_ns(20), Some(PING_TIMEOUT_NS - 10));
+        assert_eq!(inquiry.overdue(PING_TIMEOUT_NS), []);
+        assert_eq!(inquiry.overdue(PING_TIMEOUT_NS + 10), [Rank(5)]);
+        assert_eq!(inquiry.overdue(PING_TIMEOUT_NS + 11), [], "it is told of once");
+        assert_eq!(inquiry.timeout_ns(PING_TIMEOUT_NS + 11), None);
+        assert_eq!(
+            inquiry.begin(2 * PING_TIMEOUT_NS, NEIGHBOURS.into_iter()),
+            [Rank(0)],
+            "the other was asked"
+        );
+        assert!(inquiry.pong_received(Rank(5)) && !inquiry.pong_received(Rank(5)));
+    }
+
+    #[test]
+    fn a_round_begins_no_sooner_than_the_last_has_ended() {
+        let mut inquiry = PingRounds::default();
+        inquiry.begin(10, NEIGHBOURS.into_iter());
+        NEIGHBOURS.iter().for_each(|&rank| assert!(!inquiry.pong_received(rank)));
+        assert_eq!(inquiry.begin(PING_TIMEOUT_NS + 9, NEIGHBOURS.into_iter()), []);
+        assert_eq!(inquiry.begin(PING_TIMEOUT_NS + 10, NEIGHBOURS.into_iter()), NEIGHBOURS);
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_extends_the_timeout() {
+        let mut inquiry = PingRounds::default();
+        inquiry.begin(0, NEIGHBOURS.into_iter());
+        let late_ns = PING_TIMEOUT_NS + LATE_NS + 1;
+        assert_eq!(inquiry.overdue(late_ns), []);
+        assert_eq!(inquiry.timeout_ns(late_ns), Some(PING_TIMEOUT_NS));
+        assert_eq!(inquiry.overdue(late_ns + PING_TIMEOUT_NS), NEIGHBOURS);
+    }
+}

@@ -1,0 +1,415 @@
+//! A rank's own measurement between two syncs, summed over its workers.
+//!
+//! Parts, reported separately: CPU time of chunks, other CPU time of the workers, idle, waiting for the vCPU, steal,
+//! throttled. Charm++ and vt know wall time only and charge a neighbour's theft to whichever chunk was running.
+//!
+//! Figures that follow from two readings of a worker are in [`interval`](super::interval).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::background::{ProcStat, SchedStat, VcpuTimes};
+use super::cgroup::Throttled;
+use super::coarse_counters::CoarseCounters;
+use super::interval::Interval;
+use super::meter::Published;
+use super::process_scan::ProcessScanner;
+use super::speed::CalibrationRounds;
+use super::topology::Thread;
+use crate::ids::SyncId;
+use crate::measure::records::{Look, Sample};
+use crate::warn::warn;
+
+/// The source of the background load O_p of cloud-refine (eq. 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BackgroundSource {
+    /// `Schedstat`, which falls back to wall and CPU time where the kernel keeps none; or `Procstat` where the strategy
+    /// wants that (`refine-paper`).
+    #[default]
+    Auto,
+    /// Time the workers were runnable but did not run.
+    Schedstat,
+    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. It has 10 ms steps, so
+    /// phases under half a second fall back to `Schedstat`, as do workers that are not pinned or whose vCPU is not listed;
+    /// each reason is said once.
+    Procstat,
+    /// No background load.
+    Off,
+}
+
+/// Phases shorter than this are too short for the 10 ms steps of `/proc/stat`.
+const PROCSTAT_MIN_NS: u64 = 500_000_000;
+
+/// The reason why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fallback {
+    /// The worker came after the phase, the first one, had begun: nothing to tell anybody.
+    Late,
+    Short,
+    NotPinned,
+    NotListed,
+}
+
+impl Fallback {
+    /// Says so, once in this process.
+    fn tell(self) {
+        static SHORT: Once = Once::new();
+        static NOT_PINNED: Once = Once::new();
+        static NOT_LISTED: Once = Once::new();
+        let (once, why) = match self {
+            Fallback::Late => return,
+            Fallback::Short => (&SHORT, "a phase was under 0.5 s"),
+            Fallback::NotPinned => (&NOT_PINNED, "a worker is not pinned"),
+            Fallback::NotListed => (&NOT_LISTED, "/proc/stat does not list the vCPU of a worker"),
+        };
+        once.call_once(|| warn(&format!("{why}: its background load is that of schedstat, not of procstat")));
+    }
+}
+
+/// Shortest time between two readings of the gauges for the record: at syncs, and where those are rare.
+const SAMPLE_AT_SYNC_NS: u64 = 20_000_000;
+const SAMPLE_NS: u64 = 500_000_000;
+
+/// The occasion of a reading of the gauges for the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SampleTrigger {
+    /// At this one.
+    AtSync(SyncId),
+    /// Now and then.
+    Periodic,
+    /// Last of all.
+    AtEnd,
+}
+
+/// The gauge of one worker, by which it publishes its times. Counters only grow.
+pub(crate) struct WorkerCounters {
+    schedstat: OnceLock<Option<SchedStat>>,
+    thread: OnceLock<Thread>,
+    cpu_ns: AtomicU64,
+    charged_ns: AtomicU64,
+    deliveries: AtomicU64,
+    /// Time without work in which it was awake.
+    idle_ns: AtomicU64,
+    /// Twice the time that it was parked so far; while it is parked, twice what lacks to the present for that, plus 1. One
+    /// number, so that whoever reads it in the middle of a long rest counts that part of it, and none twice.
+    parked: AtomicU64,
+    speed_bits: AtomicU64,
+}
+
+impl WorkerCounters {
+    fn new() -> WorkerCounters {
+        WorkerCounters {
+            schedstat: OnceLock::new(),
+            thread: OnceLock::new(),
+            cpu_ns: AtomicU64::new(0),
+            charged_ns: AtomicU64::new(0),
+            deliveries: AtomicU64::new(0),
+            idle_ns: AtomicU64::new(0),
+            parked: AtomicU64::new(0),
+            speed_bits: AtomicU64::new(0),
+        }
+    }
+
+    /// The worker parks.
+    pub(crate) fn begin_park(&self, now_ns: u64) {
+        self.parked.store(2 * now_ns.saturating_sub(self.parked_ns(now_ns)) + 1, Ordering::Relaxed);
+    }
+
+    /// It is awake again.
+    pub(crate) fn end_park(&self, now_ns: u64) {
+        self.parked.store(2 * self.parked_ns(now_ns), Ordering::Relaxed);
+    }
+
+    /// Time that it was parked in all.
+    fn parked_ns(&self, now_ns: u64) -> u64 {
+        match self.parked.load(Ordering::Relaxed) {
+            parked if parked % 2 == 1 => now_ns.saturating_sub(parked / 2),
+            parked => parked / 2,
+        }
+    }
+
+    /// Called once by the worker's own thread.
+    pub(crate) fn bind_to_thread(&self) {
+        let _ = self.thread.set(Thread::this());
+        if self.schedstat.set(SchedStat::of_this_thread()).is_ok()
+            && self.schedstat.get().is_some_and(Option::is_none)
+        {
+            static ONCE: Once = Once::new();
+            ONCE.call_once(|| warn("no schedstat here: waiting is estimated from wall and CPU time"));
+        }
+    }
+
+    /// Adds what the worker did since the last call.
+    pub(crate) fn publish(&self, published: Published) {
+        self.cpu_ns.store(published.cpu_clock_ns, Ordering::Relaxed);
+        self.charged_ns.fetch_add(published.charged_ns, Ordering::Relaxed);
+        self.idle_ns.fetch_add(published.idle_ns, Ordering::Relaxed);
+    }
+
+    /// Deliveries that it has handled so far.
+    pub(crate) fn set_deliveries(&self, deliveries: u64) {
+        self.deliveries.store(deliveries, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_speed(&self, turns_per_us: f64) {
+        self.speed_bits.store(turns_per_us.to_bits(), Ordering::Relaxed);
+    }
+
+    fn read(&self, now_ns: u64, stat: &ProcStat) -> Totals {
+        let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
+        let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
+        let parked_ns = self.parked_ns(now_ns);
+        Totals {
+            cpu_ns: scheduled.map_or(cpu_ns, |scheduled| scheduled.cpu_ns),
+            delay_ns: scheduled.map(|scheduled| scheduled.wait_ns),
+            charged_ns: self.charged_ns.load(Ordering::Relaxed),
+            deliveries: self.deliveries.load(Ordering::Relaxed),
+            idle_ns: self.idle_ns.load(Ordering::Relaxed) + parked_ns,
+            parked_ns,
+            vcpu: self.thread.get().and_then(Thread::pinned_to).map(|vcpu| (vcpu, stat.vcpu(vcpu))),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    cpu_ns: u64,
+    delay_ns: Option<u64>,
+    charged_ns: u64,
+    deliveries: u64,
+    idle_ns: u64,
+    parked_ns: u64,
+    /// The one that the worker is pinned to, and what is known of that.
+    vcpu: Option<(usize, Option<VcpuTimes>)>,
+}
+
+impl Totals {
+    /// The interval since an earlier reading, and why the vCPU is not known if it is not.
+    fn since(&self, before: &Totals, wall_ns: u64, throttled_ns: u64) -> (Interval, Option<Fallback>) {
+        let vcpu = match (self.vcpu, before.vcpu) {
+            (Some((here, now)), Some((there, before))) if here == there => {
+                now.zip(before).map(|(now, before)| now.since(before)).ok_or(Fallback::NotListed)
+            }
+            (Some(_), None) => Err(Fallback::Late),
+            _ => Err(Fallback::NotPinned),
+        };
+        let interval = Interval {
+            wall_ns,
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            delay_ns: self.delay_ns.map(|delay_ns| delay_ns.saturating_sub(before.delay_ns.unwrap_or(0))),
+            parked_ns: self.parked_ns.saturating_sub(before.parked_ns),
+            throttled_ns,
+            vcpu: vcpu.ok(),
+        };
+        (interval, vcpu.err())
+    }
+}
+
+#[derive(Default)]
+struct Last {
+    at_ns: u64,
+    throttled: Throttled,
+    workers: Vec<Totals>,
+}
+
+/// The gauges of a rank's workers, and their last reading.
+pub(crate) struct RankCounters {
+    pub(crate) workers: Vec<WorkerCounters>,
+    source: BackgroundSource,
+    coarse: CoarseCounters,
+    /// Rounds of bursts that the workers are asked for.
+    pub(crate) rounds: CalibrationRounds,
+    /// At the last sync.
+    last: Mutex<Last>,
+    /// Time of the last reading for the record.
+    last_recorded: Mutex<Last>,
+    takers: ProcessScanner,
+}
+
+impl RankCounters {
+    pub(crate) fn new(workers: u32, source: BackgroundSource) -> RankCounters {
+        let gauges = (0..workers).map(|_| WorkerCounters::new()).collect();
+        let last =
+            || Mutex::new(Last { workers: vec![Totals::default(); workers as usize], ..Last::default() });
+        RankCounters {
+            workers: gauges,
+            source,
+            coarse: CoarseCounters::default(),
+            rounds: CalibrationRounds::default(),
+            last: last(),
+            last_recorded: last(),
+            takers: ProcessScanner::default(),
+        }
+    }
+
+    /// The first phase begins now: what was before is nobody's.
+    pub(crate) fn begin(&self, now_ns: u64) {
+        self.begin_phase(now_ns);
+        let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since(&mut observed, now_ns);
+    }
+
+    /// A phase begins now that [`sample`](Self::sample) has not begun.
+    pub(crate) fn begin_phase(&self, now_ns: u64) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.since(&mut last, now_ns);
+    }
+
+    /// The sample of the rank since its phase began, which ends the phase. About 5 us for a short phase, 20-40 us for others.
+    pub(crate) fn sample(&self, now_ns: u64) -> Sample {
+        // Locked before the counters are read: two workers that sample at once must not see each other's past.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sample, fallback) = self.since(&mut last, now_ns);
+        fallback.into_iter().for_each(Fallback::tell);
+        sample
+    }
+
+    /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
+    pub(crate) fn sample_for_record(&self, now_ns: u64, when: SampleTrigger) -> Option<Sample> {
+        let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let least_ns = match when {
+            SampleTrigger::AtSync(_) => SAMPLE_AT_SYNC_NS,
+            SampleTrigger::Periodic => SAMPLE_NS,
+            SampleTrigger::AtEnd => 0,
+        };
+        (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
+    }
+
+    /// From now on [`look`](Self::look) says who was here.
+    pub(crate) fn begin_process_scans(&self, now_ns: u64) {
+        self.takers.begin(now_ns);
+    }
+
+    /// The processes that ran where the workers are pinned to, if this sample says that it is worth to look.
+    pub(crate) fn competing_processes(&self, sample: &Sample) -> Option<Look> {
+        let pinned = |gauge: &WorkerCounters| gauge.thread.get().and_then(Thread::pinned_to);
+        let vcpus: Vec<usize> = self.workers.iter().filter_map(pinned).collect();
+        self.takers.scan(sample, &vcpus)
+    }
+
+    /// The mean of the workers that have measured theirs; 0 if none has.
+    fn speed(&self) -> f64 {
+        let speed = |gauge: &WorkerCounters| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed));
+        let measured: Vec<f64> = self.workers.iter().map(speed).filter(|&speed| speed > 0.0).collect();
+        // The sum of nothing would be -0.
+        measured.iter().fold(0.0, |sum, speed| sum + speed) / measured.len().max(1) as f64
+    }
+
+    fn since(&self, last: &mut Last, now_ns: u64) -> (Sample, Option<Fallback>) {
+        let wall_ns = now_ns.saturating_sub(last.at_ns);
+        let coarse = self.coarse.read(now_ns, wall_ns);
+        let totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns, &coarse.stat)).collect();
+        let throttled = coarse.throttled.clone();
+        drop(coarse);
+        let throttled_ns = throttled.since(&last.throttled);
+        let since = |(now, before): (&Totals, &Totals)| now.since(before, wall_ns, throttled_ns);
+        let (intervals, unknown): (Vec<Interval>, Vec<Option<Fallback>>) =
+            totals.iter().zip(&last.workers).map(since).unzip();
+        let (background_ns, fallback) =
+            self.source.load_ns(&intervals, wall_ns, unknown.into_iter().flatten().next());
+        let sum = |part: fn(&Interval) -> u64| intervals.iter().map(part).sum();
+        let added = |part: fn(&Totals) -> u64| {
+            totals.iter().zip(&last.workers).map(|(now, before)| part(now).saturating_sub(part(before))).sum()
+        };
+        let sample = Sample {
+            at_ns: now_ns,
+            wall_ns: sum(|interval| interval.wall_ns),
+            cpu_ns: sum(|interval| interval.cpu_ns),
+            chunk_ns: added(|totals| totals.charged_ns),
+            deliveries: added(|totals| totals.deliveries),
+            idle_ns: added(|totals| totals.idle_ns),
+            wait_ns: sum(Interval::wait_ns),
+            steal_ns: sum(Interval::steal_ns),
+            throttled_ns,
+            background_ns,
+            speed: self.speed(),
+            ..Sample::default()
+        };
+        *last = Last { at_ns: now_ns, throttled, workers: totals };
+        (sample, fallback)
+    }
+}
+
+impl BackgroundSource {
+    /// O_p of all workers together, and why it is not from the source that was asked for if it is not.
+    fn load_ns(
+        self,
+        workers: &[Interval],
+        wall_ns: u64,
+        unknown: Option<Fallback>,
+    ) -> (u64, Option<Fallback>) {
+        let lost_ns = || workers.iter().map(|worker| worker.wait_ns() + worker.steal_ns()).sum();
+        match self {
+            BackgroundSource::Off => (0, None),
+            BackgroundSource::Auto | BackgroundSource::Schedstat => (lost_ns(), None),
+            BackgroundSource::Procstat => {
+                let fallback = (wall_ns < PROCSTAT_MIN_NS).then_some(Fallback::Short).or(unknown);
+                let taken_ns = workers.iter().map(Interval::taken_ns).sum::<Option<u64>>();
+                let taken_ns = taken_ns.filter(|_| fallback.is_none());
+                (taken_ns.unwrap_or_else(lost_ns), fallback)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL_NS: u64 = 1_000_000_000;
+
+    /// A worker that ran half of the time, on a vCPU of which so much is known.
+    fn half(vcpu: Option<(usize, Option<VcpuTimes>)>) -> Totals {
+        Totals { cpu_ns: WALL_NS / 2, delay_ns: Some(WALL_NS / 4), vcpu, ..Totals::default() }
+    }
+
+    fn load(before: Option<(usize, Option<VcpuTimes>)>, wall_ns: u64) -> (u64, Option<Fallback>) {
+        let now = half(Some((1, Some(VcpuTimes { idle_ns: WALL_NS / 10, steal_ns: 0 }))));
+        let (interval, unknown) = now.since(&Totals { vcpu: before, ..Totals::default() }, wall_ns, 0);
+        BackgroundSource::Procstat.load_ns(&[interval], wall_ns, unknown)
+    }
+
+    #[test]
+    fn a_worker_that_has_not_measured_its_speed_yet_does_not_make_its_rank_slow() {
+        let gauges = RankCounters::new(3, BackgroundSource::Off);
+        assert_eq!(gauges.sample(1).speed.to_bits(), 0f64.to_bits());
+        gauges.workers[0].set_speed(2.0);
+        gauges.workers[2].set_speed(3.0);
+        assert_eq!(gauges.sample(2).speed.to_bits(), 2.5f64.to_bits());
+    }
+
+    #[test]
+    fn a_sample_is_of_one_phase() {
+        let gauges = RankCounters::new(2, BackgroundSource::Off);
+        gauges.begin(10);
+        assert_eq!(gauges.sample(30).wall_ns, 2 * 20);
+        gauges.begin_phase(500);
+        assert_eq!(gauges.sample(510).wall_ns, 2 * 10);
+    }
+
+    #[test]
+    fn a_sample_in_the_middle_of_a_rest_has_its_part_of_it() {
+        let gauges = RankCounters::new(1, BackgroundSource::Off);
+        gauges.begin(10);
+        gauges.workers[0].begin_park(100);
+        assert_eq!(gauges.sample(300).idle_ns, 200);
+        gauges.workers[0].end_park(500);
+        gauges.workers[0].publish(Published { idle_ns: 30, ..Published::default() });
+        assert_eq!(gauges.sample(600).idle_ns, 200 + 30);
+        gauges.workers[0].begin_park(700);
+        assert_eq!((gauges.sample(750).idle_ns, gauges.sample(800).idle_ns), (50, 50));
+    }
+
+    #[test]
+    fn procstat_takes_what_it_cannot_know_from_schedstat_and_says_why() {
+        let known = Some((1, Some(VcpuTimes::default())));
+        assert_eq!(load(known, WALL_NS), (WALL_NS * 4 / 10, None));
+        assert_eq!(load(Some((1, None)), WALL_NS), (WALL_NS / 4, Some(Fallback::NotListed)));
+        assert_eq!(load(None, WALL_NS), (WALL_NS / 4, Some(Fallback::Late)));
+        let elsewhere = Some((0, Some(VcpuTimes::default())));
+        assert_eq!(load(elsewhere, WALL_NS), (WALL_NS / 4, Some(Fallback::NotPinned)));
+        assert_eq!(load(known, WALL_NS / 4).1, Some(Fallback::Short));
+    }
+}

@@ -1,0 +1,177 @@
+//! Watches, while a run goes on, what the system allows this process: its vCPUs and its CPU quota.
+//!
+//! A change is seen within a second and said in one line; how many workers there are stays as it is, and how much each
+//! gets shows in its rank's share. When a vCPU is taken away, the kernel puts the workers on those that are left. When it
+//! is given back, they are bound to it again: kernels before 6.2 forget what a thread was bound to.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::cgroup::cpu_quota;
+use super::topology::plan::compact;
+use super::topology::{Thread, allowed_vcpus};
+use crate::warn::warn;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Looks twice a second, until it is dropped. A look takes 0.1 ms.
+pub(crate) struct CpuLimitsWatch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    over: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    over: bool,
+    bound: Vec<(Thread, usize)>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that is bound to a vCPU; when this is dropped, it is not bound again.
+#[must_use]
+pub(crate) struct PinGuard<'w> {
+    shared: &'w Shared,
+    thread: Thread,
+}
+
+impl CpuLimitsWatch {
+    /// Call it on a thread that is not bound: the one that watches starts with its mask.
+    pub(crate) fn start() -> CpuLimitsWatch {
+        let shared = Arc::<Shared>::default();
+        let of_thread = shared.clone();
+        let builder = thread::Builder::new().name("caribou limits".into());
+        let thread = builder.spawn(move || of_thread.watch(CpuLimits::now()));
+        let thread = thread.inspect_err(|why| tracing::warn!(%why, "nobody watches quotas and vCPUs")).ok();
+        CpuLimitsWatch { shared, thread }
+    }
+
+    /// Binds the calling thread to a vCPU; none where the system does not allow it.
+    pub(crate) fn bind(&self, vcpu: usize) -> Option<PinGuard<'_>> {
+        let thread = Thread::this();
+        if !thread.bind(vcpu) {
+            return None;
+        }
+        self.shared.lock().bound.push((thread, vcpu));
+        Some(PinGuard { shared: &self.shared, thread })
+    }
+}
+
+impl Drop for CpuLimitsWatch {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.over.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for PinGuard<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().bound.retain(|(thread, _)| *thread != self.thread);
+    }
+}
+
+impl Shared {
+    fn watch(&self, mut allowed: CpuLimits) {
+        let mut state = self.lock();
+        while !state.over {
+            (state, _) = self.over.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            let now = CpuLimits::now();
+            for line in now.differs_from(&allowed) {
+                warn(&line);
+            }
+            if now.vcpus != allowed.vcpus {
+                bind_again(&state.bound, &now.vcpus);
+            }
+            allowed = now;
+        }
+    }
+}
+
+/// Binds threads whose vCPU is there.
+fn bind_again(bound: &[(Thread, usize)], vcpus: &[usize]) {
+    for &(thread, vcpu) in bound.iter().filter(|(_, vcpu)| vcpus.contains(vcpu)) {
+        if !thread.bind(vcpu) {
+            tracing::warn!(vcpu, "a worker cannot be bound again");
+        }
+    }
+}
+
+/// The vCPUs and the quota that the system allows this process.
+#[derive(Debug, PartialEq)]
+struct CpuLimits {
+    vcpus: Vec<usize>,
+    quota: Option<f64>,
+}
+
+impl CpuLimits {
+    fn now() -> CpuLimits {
+        CpuLimits { vcpus: allowed_vcpus(), quota: cpu_quota() }
+    }
+
+    /// The changes, a line each.
+    fn differs_from(&self, before: &CpuLimits) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.vcpus != before.vcpus {
+            let [now, before] = [self, before].map(|allowed| compact(&allowed.vcpus));
+            lines.push(format!("this process may use vCPUs {now} from now on, before it was {before}"));
+        }
+        if self.quota != before.quota {
+            let told = |allowed: &CpuLimits| {
+                allowed.quota.map_or("without limit".to_owned(), |vcpus| format!("{vcpus:.2} vCPUs"))
+            };
+            let (now, before) = (told(self), told(before));
+            lines.push(format!("the CPU quota of this process is {now} from now on, before it was {before}"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_one_line_and_nothing_is_said_of_none() {
+        let all = || CpuLimits { vcpus: vec![0, 1, 3], quota: None };
+        assert!(all().differs_from(&all()).is_empty());
+        let quota = CpuLimits { quota: Some(0.5), ..all() };
+        let said = "the CPU quota of this process is 0.50 vCPUs from now on, before it was without limit";
+        assert_eq!(quota.differs_from(&all()), [said]);
+        let fewer = CpuLimits { vcpus: vec![0], ..all() };
+        let said = "this process may use vCPUs 0 from now on, before it was 0-1,3";
+        assert_eq!(fewer.differs_from(&all()), [said]);
+    }
+
+    #[test]
+    fn a_worker_is_bound_again_when_its_vcpu_is_back_and_only_while_it_lives() {
+        thread::spawn(|| {
+            let vcpus = allowed_vcpus();
+            let (Some(&vcpu), true) = (vcpus.last(), vcpus.len() > 1) else { return };
+            let watch = CpuLimitsWatch { shared: Arc::default(), thread: None };
+            let bound = watch.bind(vcpu).expect("it is allowed");
+            Thread::this().bind(vcpus[0]);
+            bind_again(&watch.shared.lock().bound, &vcpus[..1]);
+            assert_eq!(Thread::this().pinned_to(), Some(vcpus[0]), "its own is not there");
+            bind_again(&watch.shared.lock().bound, &vcpus);
+            assert_eq!(Thread::this().pinned_to(), Some(vcpu));
+            drop(bound);
+            assert!(watch.shared.lock().bound.is_empty());
+        })
+        .join()
+        .expect("the thread does not panic");
+    }
+}

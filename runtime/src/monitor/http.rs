@@ -1,0 +1,179 @@
+//! Requests and their answers: HTTP as far as a page of figures needs it.
+//!
+//! A request is its first line and its `Host`; bodies are not read, connections not kept. A browser lets no other site read
+//! an answer, for it has no CORS header; that a site resolves its own name to loopback, and so is not another, is what
+//! `Host` is looked at for.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Collect;
+use super::metrics::{self, metrics};
+use super::status::Status;
+use crate::threads::clock::monotonic_ns;
+
+/// Figures are collected no more often than this.
+const CACHE_NS: u64 = 250_000_000;
+const HELP: &str = "A Caribou program runs here.\n\n\
+    /status   how it is doing, JSON; `caribou top` shows it\n\
+    /metrics  the same for Prometheus\n";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// All that can be asked for.
+pub(super) struct Pages {
+    collect: Collect,
+    /// Only names of this host are right.
+    loopback: bool,
+    cached: Option<CachedStatus>,
+}
+
+/// Figures that were collected a moment ago, and the pages that have been asked for since.
+struct CachedStatus {
+    collected_ns: u64,
+    status: Status,
+    json: Option<Arc<[u8]>>,
+    metrics: Option<Arc<[u8]>>,
+}
+
+impl Pages {
+    pub(super) fn new(collect: Collect, loopback: bool) -> Pages {
+        Pages { collect, loopback, cached: None }
+    }
+
+    /// The whole answer to a request, of which this is the head.
+    pub(super) fn answer(&mut self, head: &[u8]) -> Vec<u8> {
+        let Some(request) = Request::parse(head) else {
+            return refuse("400 Bad Request", "this is no HTTP request");
+        };
+        if self.loopback && !request.host.is_none_or(names_this_host) {
+            return refuse("403 Forbidden", "the Host is another one: ask for localhost or an address");
+        }
+        if !matches!(request.method, "GET" | "HEAD") {
+            return refuse("405 Method Not Allowed", "only GET and HEAD");
+        }
+        let (content_type, body): (_, Arc<[u8]>) = match request.path {
+            "/status" => ("application/json", self.json()),
+            "/metrics" => (metrics::CONTENT_TYPE, self.metrics()),
+            "/" => (TEXT, HELP.as_bytes().into()),
+            _ => return refuse("404 Not Found", "there are /status, /metrics and /"),
+        };
+        response("200 OK", content_type, &body, request.method == "HEAD")
+    }
+
+    fn json(&mut self) -> Arc<[u8]> {
+        let fresh = self.fresh();
+        let render = || serde_json::to_vec(&fresh.status).expect("a status has string keys only").into();
+        fresh.json.get_or_insert_with(render).clone()
+    }
+
+    fn metrics(&mut self) -> Arc<[u8]> {
+        let fresh = self.fresh();
+        fresh.metrics.get_or_insert_with(|| metrics(&fresh.status).into_bytes().into()).clone()
+    }
+
+    fn fresh(&mut self) -> &mut CachedStatus {
+        let now_ns = monotonic_ns();
+        let old = |fresh: &mut CachedStatus| now_ns.saturating_sub(fresh.collected_ns) >= CACHE_NS;
+        if self.cached.as_mut().is_none_or(old) {
+            self.cached = None;
+        }
+        let collect = || CachedStatus {
+            collected_ns: now_ns,
+            status: (self.collect)().bounded(),
+            json: None,
+            metrics: None,
+        };
+        self.cached.get_or_insert_with(collect)
+    }
+}
+
+/// Says no, in a line.
+pub(super) fn refuse(status: &str, why: &str) -> Vec<u8> {
+    response(status, TEXT, format!("{why}\n").as_bytes(), false)
+}
+
+fn response(status: &str, content_type: &str, body: &[u8], head_only: bool) -> Vec<u8> {
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    let length = body.len();
+    let mut bytes = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\n{allow}Connection: close\r\n\r\n"
+    )
+    .into_bytes();
+    if !head_only {
+        bytes.extend_from_slice(body);
+    }
+    bytes
+}
+
+/// The parts of a request that matter here.
+#[derive(Debug, PartialEq, Eq)]
+struct Request<'a> {
+    method: &'a str,
+    /// Without what comes after a `?`.
+    path: &'a str,
+    host: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    fn parse(head: &'a [u8]) -> Option<Request<'a>> {
+        let mut lines = std::str::from_utf8(head).ok()?.lines();
+        let mut words = lines.next()?.split(' ');
+        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+        let known = version.starts_with("HTTP/1.") && words.next().is_none();
+        if !known || method.is_empty() || !target.starts_with('/') {
+            return None;
+        }
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let mut fields = lines.filter_map(|line| line.split_once(':'));
+        let host = fields.find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.trim());
+        Some(Request { method, path, host })
+    }
+}
+
+/// Tells whether the name is one that nobody else can have made to mean this host.
+fn names_this_host(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_its_first_line_and_its_host() {
+        let head = b"GET /status?x=1 HTTP/1.1\r\nUser-Agent: x\r\nHOST:  localhost:99 \r\n\r\n";
+        let request = Request { method: "GET", path: "/status", host: Some("localhost:99") };
+        assert_eq!(Request::parse(head), Some(request));
+        for wrong in [
+            &b""[..],
+            b"\r\n\r\n",
+            b"GET\r\n\r\n",
+            b"GET / HTTP/2\r\n\r\n",
+            b"GET / HTTP/1.1 x\r\n\r\n",
+            b"GET http://x/ HTTP/1.1\r\n\r\n",
+            b"GET /\xff HTTP/1.1\r\n\r\n",
+        ] {
+            assert_eq!(Request::parse(wrong), None, "{}", wrong.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn another_site_that_resolves_to_loopback_is_refused() {
+        for (host, right) in [
+            ("localhost", true),
+            ("LocalHost:99", true),
+            ("127.0.0.1:99", true),
+            ("[::1]:99", true),
+            ("evil.example", false),
+            ("localhost.evil.example:99", false),
+            ("", false),
+        ] {
+            assert_eq!(names_this_host(host), right, "{host:?}");
+        }
+    }
+}

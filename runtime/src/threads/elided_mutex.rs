@@ -1,0 +1,329 @@
+//! A lock that costs nothing where nobody else could come: the first of three files with `unsafe` in them.
+//!
+//! A rank with one worker is one thread, and most ranks have one worker. What several workers of a rank would share is
+//! behind a [`ElidedMutex`]: with several workers it is a mutex; with one it only checks that the caller is that worker and
+//! that no guard is alive, about 1 ns instead of 10.
+//!
+//! | mode | `lock` by the owner | by another thread | while a guard is alive |
+//! |---|---|---|---|
+//! | alone | guard | panics | panics |
+//! | shared | guard | guard | waits |
+//!
+//! Rules:
+//! 1. An *alone* value is created for a [`Tag`] and touched only by the thread that has entered with the tag
+//!    ([`Owner::enter`]).
+//! 2. No two threads have entered with a tag at the same time: it is minted once, and entered with by the thread that minted it, or by the
+//!    simulation, which is one thread.
+
+#[cfg(not(loom))]
+pub(crate) use real::ElidedMutex;
+
+#[cfg(loom)]
+pub(crate) use modelled::{ElidedMutex, Owner, Restore};
+
+/// The identity of a worker, or of any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(u32);
+
+impl Tag {
+    /// A tag that no other worker has.
+    #[cfg(not(loom))]
+    pub(crate) fn mint() -> Tag {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+        let tag = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        assert!(tag != 0 && tag < Tag::BUSY.0, "4 billion workers have been started in this process");
+        Tag(tag)
+    }
+
+    /// Values created for this tag are mutexes.
+    pub(crate) const SHARED: Tag = Tag(u32::MAX);
+    /// No worker has it: a guard is alive.
+    #[cfg(not(loom))]
+    const BUSY: Tag = Tag(u32::MAX - 1);
+    /// A thread that has entered with none.
+    #[cfg(not(loom))]
+    const NONE: Tag = Tag(0);
+}
+
+#[cfg(not(loom))]
+#[expect(
+    unsafe_code,
+    reason = "the one place where exclusive access rests on a checked rule instead of the borrow checker"
+)]
+mod real {
+    use std::cell::{Cell, UnsafeCell};
+    use std::marker::PhantomData;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use super::Tag;
+
+    thread_local! {
+        static ENTERED: Cell<Tag> = const { Cell::new(Tag::NONE) };
+    }
+
+    /// A value that one worker, or the workers of one rank, may touch.
+    pub(crate) struct ElidedMutex<T> {
+        owner: Tag,
+        /// The tag of who may take a guard now without asking further: the owner, if no guard is alive.
+        free_for: AtomicU32,
+        lock: Mutex<()>,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: in shared mode `value` is reached through `lock` only: no thread enters with that tag. In alone mode it is
+    // reached by the thread that has entered with `owner` only (rule 1, checked in `lock`), which is one thread at a
+    // time (rule 2, upheld by `Owner`, which alone can enter and never leaves the thread that minted it); that thread alone
+    // changes `free_for`. `T: Send` because the value may be dropped on another thread.
+    unsafe impl<T: Send> Sync for ElidedMutex<T> {}
+
+    /// A thread's claim to a tag. It cannot be sent to another thread.
+    pub(crate) struct Owner {
+        tag: Tag,
+        stays: PhantomData<*const ()>,
+    }
+
+    impl Owner {
+        /// Mints a tag for this thread.
+        pub(crate) fn new() -> Owner {
+            Owner { tag: Tag::mint(), stays: PhantomData }
+        }
+
+        pub(crate) fn tag(&self) -> Tag {
+            self.tag
+        }
+
+        /// From now on the thread owns what is guarded for this tag, and nothing else.
+        #[inline]
+        pub(crate) fn enter(&self) {
+            ENTERED.set(self.tag);
+        }
+    }
+
+    /// Enters again, when dropped, with the tag that the thread had when this was made.
+    pub(crate) struct Restore(Tag);
+
+    impl Restore {
+        pub(crate) fn later() -> Restore {
+            Restore(ENTERED.get())
+        }
+    }
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ENTERED.set(self.0);
+        }
+    }
+
+    impl<T> ElidedMutex<T> {
+        /// A value for the worker with `owner`'s tag alone, or for all with [`Tag::SHARED`].
+        pub(crate) fn new(owner: Tag, value: T) -> ElidedMutex<T> {
+            let free_for = AtomicU32::new(owner.0);
+            ElidedMutex { owner, free_for, lock: Mutex::new(()), value: UnsafeCell::new(value) }
+        }
+
+        /// Exclusive access. Blocks in shared mode while another thread has it.
+        ///
+        /// # Panics
+        /// In alone mode, if the thread does not enter the tag or holds a guard already: a defect of the runtime.
+        #[inline]
+        pub(crate) fn lock(&self) -> Guard<'_, T> {
+            if self.free_for.load(Ordering::Relaxed) != ENTERED.get().0 {
+                return self.lock_shared();
+            }
+            self.free_for.store(Tag::BUSY.0, Ordering::Relaxed);
+            Guard { mutex: self, held: None, access: PhantomData }
+        }
+
+        /// Exclusive access for as long as `act` takes, with as few instructions as there can be where the worker is alone.
+        ///
+        /// # Panics
+        /// As [`lock`](Self::lock).
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+            let me = ENTERED.get();
+            if self.free_for.load(Ordering::Relaxed) != me.0 {
+                return self.with_shared(act);
+            }
+            self.free_for.store(Tag::BUSY.0, Ordering::Relaxed);
+            let _held = Held { free_for: &self.free_for, me };
+            // SAFETY: as in `Guard::deref_mut`: `free_for` named the owner on the one thread that may touch the value, and
+            // names nobody until `act` has returned.
+            act(unsafe { &mut *self.value.get() })
+        }
+
+        #[inline(never)]
+        fn with_shared<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+            act(&mut self.lock_shared())
+        }
+
+        #[inline]
+        fn lock_shared(&self) -> Guard<'_, T> {
+            if self.owner != Tag::SHARED {
+                self.refuse();
+            }
+            // A panic while the lock was held ends the run; what it left is only ever read to say so.
+            let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            Guard { mutex: self, held: Some(held), access: PhantomData }
+        }
+
+        #[cold]
+        fn refuse(&self) -> ! {
+            assert!(ENTERED.get() == self.owner, "a rank with one worker is touched by that worker only");
+            panic!("no guard is alive when a worker takes one");
+        }
+    }
+
+    /// Exclusive access to a [`ElidedMutex`] value, until dropped.
+    pub(crate) struct Guard<'a, T> {
+        mutex: &'a ElidedMutex<T>,
+        held: Option<MutexGuard<'a, ()>>,
+        /// A guard is shared between threads only where a `&mut T` could be.
+        access: PhantomData<&'a mut T>,
+    }
+
+    impl<T> Deref for Guard<'_, T> {
+        type Target = T;
+
+        #[inline]
+        fn deref(&self) -> &T {
+            // SAFETY: this guard is the only one alive: in shared mode because it holds the mutex, in alone mode because
+            // `free_for` named the owner when it was made, on the one thread that may make one.
+            unsafe { &*self.mutex.value.get() }
+        }
+    }
+
+    impl<T> DerefMut for Guard<'_, T> {
+        #[inline]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: as in `deref`, and `&mut self` excludes other borrows through this guard.
+            unsafe { &mut *self.mutex.value.get() }
+        }
+    }
+
+    /// Access of a lone worker, until dropped.
+    struct Held<'a> {
+        free_for: &'a AtomicU32,
+        me: Tag,
+    }
+
+    impl Drop for Held<'_> {
+        #[inline]
+        fn drop(&mut self) {
+            self.free_for.store(self.me.0, Ordering::Relaxed);
+        }
+    }
+
+    impl<T> Drop for Guard<'_, T> {
+        #[inline]
+        fn drop(&mut self) {
+            if self.held.is_none() {
+                self.mutex.free_for.store(self.mutex.owner.0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use real::{Owner, Restore};
+
+#[cfg(loom)]
+mod modelled {
+    use super::Tag;
+
+    /// Under loom nobody is alone.
+    pub(crate) struct Owner;
+
+    impl Owner {
+        pub(crate) fn new() -> Owner {
+            Owner
+        }
+
+        pub(crate) fn tag(&self) -> Tag {
+            Tag::SHARED
+        }
+
+        pub(crate) fn enter(&self) {}
+    }
+
+    /// Under loom no tag is entered with.
+    pub(crate) struct Restore;
+
+    impl Restore {
+        pub(crate) fn later() -> Restore {
+            Restore
+        }
+    }
+
+    /// Under loom every value is a modelled mutex; the alone mode has no concurrency to model.
+    pub(crate) struct ElidedMutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> ElidedMutex<T> {
+        pub(crate) fn new(_owner: Tag, value: T) -> ElidedMutex<T> {
+            ElidedMutex(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+            self.0.lock().expect("no model panics while it holds a lock")
+        }
+
+        pub(crate) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+            act(&mut self.lock())
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "touched by that worker only")]
+    fn a_stranger_is_refused() {
+        let worker = Owner::new();
+        let guarded = ElidedMutex::new(worker.tag(), 1);
+        let _ = guarded.lock();
+    }
+
+    #[test]
+    #[should_panic(expected = "no guard is alive")]
+    fn a_second_guard_is_refused() {
+        let worker = Owner::new();
+        worker.enter();
+        let guarded = ElidedMutex::new(worker.tag(), 1);
+        let _first = guarded.lock();
+        let _second = guarded.lock();
+    }
+
+    #[test]
+    #[should_panic(expected = "no guard is alive")]
+    fn a_guard_while_the_value_is_in_use_is_refused() {
+        let worker = Owner::new();
+        worker.enter();
+        let guarded = ElidedMutex::new(worker.tag(), 1);
+        guarded.with(|_| drop(guarded.lock()));
+    }
+
+    #[test]
+    fn a_value_is_free_again_after_a_panic() {
+        let worker = Owner::new();
+        worker.enter();
+        let guarded = ElidedMutex::new(worker.tag(), 1);
+        let panics = std::panic::AssertUnwindSafe(|| guarded.with(|_| panic!("for the test")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(*guarded.lock(), 1);
+    }
+
+    #[test]
+    fn alone_and_shared_give_the_same_access() {
+        let worker = Owner::new();
+        worker.enter();
+        for owner in [worker.tag(), Tag::SHARED] {
+            let guarded = ElidedMutex::new(owner, 1);
+            *guarded.lock() += 1;
+            guarded.with(|value| *value += 1);
+            assert_eq!(*guarded.lock(), 3);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Memory that the processes of a host share, handed out as atomics so that its users need no `unsafe`.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// A file's memory, mapped for as long as this lives.
+pub(crate) struct Mapping {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory is only ever seen as atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// The first `bytes` bytes of a file that has them, and that nobody makes shorter.
+    pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Mapping> {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: the kernel chooses an address where nothing is.
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
+        Ok(Mapping { start: start.cast(), bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; whoever looks into it keeps the mapping. It fails for no mapping of ours.
+        let _ = unsafe { munmap(self.start.cast(), self.bytes) };
+    }
+}
+
+/// The first line of a part: the state of its owner's bed.
+const LINE_BYTES: usize = 64;
+
+/// Memory shared by the processes of a host: a part of each.
+pub(crate) struct SharedMemory {
+    parts: Vec<Mapping>,
+}
+
+impl SharedMemory {
+    /// The bytes of a part with so many words.
+    pub(crate) fn segment_bytes(words: usize) -> usize {
+        LINE_BYTES + words * 8
+    }
+
+    /// Parts are whole lines.
+    pub(crate) fn new(parts: Vec<Mapping>) -> Arc<SharedMemory> {
+        assert!(parts.iter().all(|part| part.bytes >= LINE_BYTES), "every part has a bed");
+        Arc::new(SharedMemory { parts })
+    }
+
+    /// The state of a process' bed.
+    #[inline]
+    pub(crate) fn sleep_state(&self, process: u32) -> &AtomicU32 {
+        // SAFETY: the first line of each part, mapped as long as this lives, aligned to pages, and only seen so.
+        unsafe { AtomicU32::from_ptr(self.parts[process as usize].start.cast()) }
+    }
+
+    /// Some words of a process' part.
+    pub(crate) fn words(self: &Arc<SharedMemory>, process: u32, range: std::ops::Range<usize>) -> Words {
+        let part = &self.parts[process as usize];
+        assert!(
+            range.start <= range.end && SharedMemory::segment_bytes(range.end) <= part.bytes,
+            "they are in its part"
+        );
+        let start = part.start.wrapping_add(SharedMemory::segment_bytes(range.start));
+        Words { start: start.cast(), count: range.len(), _window: self.clone() }
+    }
+}
+
+/// Words of shared memory, as a slice.
+pub(crate) struct Words {
+    start: *const AtomicU64,
+    count: usize,
+    _window: Arc<SharedMemory>,
+}
+
+impl std::ops::Deref for Words {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: `Window::words` looked at the bounds; the memory is mapped as long as the window, which this keeps, is
+        // aligned, and is seen as atomics by everybody.
+        unsafe { std::slice::from_raw_parts(self.start, self.count) }
+    }
+}

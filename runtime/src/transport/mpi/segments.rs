@@ -1,0 +1,124 @@
+//! Memory that the processes of a host share.
+//!
+//! Each process makes a *part*, and all map all parts. A part is a file without a name, which the others open by way of
+//! `/proc`; where they may not, as between some containers, one in `/dev/shm`. Its pages are taken when it is made: so they
+//! lie near their process, and a file system that is too small is an error at once rather than a signal later; only the
+//! limit of a memory control group still ends the process. An MPI window promises neither: where `/dev/shm` is too small, Open MPI's hangs the job, MPICH's kills it.
+//!
+//! The processes of a host agree: if one of them cannot have the memory, none has, and all know why.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::io::retry_on_intr;
+use serde::{Deserialize, Serialize};
+
+use super::raw::{Communicator, Mapping, MpiError};
+use crate::threads::clock::monotonic_ns;
+use crate::wire;
+
+/// The place where parts are made.
+#[derive(Clone, Copy)]
+enum SegmentFs {
+    /// In no directory; as large as there is memory.
+    Memfd,
+    /// In `/dev/shm`; as large as that is.
+    Shm,
+}
+
+/// The part of this process, for as long as others have to open it.
+struct Segment {
+    file: File,
+    place: SegmentFs,
+    offer: SegmentHandle,
+}
+
+/// The message of a process to the others about its part.
+#[derive(Serialize, Deserialize)]
+struct SegmentHandle {
+    path: String,
+    /// The identity of the file that must be there.
+    device: u64,
+    inode: u64,
+}
+
+/// Parts of `bytes` bytes, zeroed, by their processes; or why there are none. Collective.
+pub(crate) fn share(host: &Communicator, bytes: usize) -> Result<Result<Vec<Mapping>, String>, MpiError> {
+    let mut whys = Vec::new();
+    for place in [SegmentFs::Memfd, SegmentFs::Shm] {
+        match share_in(place, host, bytes)? {
+            Ok(parts) => return Ok(Ok(parts)),
+            Err(why) => whys.push(why),
+        }
+    }
+    Ok(Err(whys.join("; ")))
+}
+
+fn share_in(
+    place: SegmentFs,
+    host: &Communicator,
+    bytes: usize,
+) -> Result<Result<Vec<Mapping>, String>, MpiError> {
+    let mine = Segment::new(place, bytes);
+    let offer = mine.as_ref().map(|part| &part.offer).map_err(ToString::to_string);
+    let offers = host.allgather(&wire::encode(&offer).unwrap_or_default())?;
+    let parts: Result<Vec<Mapping>, String> = offers.iter().map(|offer| accept(offer, bytes)).collect();
+    let why = parts.as_ref().err().cloned().unwrap_or_default();
+    // Mine goes once everybody has opened it.
+    let whys = host.allgather(why.as_bytes())?;
+    drop(mine);
+    let failed = whys.iter().find(|why| !why.is_empty());
+    Ok(failed.map_or(parts, |why| Err(String::from_utf8_lossy(why).into_owned())))
+}
+
+/// Maps the part that another process, or this one, offers.
+fn accept(offer: &[u8], bytes: usize) -> Result<Mapping, String> {
+    let offer: Result<SegmentHandle, String> = wire::decode(offer).map_err(|why| why.to_string())?;
+    let offer = offer?;
+    let open = || {
+        let file = File::options().read(true).write(true).open(&offer.path)?;
+        let found = file.metadata()?;
+        if (found.dev(), found.ino(), found.len()) != (offer.device, offer.inode, bytes as u64) {
+            return Err(io::Error::other("another file"));
+        }
+        Mapping::new(&file, bytes)
+    };
+    open().map_err(|why| format!("{}: {why}", offer.path))
+}
+
+impl Segment {
+    fn new(place: SegmentFs, bytes: usize) -> io::Result<Segment> {
+        let (file, path) = match place {
+            SegmentFs::Memfd => {
+                let file = File::from(memfd_create("caribou", MemfdFlags::CLOEXEC)?);
+                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+                (file, path)
+            }
+            SegmentFs::Shm => {
+                let path = format!("/dev/shm/caribou-{}-{}", std::process::id(), monotonic_ns());
+                let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+                (file, path)
+            }
+        };
+        let found = file.metadata()?;
+        let part =
+            Segment { file, place, offer: SegmentHandle { path, device: found.dev(), inode: found.ino() } };
+        let take = || fallocate(&part.file, FallocateFlags::empty(), 0, bytes as u64);
+        retry_on_intr(take).map_err(|why| {
+            io::Error::other(format!("{} KiB for {}: {why}", bytes.div_ceil(1024), part.offer.path))
+        })?;
+        Ok(part)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if matches!(self.place, SegmentFs::Shm) {
+            // Somebody may have cleaned up there.
+            let _ = std::fs::remove_file(&self.offer.path);
+        }
+    }
+}

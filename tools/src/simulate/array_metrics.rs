@@ -1,0 +1,181 @@
+//! The figures of one run of an array: how long, how far from the best, what was moved, and how each iteration went.
+
+use std::sync::Arc;
+
+use lb_strategies::Strategy;
+use lb_strategies::pool::Nanos;
+use presentation::chart::{Axis, Chart, Series};
+use presentation::format::decimal;
+use serde::Serialize;
+use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
+
+use super::compare::{Comparable, Comparison, Metrics};
+use super::files::text;
+
+/// Result of one strategy in one scenario. Times are in seconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ArrayMetrics {
+    policy: String,
+    makespan_s: f64,
+    /// Over the ideal; none if not everything was done.
+    excess_percent: Option<f64>,
+    /// Of what `none` takes, where that is compared as well.
+    saved_percent: Option<f64>,
+    /// Of all workers to the makespan, added up.
+    idle_worker_s: f64,
+    moves: u64,
+    messages: u64,
+    /// Iterations of chunks that nobody executed.
+    missing: u64,
+    iteration_times_s: Vec<f64>,
+    syncs: Vec<Sync>,
+}
+
+/// A sync.
+#[derive(Clone, Debug, Serialize)]
+struct Sync {
+    at_s: f64,
+    imbalance_before: f64,
+    imbalance_predicted: f64,
+    proposed: u64,
+    moved: usize,
+    share: Vec<f64>,
+    capacity: Vec<f64>,
+    chunks_per_rank: Vec<u32>,
+}
+
+impl Sync {
+    fn new(sync: &SyncRun) -> Self {
+        let SyncRun { at, decision, .. } = sync;
+        Self {
+            at_s: seconds(*at),
+            imbalance_before: decision.imbalance_before,
+            imbalance_predicted: decision.imbalance_predicted,
+            proposed: decision.proposed,
+            moved: decision.moves.len(),
+            share: decision.share.clone(),
+            capacity: decision.capacity.clone(),
+            chunks_per_rank: decision.chunks_per_rank.clone(),
+        }
+    }
+}
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
+impl ArrayMetrics {
+    /// The figures of `run`, which is `scenario` under a strategy.
+    fn new(policy: &str, scenario: &ArrayScenario, ideal_s: f64, run: &ArrayRun) -> Self {
+        let all = u64::from(scenario.array.chunks) * scenario.array.iterations;
+        let makespan_s = seconds(run.makespan());
+        let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
+        Self {
+            policy: policy.to_owned(),
+            makespan_s,
+            excess_percent: run.is_complete(&scenario.array).then_some(excess),
+            saved_percent: None,
+            idle_worker_s: seconds(run.idle()),
+            moves: run.moves(),
+            messages: run.messages,
+            missing: all - run.executed,
+            iteration_times_s: run.iteration_times().into_iter().map(seconds).collect(),
+            syncs: run.syncs.iter().map(Sync::new).collect(),
+        }
+    }
+}
+
+impl Comparable for ArrayScenario {
+    type Policy = dyn Strategy;
+    type Outcome = ArrayMetrics;
+
+    fn ideal_s(&self) -> f64 {
+        ArrayScenario::ideal_s(self)
+    }
+
+    fn outcome(&self, spec: &str, policy: &Arc<dyn Strategy>, ideal_s: f64) -> ArrayMetrics {
+        ArrayMetrics::new(spec, self, ideal_s, &self.run(Arc::clone(policy)))
+    }
+
+    fn comparison(&self, ideal_s: f64, mut outcomes: Vec<ArrayMetrics>) -> Comparison<ArrayMetrics> {
+        let none = outcomes.iter().find(|outcome| outcome.policy == "none");
+        if let Some(none_s) = none.map(|none| none.makespan_s) {
+            let complete = outcomes.iter_mut().filter(|outcome| outcome.missing == 0 && none_s > 0.0);
+            complete.for_each(|one| one.saved_percent = Some(100.0 * (1.0 - one.makespan_s / none_s)));
+        }
+        Comparison {
+            scenario: self.name.clone(),
+            chunks: Some(self.array.chunks),
+            units: None,
+            iterations: self.array.iterations,
+            workers: self.array.workers.clone(),
+            ideal_s,
+            outcomes,
+        }
+    }
+}
+
+impl Metrics for ArrayMetrics {
+    const HEADS: &'static [&'static str] =
+        &["strategy", "makespan s", "excess %", "saved %", "idle s", "syncs", "moves", "messages", ""];
+    const COLUMNS: &'static [&'static str] =
+        &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing"];
+    const PLOT: &'static str = "how long each iteration took";
+
+    fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    fn makespan_s(&self) -> f64 {
+        self.makespan_s
+    }
+
+    fn excess_percent(&self) -> Option<f64> {
+        self.excess_percent
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.saved_percent.map_or_else(String::new, |saved| decimal(saved, 2)),
+            format!("{:.1}", self.idle_worker_s),
+            self.syncs.len().to_string(),
+            self.moves.to_string(),
+            self.messages.to_string(),
+        ]
+    }
+
+    fn values(&self) -> Vec<String> {
+        let times = [self.saved_percent.map_or_else(String::new, text), text(self.idle_worker_s)];
+        let counts = [self.syncs.len() as u64, self.moves, self.messages, self.missing];
+        times.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    }
+
+    fn complaint(&self) -> Option<String> {
+        (self.missing > 0).then(|| format!("{} iterations of chunks missing", self.missing))
+    }
+
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        let times = comparison.outcomes.iter().flat_map(|outcome| &outcome.iteration_times_s);
+        let top = 1.08 * times.copied().fold(1e-9, f64::max);
+        let iterations = comparison.iterations as f64;
+        Chart {
+            caption: comparison.scenario.clone(),
+            horizontal: Axis { title: "iteration".into(), from: 0.0, to: iterations, whole: true },
+            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
+            bands: Vec::new(),
+            level: Some(comparison.ideal_s / iterations.max(1.0)),
+            series: comparison.outcomes.iter().map(times_of_iterations).collect(),
+        }
+    }
+}
+
+fn times_of_iterations(outcome: &ArrayMetrics) -> Series {
+    let times = outcome.iteration_times_s.iter().copied();
+    Series {
+        name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
+        dots: Vec::new(),
+        radius: 0.0,
+        opacity: 1.0,
+        line: (0..).map(f64::from).zip(times).collect(),
+    }
+}

@@ -1,0 +1,197 @@
+//! The figures of one run of a pool: how long, how far from the best, and what it cost.
+
+use std::sync::Arc;
+
+use lb_strategies::pool::{Nanos, PoolStrategy};
+use presentation::chart::{Axis, Chart, Series};
+use serde::Serialize;
+use virtual_cluster::{PoolRun, Scenario, WorkerRun};
+
+use super::compare::{Comparable, Comparison, Metrics};
+use super::files::text;
+
+/// Result of one policy in one scenario. Times are in seconds; ranks that died count nowhere but in `worker_ends_s`.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct PoolMetrics {
+    pub(super) policy: String,
+    pub(super) makespan_s: f64,
+    /// Over the ideal; none if not everything was done, since time is saved by leaving work undone.
+    pub(super) excess_percent: Option<f64>,
+    /// Between the ends of the first and the last worker.
+    pub(super) worker_spread_s: f64,
+    /// Between the ends of the first and the last rank.
+    pub(super) rank_spread_s: f64,
+    /// Of all workers from their start to the makespan, added up.
+    pub(super) idle_worker_s: f64,
+    pub(super) messages: u64,
+    /// Iterations executed beyond those of the pool, in percent of them.
+    pub(super) overshoot_percent: f64,
+    /// Iterations that nobody executed.
+    pub(super) missing: u64,
+    /// Ranks that never closed.
+    pub(super) hung: usize,
+    pub(super) rank_ends_s: Vec<f64>,
+    /// By rank.
+    pub(super) worker_ends_s: Vec<Vec<f64>>,
+    /// Iterations per second of each worker from the beginning to its end, by rank.
+    pub(super) worker_speeds: Vec<Vec<f64>>,
+}
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn spread(ends: &[f64]) -> f64 {
+    let first = ends.iter().copied().fold(f64::INFINITY, f64::min);
+    let last = ends.iter().copied().fold(0.0, f64::max);
+    (last - first).max(0.0)
+}
+
+impl PoolMetrics {
+    /// The figures of `run`, which is `scenario` under `policy`.
+    pub(super) fn new(policy: &str, scenario: &Scenario, ideal_s: f64, run: &PoolRun) -> Self {
+        let workers: Vec<(Nanos, &WorkerRun)> = (scenario.workers().zip(&run.workers))
+            .map(|(worker, run)| (scenario.start(worker), run))
+            .collect();
+        let ends: Vec<f64> = workers.iter().map(|(_, run)| seconds(run.end)).collect();
+        let makespan = run.makespan();
+        let idle = |&(start, run): &(Nanos, &WorkerRun)| makespan.saturating_sub(start + run.busy);
+        let rank_ends: Vec<f64> = run.rank_ends(&scenario.pool).into_iter().map(seconds).collect();
+        let iterations = scenario.pool.iterations;
+        let done: u64 = run.workers.iter().map(|run| run.done).sum();
+        let missing = iterations.saturating_sub(run.executed.len());
+        let hung = run.closed.iter().filter(|closed| closed.is_none()).count();
+        let excess = if ideal_s > 0.0 { 100.0 * (seconds(makespan) / ideal_s - 1.0) } else { 0.0 };
+        Self {
+            policy: policy.to_owned(),
+            makespan_s: seconds(makespan),
+            excess_percent: (missing == 0 && hung == 0).then_some(excess),
+            worker_spread_s: spread(&ends),
+            rank_spread_s: spread(&rank_ends),
+            idle_worker_s: workers.iter().map(idle).map(seconds).sum(),
+            messages: run.messages,
+            overshoot_percent: 100.0 * done.saturating_sub(iterations) as f64 / iterations.max(1) as f64,
+            missing,
+            hung,
+            rank_ends_s: rank_ends,
+            worker_ends_s: by_rank(scenario, run, |worker| seconds(worker.end)),
+            worker_speeds: by_rank(scenario, run, |worker| worker.done as f64 / seconds(worker.end.max(1))),
+        }
+    }
+}
+
+impl Comparable for Scenario {
+    type Policy = dyn PoolStrategy;
+    type Outcome = PoolMetrics;
+
+    fn ideal_s(&self) -> f64 {
+        Scenario::ideal_s(self)
+    }
+
+    fn outcome(&self, spec: &str, policy: &Arc<dyn PoolStrategy>, ideal_s: f64) -> PoolMetrics {
+        PoolMetrics::new(spec, self, ideal_s, &self.run(&**policy))
+    }
+
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<PoolMetrics>) -> Comparison<PoolMetrics> {
+        Comparison {
+            scenario: self.name.clone(),
+            chunks: None,
+            units: None,
+            iterations: self.pool.iterations,
+            workers: self.pool.workers.clone(),
+            ideal_s,
+            outcomes,
+        }
+    }
+}
+
+impl Metrics for PoolMetrics {
+    const HEADS: &'static [&'static str] = &[
+        "policy",
+        "makespan s",
+        "excess %",
+        "spread s",
+        "of ranks s",
+        "idle s",
+        "messages",
+        "overshoot %",
+        "",
+    ];
+    const COLUMNS: &'static [&'static str] = &[
+        "worker_spread_s",
+        "rank_spread_s",
+        "idle_worker_s",
+        "messages",
+        "overshoot_percent",
+        "missing",
+        "hung",
+    ];
+    const PLOT: &'static str = "when each worker ended";
+
+    fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    fn makespan_s(&self) -> f64 {
+        self.makespan_s
+    }
+
+    fn excess_percent(&self) -> Option<f64> {
+        self.excess_percent
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            format!("{:.1}", self.worker_spread_s),
+            format!("{:.1}", self.rank_spread_s),
+            format!("{:.0}", self.idle_worker_s),
+            self.messages.to_string(),
+            format!("{:.2}", self.overshoot_percent),
+        ]
+    }
+
+    fn values(&self) -> Vec<String> {
+        let spreads_and_idle = [self.worker_spread_s, self.rank_spread_s, self.idle_worker_s].map(text);
+        let counts = [self.messages.to_string(), text(self.overshoot_percent)];
+        let wrong = [self.missing.to_string(), self.hung.to_string()];
+        spreads_and_idle.into_iter().chain(counts).chain(wrong).collect()
+    }
+
+    fn complaint(&self) -> Option<String> {
+        let missing = (self.missing > 0).then(|| format!("{} iterations missing", self.missing));
+        let hung = (self.hung > 0).then(|| format!("{} ranks hang", self.hung));
+        let words: Vec<String> = missing.into_iter().chain(hung).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        let workers = f64::from(comparison.workers.iter().sum::<u32>());
+        let ends = comparison.outcomes.iter().map(|outcome| outcome.makespan_s);
+        let top = 1.08 * ends.fold(comparison.ideal_s, f64::max).max(1e-9);
+        Chart {
+            caption: comparison.scenario.clone(),
+            horizontal: Axis { title: "worker, by rank".into(), from: -0.5, to: workers - 0.5, whole: true },
+            vertical: Axis { title: "end (s)".into(), from: 0.0, to: top, whole: false },
+            bands: Vec::new(),
+            level: Some(comparison.ideal_s),
+            series: comparison.outcomes.iter().map(ends_of_workers).collect(),
+        }
+    }
+}
+
+fn ends_of_workers(outcome: &PoolMetrics) -> Series {
+    let ends = outcome.worker_ends_s.iter().flatten();
+    Series {
+        name: format!("{}: {:.0} s", outcome.policy, outcome.makespan_s),
+        dots: (0..).map(f64::from).zip(ends.copied()).collect(),
+        radius: 4.0,
+        opacity: 1.0,
+        line: Vec::new(),
+    }
+}
+
+fn by_rank(scenario: &Scenario, run: &PoolRun, value: impl Fn(&WorkerRun) -> f64) -> Vec<Vec<f64>> {
+    let mut workers = run.workers.iter();
+    let counts = scenario.pool.workers.iter();
+    counts.map(|&count| workers.by_ref().take(count as usize).map(&value).collect()).collect()
+}

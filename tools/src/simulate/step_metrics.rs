@@ -1,0 +1,169 @@
+//! The figures of one run in supersteps: how long, how far from the best, what was divided, and how each step went.
+
+use std::sync::Arc;
+
+use lb_strategies::supersteps::SuperstepStrategy;
+use presentation::chart::{Axis, Chart, Series};
+use presentation::format::decimal;
+use serde::Serialize;
+use virtual_cluster::{NewDivision, StepScenario, StepsRun, Times};
+
+use super::compare::{Comparable, Comparison, Metrics};
+use super::files::text;
+
+/// Result of one policy in one scenario. Times are in seconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct StepMetrics {
+    policy: String,
+    makespan_s: f64,
+    /// Over the ideal; none if not everything was done.
+    excess_percent: Option<f64>,
+    /// Of what `equal` takes, where that is compared as well.
+    saved_percent: Option<f64>,
+    /// Of all workers, in which they did not compute.
+    idle_worker_s: f64,
+    moved: u64,
+    dropped: u64,
+    /// Steps that were not computed.
+    missing: u64,
+    step_times_s: Vec<f64>,
+    divisions: Vec<Division>,
+}
+
+/// A division that took effect.
+#[derive(Clone, Debug, Serialize)]
+struct Division {
+    step: u64,
+    units: Vec<u64>,
+    copies: u32,
+    moved: u64,
+    took_s: f64,
+    reason: Option<String>,
+}
+
+impl From<NewDivision> for Division {
+    fn from(new: NewDivision) -> Self {
+        let NewDivision { step, division, moved, seconds, reason } = new;
+        Self { step, units: division.units, copies: division.copies, moved, took_s: seconds, reason }
+    }
+}
+
+impl StepMetrics {
+    fn new(policy: &str, steps: u64, ideal_s: f64, run: StepsRun) -> Self {
+        let (makespan_s, moved) = (run.makespan_s(), run.moved());
+        let done = run.step_seconds.iter().filter(|seconds| seconds.is_finite()).count() as u64;
+        let excess = if ideal_s > 0.0 { 100.0 * (makespan_s / ideal_s - 1.0) } else { 0.0 };
+        let computing_s: f64 = run.computing_s.iter().sum();
+        Self {
+            policy: policy.to_owned(),
+            makespan_s,
+            excess_percent: (done == steps).then_some(excess),
+            saved_percent: None,
+            idle_worker_s: makespan_s * run.computing_s.len() as f64 - computing_s,
+            moved,
+            dropped: run.dropped,
+            missing: steps - done,
+            step_times_s: run.step_seconds,
+            divisions: run.divisions.into_iter().map(Division::from).collect(),
+        }
+    }
+}
+
+impl Comparable for StepScenario {
+    type Policy = dyn SuperstepStrategy;
+    type Outcome = StepMetrics;
+
+    fn ideal_s(&self) -> f64 {
+        StepScenario::ideal_s(self)
+    }
+
+    fn outcome(&self, spec: &str, policy: &Arc<dyn SuperstepStrategy>, ideal_s: f64) -> StepMetrics {
+        StepMetrics::new(spec, self.program.steps, ideal_s, self.run(&**policy))
+    }
+
+    fn comparison(&self, ideal_s: f64, mut outcomes: Vec<StepMetrics>) -> Comparison<StepMetrics> {
+        let equal = outcomes.iter().find(|outcome| outcome.policy == "equal");
+        if let Some(equal_s) = equal.map(|equal| equal.makespan_s).filter(|equal_s| *equal_s > 0.0) {
+            let complete = outcomes.iter_mut().filter(|outcome| outcome.missing == 0);
+            complete.for_each(|one| one.saved_percent = Some(100.0 * (1.0 - one.makespan_s / equal_s)));
+        }
+        let workers = match &self.times {
+            Times::Vcpus(_, workers) => workers.clone(),
+            Times::Jobs(series) | Times::Steps(series) => vec![1; series.len()],
+        };
+        Comparison {
+            scenario: self.name.clone(),
+            chunks: None,
+            units: Some(self.program.weights.units()),
+            iterations: self.program.steps,
+            workers,
+            ideal_s,
+            outcomes,
+        }
+    }
+}
+
+impl Metrics for StepMetrics {
+    const HEADS: &'static [&'static str] =
+        &["policy", "makespan s", "excess %", "saved %", "idle s", "divisions", "moved", "dropped", ""];
+    const COLUMNS: &'static [&'static str] =
+        &["saved_percent", "idle_worker_s", "divisions", "moved", "dropped", "missing"];
+    const PLOT: &'static str = "how long each step took";
+
+    fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    fn makespan_s(&self) -> f64 {
+        self.makespan_s
+    }
+
+    fn excess_percent(&self) -> Option<f64> {
+        self.excess_percent
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.saved_percent.map_or_else(String::new, |saved| decimal(saved, 2)),
+            format!("{:.1}", self.idle_worker_s),
+            self.divisions.len().to_string(),
+            self.moved.to_string(),
+            self.dropped.to_string(),
+        ]
+    }
+
+    fn values(&self) -> Vec<String> {
+        let times = [self.saved_percent.map_or_else(String::new, text), text(self.idle_worker_s)];
+        let counts = [self.divisions.len() as u64, self.moved, self.dropped, self.missing];
+        times.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    }
+
+    fn complaint(&self) -> Option<String> {
+        (self.missing > 0).then(|| format!("{} steps missing", self.missing))
+    }
+
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        let times = comparison.outcomes.iter().flat_map(|outcome| &outcome.step_times_s);
+        let top = 1.08 * times.copied().filter(|time| time.is_finite()).fold(1e-9, f64::max);
+        let steps = comparison.iterations as f64;
+        Chart {
+            caption: comparison.scenario.clone(),
+            horizontal: Axis { title: "step".into(), from: 0.0, to: steps, whole: true },
+            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
+            bands: Vec::new(),
+            level: Some(comparison.ideal_s / steps.max(1.0)),
+            series: comparison.outcomes.iter().map(times_of_steps).collect(),
+        }
+    }
+}
+
+fn times_of_steps(outcome: &StepMetrics) -> Series {
+    let times = outcome.step_times_s.iter().copied().filter(|time| time.is_finite());
+    Series {
+        name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
+        dots: Vec::new(),
+        radius: 0.0,
+        opacity: 1.0,
+        line: (0..).map(f64::from).zip(times).collect(),
+    }
+}

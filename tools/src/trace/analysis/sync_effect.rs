@@ -1,0 +1,397 @@
+//! Outcome of a sync: what it did, what it cost, and what the next one measured.
+//!
+//! Records may come from anywhere: figures are `f64`, lists may be of any length, and whatever is no number is none.
+
+use caribou::SyncReport;
+
+/// A time for each rank, as long as the phase before the sync was: see [`Outcome::scaled`].
+pub(crate) type PerRank = Vec<u64>;
+
+/// A sync and the one after it.
+#[derive(Clone, Copy)]
+pub(crate) struct SyncEffect<'t> {
+    pub(crate) report: &'t SyncReport,
+    next: Option<&'t SyncReport>,
+}
+
+/// Verdict on a sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncVerdict {
+    /// The strategy had nothing to move.
+    Balanced,
+    Moved,
+    /// Moves were expected to cost more than they save.
+    Refused,
+    /// Whatever it would have moved could not have saved the time that it takes to decide.
+    Unasked,
+}
+
+/// Reason that the slowest rank of a phase was it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum LateCause {
+    /// It had so many times the average work.
+    Work(f64),
+    /// It got only so much of its vCPUs.
+    Share(f64),
+    /// It is only so fast, compared to the fastest.
+    Speed(f64),
+}
+
+/// The slowest rank of a phase, and why it was: what made it later the more first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slowest {
+    pub(crate) rank: usize,
+    pub(crate) causes: Vec<LateCause>,
+}
+
+/// Says what the slowest rank had.
+pub(crate) fn causes_text(causes: &[LateCause]) -> String {
+    let had = |cause: &LateCause| match cause {
+        LateCause::Work(work) => format!("{work:.3} times the average work"),
+        LateCause::Share(share) => format!("only {:.1} % of its vCPU", 100.0 * share),
+        LateCause::Speed(speed) => format!("only {:.1} % of the best speed", 100.0 * speed),
+    };
+    let had: Vec<String> = causes.iter().map(had).collect();
+    match had.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => had.concat(),
+    }
+}
+
+/// A rank with more than this times the average work has too much of it.
+pub(crate) const EVEN_MAX: f64 = 1.1;
+/// Below this, a rank lacks speed or a part of its vCPUs.
+const WHOLE_MIN: f64 = 0.9;
+
+/// All syncs in order.
+pub(crate) fn sync_effects(syncs: &[SyncReport]) -> Vec<SyncEffect<'_>> {
+    let next = |number: usize, report: &SyncReport| {
+        syncs.get(number + 1).filter(|next| Some(next.sync) == report.sync.checked_add(1))
+    };
+    syncs.iter().enumerate().map(|(at, report)| SyncEffect { report, next: next(at, report) }).collect()
+}
+
+/// Time at which the first rank came to a sync, ns.
+pub(crate) fn began_ns(report: &SyncReport) -> u64 {
+    report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
+}
+
+/// The syncs before and after one.
+pub(crate) fn neighbours<'o, 't>(
+    all: &'o [SyncEffect<'t>],
+    sync: u64,
+) -> (Option<&'o SyncEffect<'t>>, Option<&'o SyncEffect<'t>>) {
+    let before = all.iter().rev().find(|other| other.report.sync < sync);
+    (before, all.iter().find(|other| other.report.sync > sync))
+}
+
+/// The sync that moved most; of several the one that should save most, and of those the first.
+pub(crate) fn largest<'t>(outcomes: &[SyncEffect<'t>]) -> Option<SyncEffect<'t>> {
+    let size = |outcome: &SyncEffect<'_>| (outcome.report.moved, outcome.report.gain_ns);
+    let most = outcomes.iter().map(size).max()?;
+    outcomes.iter().find(|outcome| size(outcome) == most).copied()
+}
+
+impl<'t> SyncEffect<'t> {
+    pub(crate) fn verdict(&self) -> SyncVerdict {
+        match (self.report.moved, self.report.proposed) {
+            (0, 0) if !self.report.was_asked() => SyncVerdict::Unasked,
+            (0, 0) => SyncVerdict::Balanced,
+            (0, _) => SyncVerdict::Refused,
+            _ => SyncVerdict::Moved,
+        }
+    }
+
+    /// The imbalance that the next sync measured.
+    pub(crate) fn actual(&self) -> Option<f64> {
+        finite(self.next?.imbalance_before)
+    }
+
+    /// The part by which a step of the next phase took longer than predicted: 0.01 is one percent. None if nothing
+    /// tells how many steps there were: phases seldom have equally many.
+    pub(crate) fn error(&self) -> Option<f64> {
+        let predicted_ns = self.report.makespan_predicted_ns as f64 * self.length_of_next()?;
+        error(self.next?.makespan_before_ns as f64, predicted_ns)
+    }
+
+    /// The number of steps of the next phase for each that was predicted. A step is not known to the runtime: phases
+    /// are as long as the messages that chunks handled in them are many.
+    fn length_of_next(&self) -> Option<f64> {
+        ratio(self.next?.deliveries, self.report.deliveries_predicted)
+    }
+
+    /// Completion times that it predicted.
+    pub(crate) fn predicted_ns(&self) -> PerRank {
+        self.scaled(&self.report.predicted_ns, self.report.deliveries_predicted)
+    }
+
+    /// Completion times that the next sync measured.
+    pub(crate) fn measured_ns(&self) -> Option<PerRank> {
+        self.next.map(|next| self.scaled(&next.before_ns, next.deliveries))
+    }
+
+    /// Tells whether these times are of equally many steps; if not, they are as they were recorded.
+    pub(crate) fn is_per_step(&self) -> bool {
+        self.length_of_next().is_some()
+    }
+
+    /// Times of another phase, had it been as long as the one before the sync.
+    fn scaled(&self, times_ns: &[u64], deliveries: u64) -> PerRank {
+        let shorter = ratio(self.report.deliveries, deliveries).unwrap_or(1.0);
+        times_ns.iter().map(|&ns| (ns as f64 * shorter).round() as u64).collect()
+    }
+
+    /// Largest over average work of the ranks: as if all were equally fast and alone.
+    pub(crate) fn work(&self) -> Option<f64> {
+        max_over_average(&scaled(&self.report.before_ns, &self.report.capacity))
+    }
+
+    /// Tells whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
+    pub(crate) fn is_blocking(&self) -> bool {
+        is_blocking(self.report)
+    }
+
+    /// Its cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
+    pub(crate) fn cost(&self) -> Cost {
+        Cost::of(self.report)
+    }
+
+    /// Time that moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
+    pub(crate) fn gain_ns(&self) -> f64 {
+        let length = self.length_of_next().unwrap_or(1.0);
+        if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
+    }
+
+    /// The same of moves that were proposed, though they may have been refused, or of the best that could have been.
+    pub(crate) fn proposed_gain_ns(&self) -> f64 {
+        match self.verdict() {
+            SyncVerdict::Moved => self.gain_ns(),
+            SyncVerdict::Balanced | SyncVerdict::Refused | SyncVerdict::Unasked => self.report.gain_ns as f64,
+        }
+    }
+
+    /// The time that they did save, ns: the next phase would have taken so much longer had they stayed, by the loads
+    /// and capacities that were measured then. None of the last sync.
+    pub(crate) fn saved_ns(&self) -> Option<f64> {
+        let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && self.report.moved > 0)?;
+        Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
+    }
+
+    /// The distance of the next phase from what was expected of it: work of the ranks, and their capacities. 0.5 is
+    /// half of it elsewhere.
+    pub(crate) fn drift(&self) -> Option<(f64, f64)> {
+        let work = |times_ns: &[u64], report: &SyncReport| scaled(times_ns, &report.capacity);
+        let next = self.next?;
+        let work = apart(&work(&self.report.predicted_ns, self.report), &work(&next.before_ns, next))?;
+        Some((work, apart(&self.report.capacity, &next.capacity)?))
+    }
+
+    /// Time that the phase took longer than with its work divided by capacity, ns.
+    pub(crate) fn excess_ns(&self) -> f64 {
+        let imbalance = finite(self.report.imbalance_before).unwrap_or(1.0).max(1.0);
+        self.report.makespan_before_ns as f64 * (1.0 - 1.0 / imbalance)
+    }
+
+    /// The rank that ended the phase last; none if loads or capacities are not known. What made it late is how many times
+    /// the average work it had, and how many times less of its vCPU, or of speed, than the ranks on average.
+    pub(crate) fn slowest(&self) -> Option<Slowest> {
+        let report = self.report;
+        let work = scaled(&report.before_ns, &report.capacity);
+        let rank = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank))?;
+        let speeds: Vec<f64> =
+            report.capacity.iter().zip(&report.share).map(|(capacity, share)| capacity / share).collect();
+        let fastest = speeds.iter().copied().fold(0.0, f64::max);
+        let over_average = |values: &[f64]| {
+            let average = values.iter().sum::<f64>() / values.len() as f64;
+            finite(values.get(rank)? / average)
+        };
+        let more = over_average(&work)?;
+        let share = report.share.get(rank).copied().unwrap_or(1.0);
+        let speed = speeds.get(rank).and_then(|speed| finite(speed / fastest)).unwrap_or(1.0);
+        let times_less = |values: &[f64]| over_average(values).map_or(1.0, f64::recip);
+        let mut causes = Vec::new();
+        if more > EVEN_MAX {
+            causes.push((more, LateCause::Work(more)));
+        }
+        if share < WHOLE_MIN {
+            causes.push((times_less(&report.share), LateCause::Share(share)));
+        }
+        if speed < WHOLE_MIN {
+            causes.push((times_less(&speeds), LateCause::Speed(speed)));
+        }
+        causes.sort_by(|one, other| other.0.total_cmp(&one.0));
+        Some(Slowest { rank, causes: causes.into_iter().map(|(_, cause)| cause).collect() })
+    }
+
+    /// Chunks of all ranks.
+    pub(crate) fn chunks(&self) -> u64 {
+        self.report.chunks_per_rank.iter().map(|&chunks| u64::from(chunks)).sum()
+    }
+}
+
+/// Costs of syncs, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// From the first rank that came to the last: mostly waiting for the slowest.
+    pub(crate) collect_ns: f64,
+    /// In the strategy itself.
+    pub(crate) decide_ns: f64,
+    pub(crate) migrate_ns: f64,
+}
+
+impl Cost {
+    pub(crate) fn of(report: &SyncReport) -> Cost {
+        let SyncReport { collect_ns, decide_ns, migrate_ns, .. } = *report;
+        let beside = |ns: u64| if is_blocking(report) { ns as f64 } else { 0.0 };
+        Cost { collect_ns: beside(collect_ns), decide_ns: decide_ns as f64, migrate_ns: beside(migrate_ns) }
+    }
+
+    pub(crate) fn all_ns(&self) -> f64 {
+        self.collect_ns + self.decide_ns + self.migrate_ns
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Cost>>(costs: I) -> Cost {
+        costs.fold(Cost::default(), |sum, one| Cost {
+            collect_ns: sum.collect_ns + one.collect_ns,
+            decide_ns: sum.decide_ns + one.decide_ns,
+            migrate_ns: sum.migrate_ns + one.migrate_ns,
+        })
+    }
+}
+
+/// Tells whether chunks stood still for a sync; an older trace does not say.
+fn is_blocking(report: &SyncReport) -> bool {
+    report.waited != Some(0)
+}
+
+/// Error of a prediction; none where nothing was predicted.
+pub(crate) fn error(measured_ns: f64, predicted_ns: f64) -> Option<f64> {
+    (predicted_ns > 0.0).then(|| (measured_ns - predicted_ns) / predicted_ns)
+}
+
+fn ratio(one: u64, other: u64) -> Option<f64> {
+    (one > 0 && other > 0).then(|| one as f64 / other as f64)
+}
+
+/// Part of a whole that is elsewhere in another division of it.
+fn apart(one: &[f64], other: &[f64]) -> Option<f64> {
+    let (sum, other_sum) = (one.iter().sum::<f64>(), other.iter().sum::<f64>());
+    let off = one.iter().zip(other).map(|(one, other)| (one / sum - other / other_sum).abs());
+    finite(off.sum::<f64>() / 2.0)
+}
+
+fn scaled(times_ns: &[u64], factors: &[f64]) -> Vec<f64> {
+    times_ns.iter().zip(factors).map(|(&ns, factor)| ns as f64 * factor).collect()
+}
+
+/// Largest over average; none without values, or if they come to nothing.
+pub(crate) fn max_over_average(values: &[f64]) -> Option<f64> {
+    let average = values.iter().sum::<f64>() / values.len() as f64;
+    let most = values.iter().copied().fold(0.0, f64::max);
+    finite(most / average)
+}
+
+/// The number, if it is one.
+pub(crate) fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "sums of small whole numbers are exact")]
+mod tests {
+    use super::*;
+
+    fn sync(number: u64, before_ns: &[u64], capacity: &[f64], share: &[f64]) -> SyncReport {
+        let mut report = SyncReport::default();
+        report.sync = number;
+        report.before_ns = before_ns.to_vec();
+        report.makespan_before_ns = before_ns.iter().copied().max().unwrap_or(0);
+        report.imbalance_before =
+            report.makespan_before_ns as f64 * before_ns.len() as f64 / before_ns.iter().sum::<u64>() as f64;
+        (report.capacity, report.share) = (capacity.to_vec(), share.to_vec());
+        report
+    }
+
+    #[test]
+    fn a_late_rank_has_one_of_three_reasons() {
+        let slowest = |report: SyncReport| sync_effects(&[report])[0].slowest();
+        let late = |rank, causes: &[LateCause]| Some(Slowest { rank, causes: causes.to_vec() });
+        let robbed = sync(0, &[100, 180], &[1.0, 0.55], &[1.0, 0.55]);
+        assert_eq!(slowest(robbed), late(1, &[LateCause::Share(0.55)]));
+        assert_eq!(
+            slowest(sync(0, &[200, 100], &[0.5, 1.0], &[1.0, 1.0])),
+            late(0, &[LateCause::Speed(0.5)])
+        );
+        assert_eq!(slowest(sync(0, &[300, 100], &[1.0, 1.0], &[1.0, 1.0])), late(0, &[LateCause::Work(1.5)]));
+        assert_eq!(slowest(sync(0, &[100, 100], &[], &[])), None);
+    }
+
+    #[test]
+    fn of_several_reasons_the_one_that_made_a_rank_later_comes_first() {
+        let causes = |report: SyncReport| sync_effects(&[report])[0].slowest().unwrap().causes;
+        // 1.2 times the work on a vCPU of which a tenth is left: 1.8 times less than the ranks have on average.
+        let robbed = sync(0, &[80, 1200], &[1.0, 0.1], &[1.0, 0.1]);
+        assert_eq!(causes(robbed), [LateCause::Share(0.1), LateCause::Work(1.2)]);
+        let loaded = sync(0, &[20, 300], &[1.0, 0.6], &[1.0, 0.6]);
+        assert_eq!(causes(loaded), [LateCause::Work(1.8), LateCause::Share(0.6)]);
+        let slow = sync(0, &[100, 500], &[1.0, 0.2], &[1.0, 0.4]);
+        assert_eq!(causes(slow), [LateCause::Share(0.4), LateCause::Speed(0.5)]);
+    }
+
+    #[test]
+    fn a_prediction_is_held_against_the_next_sync_and_no_other() {
+        let mut syncs =
+            [sync(0, &[100, 300], &[], &[]), sync(1, &[220, 180], &[], &[]), SyncReport::default()];
+        syncs[0].makespan_predicted_ns = 200;
+        (syncs[0].deliveries_predicted, syncs[1].deliveries) = (50, 50);
+        syncs[2].sync = 3;
+        let outcomes = sync_effects(&syncs);
+        assert_eq!((outcomes[0].error(), outcomes[0].actual()), (Some(0.1), Some(1.1)));
+        assert_eq!((outcomes[1].actual(), outcomes[1].measured_ns()), (None, None));
+        assert!((outcomes[0].excess_ns() - 100.0).abs() < 1e-9, "300 ns, of which 200 are needed");
+    }
+
+    /// A phase of 5 steps, then one of 15.
+    fn five_and_fifteen_steps() -> [SyncReport; 2] {
+        let mut syncs = [sync(0, &[100, 300], &[], &[]), sync(1, &[660, 540], &[], &[])];
+        (syncs[0].deliveries, syncs[0].deliveries_predicted, syncs[1].deliveries) = (50, 50, 150);
+        (syncs[0].makespan_predicted_ns, syncs[0].predicted_ns) = (200, vec![200, 200]);
+        (syncs[0].moved, syncs[0].gain_ns) = (2, 100);
+        syncs[1].makespan_unmoved_ns = 900;
+        syncs
+    }
+
+    #[test]
+    fn errors_and_gains_are_those_of_equally_many_steps() {
+        let syncs = five_and_fifteen_steps();
+        let first = sync_effects(&syncs)[0];
+        assert!((first.error().unwrap() - 0.1).abs() < 1e-9, "{:?}", first.error());
+        assert_eq!((first.predicted_ns(), first.measured_ns()), (vec![200, 200], Some(vec![220, 180])));
+        assert_eq!((first.gain_ns(), first.saved_ns()), (300.0, Some(240.0)));
+        let mut unknown = five_and_fifteen_steps();
+        unknown[1].deliveries = 0;
+        let first = sync_effects(&unknown)[0];
+        assert_eq!((first.error(), first.is_per_step()), (None, false), "an older trace does not say");
+    }
+
+    #[test]
+    fn collecting_is_a_cost_unless_nobody_stood_still() {
+        let mut syncs = [SyncReport::default()];
+        (syncs[0].collect_ns, syncs[0].decide_ns, syncs[0].migrate_ns) = (100, 20, 3);
+        for (waited, cost_ns) in [(None, 123.0), (Some(7), 123.0), (Some(0), 20.0)] {
+            syncs[0].waited = waited;
+            assert_eq!(sync_effects(&syncs)[0].cost().all_ns(), cost_ns);
+        }
+    }
+
+    #[test]
+    fn work_that_is_elsewhere_in_the_next_phase_has_drifted() {
+        let mut syncs = [sync(0, &[300, 100], &[1.0, 0.5], &[]), sync(1, &[100, 600], &[1.0, 0.5], &[])];
+        syncs[0].predicted_ns = vec![150, 100];
+        let (work, capacity) = sync_effects(&syncs)[0].drift().unwrap();
+        // Three quarters of the work were expected on the first rank, a quarter was there.
+        assert!((work - 0.5).abs() < 1e-9 && capacity.abs() < 1e-9, "{work} {capacity}");
+    }
+}

@@ -1,0 +1,232 @@
+//! Stretches of the run in which each slice is kept as it was, with who sent its message: few enough for a page.
+
+use caribou::trace::{ChunkId, Event, RUNTIME, What};
+use rustc_hash::FxHashMap;
+use trace_reader::Trace;
+
+use super::activities::IDLE;
+use super::balance::Balance;
+use super::figures::Figures;
+use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
+use crate::trace::analysis::messages::{Name, name};
+use crate::trace::select::Window;
+
+/// Slices that are kept: of the whole run if it has no more, else of a first stretch and of a second one.
+const SLICES_MAX: u64 = 40_000;
+const FIRST_MAX: u64 = 28_000;
+const SECOND_MAX: u64 = 12_000;
+/// Names that are told apart: those of later slices are left out.
+const NAMES_MAX: usize = 65_535;
+/// In place of a name or row: not known.
+pub(super) const UNKNOWN: u16 = u16::MAX;
+
+/// Slices one by one.
+#[derive(Debug, Default)]
+pub(super) struct DetailWindows {
+    /// Tells whether they are the whole run.
+    pub(super) whole: bool,
+    /// In the order of time; they do not overlap.
+    pub(super) all: Vec<DetailWindow>,
+    /// Names of chunks that slices refer to.
+    pub(super) names: Vec<String>,
+}
+
+/// A stretch of time, and what happened in it.
+#[derive(Debug, Default)]
+pub(super) struct DetailWindow {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+    /// Reason that it is shown, after "that lead".
+    pub(super) why: &'static str,
+    /// In the order of workers, then of time; idle time is not among them.
+    pub(super) slices: Vec<Exact>,
+    /// Begin of the slices of each row.
+    pub(super) offsets: Vec<usize>,
+}
+
+/// A slice as it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Exact {
+    pub(super) begin_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) lost_ns: u64,
+    pub(super) activity: u8,
+    /// Its chunk, and the chunk that sent its message, by their places in the names.
+    pub(super) chunk: u16,
+    pub(super) sender: u16,
+    /// The row that its message was sent from, and when, if that is in the stretch.
+    pub(super) sent: Option<(u16, u64)>,
+}
+
+impl DetailWindows {
+    pub(super) fn of(trace: &Trace, figures: &Figures, balance: &Balance<'_>) -> DetailWindows {
+        let mut names = Names::default();
+        let ranges = ranges(figures, balance);
+        let whole = ranges.len() == 1 && ranges[0].bins == (0, figures.count_grid.bins);
+        // Rows of several workers have no room for slices that overlap.
+        let ranges = if figures.workers_per_row == 1 { ranges } else { Vec::new() };
+        let all = ranges.iter().map(|range| DetailWindow::read(trace, figures, range, &mut names)).collect();
+        DetailWindows {
+            whole,
+            all,
+            names: names.known.iter().map(|chunk| chunk_name(trace, *chunk)).collect(),
+        }
+    }
+
+    /// Slices of all of them.
+    pub(super) fn slices(&self) -> usize {
+        self.all.iter().map(|stretch| stretch.slices.len()).sum()
+    }
+
+    /// Messages of which both ends are known, between different rows.
+    pub(super) fn messages(&self) -> usize {
+        let sent =
+            |stretch: &DetailWindow| stretch.slices.iter().filter(|slice| slice.sent.is_some()).count();
+        self.all.iter().map(sent).sum()
+    }
+}
+
+fn chunk_name(trace: &Trace, chunk: ChunkId) -> String {
+    if chunk == RUNTIME { "the runtime".into() } else { trace.chunk_name(chunk) }
+}
+
+/// Chunks by the numbers that slices have for them.
+#[derive(Default)]
+struct Names {
+    known: Vec<ChunkId>,
+    numbers: FxHashMap<ChunkId, u16>,
+}
+
+impl Names {
+    fn number(&mut self, chunk: ChunkId) -> u16 {
+        if let Some(&number) = self.numbers.get(&chunk) {
+            return number;
+        }
+        if self.known.len() == NAMES_MAX {
+            return UNKNOWN;
+        }
+        let number = self.known.len() as u16;
+        self.known.push(chunk);
+        self.numbers.insert(chunk, number);
+        number
+    }
+}
+
+/// Bins of a stretch, from and up to, and why it was chosen.
+struct Range {
+    bins: (usize, usize),
+    why: &'static str,
+}
+
+/// The whole run if its slices fit; else what leads to the most uneven sync, and what leads to a usual one.
+fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
+    let (grid, counts) = (figures.count_grid, &figures.counts);
+    if counts.iter().sum::<u64>() <= SLICES_MAX {
+        return vec![Range { bins: (0, grid.bins), why: "" }];
+    }
+    let uneven = if balance.worst.is_some() { "to the most uneven sync" } else { "the run" };
+    let first = around(counts, grid.bin(balance.focus_ns()), FIRST_MAX, (0, 0));
+    let outside = |bin: &usize| !(first.0..first.1).contains(bin);
+    let usual = balance.usual_ns().map(|at_ns| grid.bin(at_ns)).find(outside);
+    let why = if usual.is_some() { "to a usual sync" } else { "the middle of the run" };
+    let focus = usual.or_else(|| Some(grid.bins / 2).filter(outside));
+    let second = focus.map(|focus| around(counts, focus, SECOND_MAX, first)).unwrap_or_default();
+    let mut ranges = vec![Range { bins: first, why: uneven }, Range { bins: second, why }];
+    ranges.retain(|range| range.bins.0 < range.bins.1);
+    ranges.sort_by_key(|range| range.bins);
+    ranges
+}
+
+/// The bins around one in which there are at most so many slices, none of those that are taken.
+fn around(counts: &[u64], focus: usize, most: u64, taken: (usize, usize)) -> (usize, usize) {
+    let (mut first, mut end, mut sum) = (focus, focus, 0);
+    let free = |bin: usize| bin < counts.len() && !(taken.0..taken.1).contains(&bin);
+    loop {
+        // Three bins before the moment for one after it: what led to it is of more interest.
+        let (can_back, can_go_on) = (first > 0 && free(first - 1), free(end));
+        let back = can_back && (end - focus >= (focus - first).div_ceil(3) || !can_go_on);
+        let bin = if back { first - 1 } else { end };
+        if !free(bin) || sum + counts[bin] > most {
+            return (first, end);
+        }
+        sum += counts[bin];
+        if back { first = bin } else { end = bin + 1 }
+    }
+}
+
+impl DetailWindow {
+    fn read(trace: &Trace, figures: &Figures, range: &Range, names: &mut Names) -> DetailWindow {
+        let grid = figures.count_grid;
+        let from_ns = range.bins.0 as u64 * grid.bin_ns;
+        let to_ns = (range.bins.1 as u64).saturating_mul(grid.bin_ns).min(figures.elapsed_ns);
+        let stretch = DetailWindow { from_ns, to_ns, why: range.why, ..DetailWindow::default() };
+        let scope = Scope::of(&trace.ranks, Window { from_ns, to_ns });
+        let mut slices = Slices { figures, names, stretch, handled: FxHashMap::default() };
+        // What is wrong with a block has been told before.
+        by_worker(&scope, &mut [&mut slices]);
+        let Slices { mut stretch, handled, .. } = slices;
+        stretch.offsets.resize(figures.rows.len() + 1, stretch.slices.len());
+        let mut senders = Senders { figures, handled: &handled, slices: &mut stretch.slices };
+        by_worker(&scope, &mut [&mut senders]);
+        stretch
+    }
+}
+
+/// The row of a worker. Each has one of its own where slices are shown.
+fn row(figures: &Figures, place: WorkerRef<'_>) -> usize {
+    figures.row_of(place.name()).unwrap_or(usize::from(UNKNOWN))
+}
+
+/// Collects slices, and which of them handled which message. Handlers are read before sends, worker by worker: they are
+/// few, and their senders may be anywhere.
+struct Slices<'s> {
+    figures: &'s Figures,
+    names: &'s mut Names,
+    stretch: DetailWindow,
+    handled: FxHashMap<Name, usize>,
+}
+
+impl Observer<'_> for Slices<'_> {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
+        let stretch = &mut self.stretch;
+        stretch.offsets.resize(row(self.figures, place) + 1, stretch.slices.len());
+        let Some(slice) = exact(self.figures, event, self.names) else { return };
+        if let What::Handler { from, number, .. } = event.what
+            && let Some(name) = name(from, number)
+        {
+            self.handled.insert(name, stretch.slices.len());
+        }
+        stretch.slices.push(slice);
+    }
+}
+
+/// Finds where the messages of slices were sent from.
+struct Senders<'s> {
+    figures: &'s Figures,
+    handled: &'s FxHashMap<Name, usize>,
+    slices: &'s mut [Exact],
+}
+
+impl Observer<'_> for Senders<'_> {
+    fn see(&mut self, place: WorkerRef<'_>, event: &Event) {
+        if let What::Send { chunk, number, .. } = event.what
+            && let Some(&slice) = self.handled.get(&(chunk, number))
+        {
+            self.slices[slice].sent = Some((row(self.figures, place) as u16, event.begin_ns));
+        }
+    }
+}
+
+fn exact(figures: &Figures, event: &Event, names: &mut Names) -> Option<Exact> {
+    let slice = figures.known_slice(event)?;
+    if slice.activity == IDLE {
+        return None;
+    }
+    let (chunk, sender) = match event.what {
+        What::Handler { chunk, from, .. } => (names.number(chunk), names.number(from)),
+        What::Depart { chunk, .. } => (names.number(chunk), UNKNOWN),
+        _ => (UNKNOWN, UNKNOWN),
+    };
+    let (begin_ns, end_ns, lost_ns) = (slice.begin_ns, slice.end_ns, slice.lost_ns);
+    Some(Exact { begin_ns, end_ns, lost_ns, activity: slice.activity, chunk, sender, sent: None })
+}
