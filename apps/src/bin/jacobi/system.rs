@@ -137,7 +137,7 @@ mod tests {
     fn a_generated_row_is_dominant_and_the_same_on_every_worker() {
         let [one, other] = [(); 2].map(|()| System::generated(50, 7, 1.1));
         for row in 0..50 {
-            let Row { values, rhs: right } = one.row(row);
+            let Row { values, rhs } = one.row(row);
             assert_eq!(other.row(row), Row { values: values.clone(), rhs });
             let others: f64 = values.iter().sum::<f64>() - values[row];
             assert!((values[row] / others - 1.1).abs() < 1e-12 && right > 0.0, "row {row}");
