@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::core::exit_value::ExitValue;
-use super::core::undelivered::{Leftover, Undelivered, undelivered};
+use super::core::undelivered::{Undelivered, UndeliveredReport, undelivered};
 use crate::error::Error;
 use crate::run::report::RunReport;
 use crate::trace::{SyncReport, SyncTotals};
@@ -42,7 +42,7 @@ pub struct Report {
 pub(crate) struct Figures {
     /// Deliveries handled.
     pub(crate) messages: u64,
-    pub(crate) leftover: Leftover,
+    pub(crate) undelivered_report: UndeliveredReport,
     pub(crate) waiting_bytes_max: u64,
     /// The first value that a chunk of the rank ended the run with.
     pub(crate) value: Option<ExitValue>,
@@ -63,7 +63,8 @@ impl Report {
         let value = ranks.iter_mut().find_map(|rank| rank.value.take());
         let messages = ranks.iter().map(|rank| rank.messages).sum();
         let waiting_bytes_max = ranks.iter().map(|rank| rank.waiting_bytes_max).max().unwrap_or(0);
-        let leftovers: Vec<Leftover> = ranks.into_iter().map(|rank| rank.leftover).collect();
+        let leftovers: Vec<UndeliveredReport> =
+            ranks.into_iter().map(|rank| rank.undelivered_report).collect();
         Report {
             run,
             messages,

@@ -7,7 +7,7 @@ use lb_strategies::Strategy;
 use super::api::setup::Setup;
 #[cfg(feature = "mpi")]
 use super::core::codec::ArrayCodec;
-use super::core::erased::Described;
+use super::core::erased::RankSetup;
 use super::core::packet::Packet;
 use super::exec::build::{NewChunk, set_up};
 use super::exec::simulation;
@@ -40,24 +40,24 @@ use crate::warn::warn;
 /// do not agree, a process that was killed: see [`Error`]. The first one ends the run on all ranks.
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
-    run_arrays(&config, &Arrays::new(&config, setup)?)
+    run_arrays(&config, &ArrayProgram::new(&config, setup)?)
 }
 
 /// As [`run`], for a program of another shape that stands on arrays: its policy is not theirs, and none of them syncs.
 /// All processes must run the one of this `text`.
-pub(crate) fn run_below(
+pub(crate) fn run_layered(
     config: &Config,
     shape: lb_strategies::Shape,
     text: String,
     setup: impl Fn(&mut Setup) + Send + Sync,
 ) -> Result<Report, Error> {
     let strategy = lb_strategies::ARRAYS.default_policy().into();
-    run_arrays(config, &Arrays { describe: describing(setup), shape, text, strategy })
+    run_arrays(config, &ArrayProgram { describe: setup_function(setup), shape, text, strategy })
 }
 
-fn run_arrays<D>(config: &Config, arrays: &Arrays<D>) -> Result<Report, Error>
+fn run_arrays<D>(config: &Config, arrays: &ArrayProgram<D>) -> Result<Report, Error>
 where
-    D: Fn() -> Result<Described, Error> + Send + Sync,
+    D: Fn() -> Result<RankSetup, Error> + Send + Sync,
 {
     let report = match config.simulates()? {
         Some(seed) => simulation::run(config, &arrays.strategy, seed, arrays.lb(config), &arrays.describe),
@@ -87,7 +87,7 @@ impl Runtime {
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Report, Error> {
-        let (run, ranks) = self.run_shape(config, &Arrays::new(config, setup)?)?;
+        let (run, ranks) = self.run_shape(config, &ArrayProgram::new(config, setup)?)?;
         let report = Report::new(run, ranks);
         if self.rank() == 0 {
             warn_of_undelivered(&report);
@@ -96,8 +96,8 @@ impl Runtime {
     }
 }
 
-/// Arrays of chunks.
-pub(crate) struct Arrays<D> {
+/// ArrayProgram of chunks.
+pub(crate) struct ArrayProgram<D> {
     describe: D,
     /// That of the program: one of another shape may stand on arrays.
     shape: lb_strategies::Shape,
@@ -107,22 +107,22 @@ pub(crate) struct Arrays<D> {
     strategy: Arc<dyn Strategy>,
 }
 
-impl Arrays<()> {
+impl ArrayProgram<()> {
     pub(crate) fn new(
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
-    ) -> Result<Arrays<impl Fn() -> Result<Described, Error> + Send + Sync>, Error> {
+    ) -> Result<ArrayProgram<impl Fn() -> Result<RankSetup, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
         let text = shape.programs().into();
-        Ok(Arrays { describe: describing(setup), shape, text, strategy })
+        Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy })
     }
 }
 
-impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
+impl<D: Fn() -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
     type Packet = Packet;
     type Figures = Figures;
     type Rank<'s>
-        = ArraysOfRank
+        = ReadyArrays
     where
         Self: 's;
 
@@ -152,23 +152,23 @@ impl<D: Fn() -> Result<Described, Error> + Sync> Shape for Arrays<D> {
         format!("caribou {rank}.0")
     }
 
-    fn set_up(&self, rank: Rank, ranks: u32) -> Result<ArraysOfRank, Error> {
+    fn set_up(&self, rank: Rank, ranks: u32) -> Result<ReadyArrays, Error> {
         // Before chunks are made: what they are kept in is guarded for it.
         let owner = Owner::new();
         owner.enter();
         let (described, chunks) = set_up(rank, ranks, &self.describe)?;
-        Ok(ArraysOfRank { described, chunks, strategy: self.strategy.clone() })
+        Ok(ReadyArrays { described, chunks, strategy: self.strategy.clone() })
     }
 }
 
 /// The arrays of one rank, and the chunks that start there.
-pub(crate) struct ArraysOfRank {
-    described: Described,
+pub(crate) struct ReadyArrays {
+    described: RankSetup,
     chunks: Vec<NewChunk>,
     strategy: Arc<dyn Strategy>,
 }
 
-impl ReadyRank for ArraysOfRank {
+impl ReadyRank for ReadyArrays {
     type Packet = Packet;
     type Figures = Figures;
     #[cfg(feature = "mpi")]
@@ -180,15 +180,15 @@ impl ReadyRank for ArraysOfRank {
     }
 
     fn run(self, seat: RankContext<'_, Packet>) -> Figures {
-        let ArraysOfRank { described, chunks, strategy } = self;
+        let ReadyArrays { described, chunks, strategy } = self;
         Start { seat, described, chunks, strategy }.run()
     }
 }
 
 /// Calls a setup function, and returns what it describes.
-fn describing(
+fn setup_function(
     setup: impl Fn(&mut Setup) + Send + Sync,
-) -> impl Fn() -> Result<Described, Error> + Send + Sync {
+) -> impl Fn() -> Result<RankSetup, Error> + Send + Sync {
     move || {
         let mut described = Setup::default();
         setup(&mut described);

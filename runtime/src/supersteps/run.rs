@@ -12,7 +12,7 @@ use super::report::{SuperstepOutcome, SuperstepReport};
 use super::root::{Figures, Root, check};
 use super::share::Share;
 use crate::arrays::api::setup::{Placement, Setup};
-use crate::arrays::run::run_below;
+use crate::arrays::run::run_layered;
 use crate::config::Config;
 use crate::error::Error;
 use crate::launch::Launch;
@@ -108,7 +108,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
         });
     };
     let text = format!("a program in supersteps of {units} units, of weight {weight} together");
-    let report = run_below(config, Shape::Supersteps, text, setup)?;
+    let report = run_layered(config, Shape::Supersteps, text, setup)?;
     let (shared, units, Figures { steps, elapsed_ns, slowest_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
     let run = report.run;

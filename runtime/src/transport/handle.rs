@@ -6,7 +6,7 @@ use super::Transport;
 use super::local::Local;
 
 /// One of the transports. For what is called with each message the
-/// [`Gateway`](crate::arrays::exec::gateway::Gateway) of a worker tells them apart, and calls that between threads as it is:
+/// [`RemoteSender`](crate::arrays::exec::remote_sender::RemoteSender) of a worker tells them apart, and calls that between threads as it is:
 /// a packet takes no longer there than a call that is looked up. Between processes it is encoded, and that call is nothing;
 /// nor is it for all else.
 pub(crate) enum TransportHandle<'s, P> {

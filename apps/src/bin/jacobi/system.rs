@@ -140,7 +140,7 @@ mod tests {
             let Row { values, rhs } = one.row(row);
             assert_eq!(other.row(row), Row { values: values.clone(), rhs });
             let others: f64 = values.iter().sum::<f64>() - values[row];
-            assert!((values[row] / others - 1.1).abs() < 1e-12 && right > 0.0, "row {row}");
+            assert!((values[row] / others - 1.1).abs() < 1e-12 && rhs > 0.0, "row {row}");
         }
         assert_ne!(one.row(0).values[2..].to_vec(), one.row(1).values[2..].to_vec());
         assert_ne!(System::generated(50, 8, 1.1).row(0), one.row(0));

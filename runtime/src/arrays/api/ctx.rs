@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
-use super::slot::{Slot, insertion, write_letter};
-use crate::arrays::core::envelope::{LETTER_BYTES, Payload};
+use super::slot::{Slot, insertion, write_node};
+use crate::arrays::core::envelope::{NODE_BYTES, Payload};
 use crate::arrays::core::exit_value::ExitValue;
-use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
-use crate::arrays::core::reduction::{Agreement, Goal, Reducer, Values};
+use crate::arrays::core::handler::{ChunkRecord, Effect, Handler, SyncState};
+use crate::arrays::core::reduction::{Reducer, ReductionSpec, ResultTarget, Values};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire::{self, catching};
@@ -107,7 +107,7 @@ pub enum Target<I> {
 /// assert!(matches!(target, Target::Elsewhere(_)) && target != Target::All);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elsewhere(Goal);
+pub struct Elsewhere(ResultTarget);
 
 impl<I> Target<I> {
     /// To a chunk of another array. Its own [`Chunk::reduced`] makes the result a message, as with those of its own array; the
@@ -153,12 +153,12 @@ impl<I> Target<I> {
     /// # Ok::<(), caribou::Error>(())
     /// ```
     pub fn chunk_of<D: Chunk>(array: Array<D>, index: D::Index) -> Target<I> {
-        Target::Elsewhere(Elsewhere(Goal::ChunkOf(ChunkId { array: array.id, key: index.pack() })))
+        Target::Elsewhere(Elsewhere(ResultTarget::ChunkOf(ChunkId { array: array.id, key: index.pack() })))
     }
 
     /// To every chunk of another array, as [`chunk_of`](Self::chunk_of) does to one.
     pub fn all_of<D: Chunk>(array: Array<D>) -> Target<I> {
-        Target::Elsewhere(Elsewhere(Goal::AllOf(array.id)))
+        Target::Elsewhere(Elsewhere(ResultTarget::AllOf(array.id)))
     }
 }
 
@@ -183,7 +183,7 @@ impl<I> Target<I> {
 /// ```
 pub struct Ctx<'a, C: Chunk> {
     pub(crate) handler: &'a mut Handler<'a>,
-    pub(crate) passport: &'a mut Passport,
+    pub(crate) record: &'a mut ChunkRecord,
     /// As the chunk said before the handler: one that goes on after it came to a sync may change it.
     pub(crate) state_bytes: u64,
     chunk: PhantomData<fn() -> C>,
@@ -191,8 +191,8 @@ pub struct Ctx<'a, C: Chunk> {
 
 impl<'a, C: Chunk> Ctx<'a, C> {
     #[inline]
-    pub(crate) fn new(handler: &'a mut Handler<'a>, passport: &'a mut Passport, chunk: &C) -> Ctx<'a, C> {
-        Ctx { handler, passport, state_bytes: chunk.state_bytes(), chunk: PhantomData }
+    pub(crate) fn new(handler: &'a mut Handler<'a>, record: &'a mut ChunkRecord, chunk: &C) -> Ctx<'a, C> {
+        Ctx { handler, record, state_bytes: chunk.state_bytes(), chunk: PhantomData }
     }
 
     /// This chunk's index.
@@ -209,23 +209,23 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// The rank this chunk is on now: for services and for reports, never for addressing.
     pub fn rank(&self) -> Rank {
-        self.handler.facts.rank
+        self.handler.info.rank
     }
 
     /// The factor by which this rank is to compute slower than it can, for an experiment: see
     /// [`Config::slowed`](crate::Config::slowed). Else 1.
     pub fn slowness(&self) -> f64 {
-        self.handler.facts.slowness
+        self.handler.info.slowness
     }
 
     /// Ranks in this run.
     pub fn ranks(&self) -> u32 {
-        self.handler.facts.ranks
+        self.handler.info.ranks
     }
 
     /// Time since the run began, ns; under simulation virtual time.
     pub fn elapsed_ns(&self) -> u64 {
-        self.handler.outlet.now_ns()
+        self.handler.host.now_ns()
     }
 
     /// This rank's service of type `T`: what [`Setup::service`](crate::Setup::service) was given.
@@ -234,8 +234,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// If `setup` provided none.
     #[track_caller]
     pub fn service<T: Send + Sync + 'static>(&self) -> &'a T {
-        let facts = self.handler.facts;
-        match facts.services.iter().find_map(|service| service.downcast_ref()) {
+        let info = self.handler.info;
+        match info.services.iter().find_map(|service| service.downcast_ref()) {
             Some(found) => found,
             None => panic!(
                 "nobody provides a service of type {}: `Setup::service` does in a run, `Probe::service` in a test",
@@ -275,8 +275,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         tracing::trace!(hop = 1, "Ctx::send");
         let from = self.next_message();
         let outbox = &mut self.handler.outbox;
-        let letter = write_letter(&mut outbox.blanks, to, from, message);
-        outbox.leave(letter);
+        let node = write_node(&mut outbox.free_list, to, from, message);
+        outbox.push_node(node);
     }
 
     /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
@@ -326,8 +326,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let to = ChunkId { array: self.handler.chunk().array, key: to.pack() };
         let from = self.next_message();
         let outbox = &mut self.handler.outbox;
-        let letter = write_letter(&mut outbox.blanks, to, from, message);
-        outbox.push(Effect::SendAtQuiescence(letter));
+        let node = write_node(&mut outbox.free_list, to, from, message);
+        outbox.push(Effect::SendAtQuiescence(node));
     }
 
     /// Sends a message to this chunk itself when a time has passed: for a chunk that looks now and then at something
@@ -383,15 +383,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn send_after(&mut self, delay: Duration, message: C::Message) {
         let (from, to) = (self.next_message(), self.handler.chunk());
         let outbox = &mut self.handler.outbox;
-        let letter = write_letter(&mut outbox.blanks, to, from, message);
-        outbox.push(Effect::SendAfter { delay, letter });
+        let node = write_node(&mut outbox.free_list, to, from, message);
+        outbox.push(Effect::SendAfter { delay, node });
     }
 
     /// The name of the next message to a single chunk.
     #[inline(always)]
     fn next_message(&mut self) -> Sender {
-        self.passport.sent = self.passport.sent.wrapping_add(1).max(1);
-        Sender::new(self.handler.chunk(), self.passport.sent)
+        self.record.last_number = self.record.last_number.wrapping_add(1).max(1);
+        Sender::new(self.handler.chunk(), self.record.last_number)
     }
 
     /// Sends a message to every chunk of this array, this one included, exactly once.
@@ -452,8 +452,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         values: impl Into<Values>,
         target: Target<C::Index>,
     ) {
-        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
-        self.handler.outbox.push(Effect::Contribute { agreement, values, step: None });
+        let (spec, values) = self.contribution(tag, reducer, values.into(), target);
+        self.handler.outbox.push(Effect::Contribute { spec, values, step: None });
     }
 
     /// Contributes to the reduction of a step: for chunks that come and go, or that take part in some steps only.
@@ -514,8 +514,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         values: impl Into<Values>,
         target: Target<C::Index>,
     ) {
-        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
-        self.handler.outbox.push(Effect::Contribute { agreement, values, step: Some(step) });
+        let (spec, values) = self.contribution(tag, reducer, values.into(), target);
+        self.handler.outbox.push(Effect::Contribute { spec, values, step: Some(step) });
     }
 
     /// Contributes to no reduction of this array before that of `step`: what else a chunk that contributes to a later step
@@ -543,28 +543,28 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         reducer: Reducer,
         mut values: Values,
         target: Target<C::Index>,
-    ) -> (Agreement, Values) {
+    ) -> (ReductionSpec, Values) {
         self.assert_not_removed("contribute");
         let scans_own = reducer == Reducer::Own && matches!(target, Target::Scan);
         assert!(!scans_own, "values of a type of one's own have no scan: nothing is neutral to them");
         if let Values::Gathered(parts) = &mut values {
             parts.iter_mut().for_each(|(key, _)| *key = self.handler.chunk().key);
         }
-        let goal = match target {
-            Target::All => Goal::All,
-            Target::Chunk(index) => Goal::Chunk(index.pack()),
-            Target::Scan => Goal::Scan,
-            Target::Exit => Goal::Exit,
-            Target::Elsewhere(Elsewhere(goal)) => goal,
+        let target = match target {
+            Target::All => ResultTarget::All,
+            Target::Chunk(index) => ResultTarget::Chunk(index.pack()),
+            Target::Scan => ResultTarget::Scan,
+            Target::Exit => ResultTarget::Exit,
+            Target::Elsewhere(Elsewhere(target)) => target,
         };
-        (Agreement { tag, reducer, goal }, values)
+        (ReductionSpec { tag, reducer, target }, values)
     }
 
     /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
     /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last: with a period of 20 at
     /// steps 5, 20, 40, 60. False of step 0. Chunks that count other steps than their neighbours come to other syncs.
     pub fn sync_due(&self, step: u64) -> bool {
-        let period = self.handler.facts.period;
+        let period = self.handler.info.period;
         let early = period >= 8 && step == period / 4;
         early || (period > 0 && step > 0 && step.is_multiple_of(period))
     }
@@ -581,8 +581,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     #[track_caller]
     pub fn at_sync(&mut self) {
         self.assert_not_removed("come to a sync");
-        assert!(self.passport.sync == SyncState::Running, "at_sync is called twice before resume");
-        self.passport.sync = SyncState::Waiting;
+        assert!(self.record.sync == SyncState::Running, "at_sync is called twice before resume");
+        self.record.sync = SyncState::Waiting;
         self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
     }
 
@@ -598,13 +598,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     #[track_caller]
     pub fn at_sync_nowait(&mut self) {
         self.assert_not_removed("come to a sync");
-        self.passport.sync = match self.passport.sync {
+        self.record.sync = match self.record.sync {
             SyncState::Running => {
                 self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
-                SyncState::Passing
+                SyncState::RunningThroughSync
             }
-            SyncState::Passing => SyncState::Late,
-            SyncState::Waiting | SyncState::Late => {
+            SyncState::RunningThroughSync => SyncState::WaitingForEarlier,
+            SyncState::Waiting | SyncState::WaitingForEarlier => {
                 panic!("a chunk comes to no other sync while it waits for one")
             }
         };
@@ -649,19 +649,19 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn migrate_to(&mut self, rank: Rank) {
         let ranks = self.ranks();
         assert!(rank.0 < ranks, "a chunk migrates to rank {rank}, but ranks are 0 to {}", ranks - 1);
-        self.passport.wish = Some(rank);
+        self.record.wish = Some(rank);
     }
 
     #[track_caller]
     pub(super) fn assert_not_removed(&self, what: &str) {
-        assert!(!self.passport.removed, "a chunk does not {what} after it removed itself");
+        assert!(!self.record.removed, "a chunk does not {what} after it removed itself");
     }
 
     /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.
     pub fn charge(&mut self, ticks_ns: u64) {
-        let charged = self.passport.charged.get_or_insert(0);
+        let charged = self.record.charged.get_or_insert(0);
         *charged = charged.saturating_add(ticks_ns);
-        self.handler.outlet.charge(ticks_ns);
+        self.handler.host.charge(ticks_ns);
     }
 
     /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index (or, if the index was used before, where its last
@@ -733,7 +733,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         let to = ChunkId { array: array.id, key: parent.pack() };
         let from = self.next_message();
         let payload = || Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
-        let bytes = LETTER_BYTES + size_of::<D>() as u64;
+        let bytes = NODE_BYTES + size_of::<D>() as u64;
         self.handler.outbox.send(to, from, bytes, payload);
     }
 
@@ -800,10 +800,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     pub fn remove(&mut self) {
         self.assert_not_removed("remove itself");
         assert!(
-            self.passport.sync == SyncState::Running,
+            self.record.sync == SyncState::Running,
             "a chunk does not remove itself between at_sync or at_sync_nowait and resume"
         );
-        self.passport.removed = true;
+        self.record.removed = true;
         self.handler.outbox.push(Effect::Remove);
     }
 
@@ -812,38 +812,38 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
     /// messages after it with it. The handler goes on also where too much waits: only one that has returned is held back.
     pub fn flush(&mut self) {
-        let Handler { outbox, outlet, .. } = &mut *self.handler;
-        outlet.flush(outbox);
+        let Handler { outbox, host, .. } = &mut *self.handler;
+        host.flush(outbox);
     }
 
     /// Marks this moment in the trace, if one is recorded.
     pub fn mark(&mut self, name: &'static str) {
-        self.handler.outlet.tell(UserEvent::Mark { name });
+        self.handler.host.record_event(UserEvent::Mark { name });
     }
 
     /// Names the stretch of this handler from `begin_ns`, an earlier [`elapsed_ns`](Self::elapsed_ns), until now.
     pub fn span(&mut self, name: &'static str, begin_ns: u64) {
-        self.handler.outlet.tell(UserEvent::Span { name, begin_ns });
+        self.handler.host.record_event(UserEvent::Span { name, begin_ns });
     }
 
     /// Writes a figure of the program's own into the trace, such as a residual.
     pub fn counter(&mut self, name: &'static str, value: f64) {
-        self.handler.outlet.tell(UserEvent::Counter { name, value });
+        self.handler.host.record_event(UserEvent::Counter { name, value });
     }
 
     /// Tells whether the run writes a trace.
     pub(crate) fn writes(&self) -> bool {
-        self.handler.outlet.writes()
+        self.handler.host.is_traced()
     }
 
     /// Writes records of steps into the trace.
     pub(crate) fn steps(&mut self, steps: &[StepRecord]) {
-        self.handler.outlet.steps(steps);
+        self.handler.host.record_steps(steps);
     }
 
     /// Changes what the monitor tells of steps.
     pub(crate) fn stepped(&mut self, mut update: impl FnMut(&mut StepsSoFar)) {
-        self.handler.outlet.stepped(&mut update);
+        self.handler.host.update_steps(&mut update);
     }
 
     /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk

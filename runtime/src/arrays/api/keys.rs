@@ -1,6 +1,6 @@
-//! The packed indices that an array starts with, in stretches of consecutive ones.
+//! The packed indices that an array starts with, in ranges of consecutive ones.
 //!
-//! Every rank has those of the whole array, to know where a chunk is at home. Most arrays are a stretch, or one a row: so
+//! Every rank has those of the whole array, to know where a chunk is at home. Most arrays are a range, or one a row: so
 //! they take 16 bytes a row, and not a chunk.
 
 use std::hash::Hasher;
@@ -10,14 +10,14 @@ use rustc_hash::FxHasher;
 /// Packed indices, ascending.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    stretches: Vec<Stretch>,
+    ranges: Vec<KeyRange>,
     len: u64,
     /// The first two that are not in rising order.
-    disordered: Option<(u64, u64)>,
+    first_unordered: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct KeyRange {
     first: u64,
     /// Number of those before it.
     before: u64,
@@ -25,7 +25,7 @@ struct Stretch {
 
 /// The place of a key among those that an array starts with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Spot {
+pub(crate) enum KeyPosition {
     /// It is one of them; so many are before it.
     Member { position: u64 },
     /// It lies between two of them, which are `width` apart; so many are before the nearer.
@@ -41,58 +41,58 @@ impl Keys {
     }
 
     /// The first two that are not in rising order, if there are any.
-    pub(crate) fn disordered(&self) -> Option<(u64, u64)> {
-        self.disordered
+    pub(crate) fn first_unordered(&self) -> Option<(u64, u64)> {
+        self.first_unordered
     }
 
-    /// Where a key lies among them. O(log of the stretches).
-    pub(crate) fn spot(&self, key: u64) -> Spot {
-        let behind = self.stretches.partition_point(|stretch| stretch.first <= key);
-        let Some(stretch) = behind.checked_sub(1) else { return Spot::Outside };
-        let Stretch { first, before } = self.stretches[stretch];
-        let end = self.end(stretch);
+    /// Where a key lies among them. O(log of the ranges).
+    pub(crate) fn position(&self, key: u64) -> KeyPosition {
+        let behind = self.ranges.partition_point(|range| range.first <= key);
+        let Some(range) = behind.checked_sub(1) else { return KeyPosition::Outside };
+        let KeyRange { first, before } = self.ranges[range];
+        let end = self.end(range);
         let last = first + (end - before - 1);
-        match self.stretches.get(behind) {
-            _ if key <= last => Spot::Member { position: before + (key - first) },
+        match self.ranges.get(behind) {
+            _ if key <= last => KeyPosition::Member { position: before + (key - first) },
             Some(next) => {
                 let position = if key - last <= next.first - key { end - 1 } else { end };
-                Spot::Gap { nearest: position, width: next.first - last }
+                KeyPosition::Gap { nearest: position, width: next.first - last }
             }
-            None => Spot::Outside,
+            None => KeyPosition::Outside,
         }
     }
 
     /// How far the last one is from the first.
     pub(crate) fn span(&self) -> u64 {
-        let [first, .., last] = self.stretches[..] else { return self.len.saturating_sub(1) };
+        let [first, .., last] = self.ranges[..] else { return self.len.saturating_sub(1) };
         last.first + (self.len - last.before - 1) - first.first
     }
 
-    /// The one with `position` others before it, which there is. O(log of the stretches).
+    /// The one with `position` others before it, which there is. O(log of the ranges).
     pub(crate) fn nth(&self, position: u64) -> u64 {
-        let behind = self.stretches.partition_point(|stretch| stretch.before <= position);
-        self.stretches[..behind].last().map_or(0, |stretch| stretch.first + (position - stretch.before))
+        let behind = self.ranges.partition_point(|range| range.before <= position);
+        self.ranges[..behind].last().map_or(0, |range| range.first + (position - range.before))
     }
 
-    /// A hash of all of them. O(stretches).
+    /// A hash of all of them. O(ranges).
     pub(crate) fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         hasher.write_u64(self.len);
-        for &Stretch { first, before } in &self.stretches {
+        for &KeyRange { first, before } in &self.ranges {
             hasher.write_u64(first);
             hasher.write_u64(before);
         }
         hasher.finish()
     }
 
-    /// Number of those up to the end of a stretch.
-    fn end(&self, stretch: usize) -> u64 {
-        self.stretches.get(stretch + 1).map_or(self.len, |next| next.before)
+    /// Number of those up to the end of a range.
+    fn end(&self, range: usize) -> u64 {
+        self.ranges.get(range + 1).map_or(self.len, |next| next.before)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
-        let stretches = self.stretches.iter().enumerate();
-        stretches.flat_map(|(number, &Stretch { first, before })| {
+        let ranges = self.ranges.iter().enumerate();
+        ranges.flat_map(|(number, &KeyRange { first, before })| {
             (0..self.end(number) - before).map(move |nth| first + nth)
         })
     }
@@ -104,15 +104,15 @@ impl FromIterator<u64> for Keys {
         let mut last: Option<u64> = None;
         for key in keys {
             if last.is_none_or(|last| last.checked_add(1) != Some(key)) {
-                all.stretches.push(Stretch { first: key, before: all.len });
+                all.ranges.push(KeyRange { first: key, before: all.len });
                 if let Some(last) = last.filter(|&last| last >= key) {
-                    all.disordered.get_or_insert((last, key));
+                    all.first_unordered.get_or_insert((last, key));
                 }
             }
             all.len += 1;
             last = Some(key);
         }
-        all.stretches.shrink_to_fit();
+        all.ranges.shrink_to_fit();
         all
     }
 }
@@ -125,37 +125,37 @@ mod tests {
 
     use super::*;
 
-    fn spot(keys: &BTreeSet<u64>, key: u64) -> Spot {
+    fn position(keys: &BTreeSet<u64>, key: u64) -> KeyPosition {
         let position = |key: u64| keys.range(..key).count() as u64;
         match (keys.range(..=key).next_back(), keys.range(key..).next()) {
-            (Some(&below), Some(&above)) if below == above => Spot::Member { position: position(key) },
+            (Some(&below), Some(&above)) if below == above => KeyPosition::Member { position: position(key) },
             (Some(&below), Some(&above)) => {
                 let nearer = if key - below <= above - key { below } else { above };
-                Spot::Gap { nearest: position(nearer), width: above - below }
+                KeyPosition::Gap { nearest: position(nearer), width: above - below }
             }
-            _ => Spot::Outside,
+            _ => KeyPosition::Outside,
         }
     }
 
     proptest! {
         #[test]
         fn stretches_are_the_keys_that_they_were_made_of(keys in prop::collection::btree_set(0..60u64, 0..40), key in 0..64u64) {
-            let stretches: Keys = keys.iter().copied().collect();
-            prop_assert_eq!(stretches.iter().collect::<BTreeSet<_>>(), keys.clone());
-            prop_assert_eq!(stretches.len(), keys.len() as u64);
-            prop_assert!(keys.iter().enumerate().all(|(nth, &key)| stretches.nth(nth as u64) == key));
-            prop_assert_eq!(stretches.spot(key), spot(&keys, key));
+            let ranges: Keys = keys.iter().copied().collect();
+            prop_assert_eq!(ranges.iter().collect::<BTreeSet<_>>(), keys.clone());
+            prop_assert_eq!(ranges.len(), keys.len() as u64);
+            prop_assert!(keys.iter().enumerate().all(|(nth, &key)| ranges.nth(nth as u64) == key));
+            prop_assert_eq!(ranges.position(key), position(&keys, key));
             let span = keys.last().zip(keys.first()).map_or(0, |(last, first)| last - first);
-            prop_assert_eq!(stretches.span(), span);
-            prop_assert!(stretches.disordered().is_none());
+            prop_assert_eq!(ranges.span(), span);
+            prop_assert!(ranges.first_unordered().is_none());
         }
     }
 
     #[test]
     fn a_stretch_takes_one_entry_and_may_end_with_the_last_key_that_there_is() {
         let keys: Keys = (u64::MAX - 999..=u64::MAX).collect();
-        assert_eq!((keys.stretches.len(), keys.len()), (1, 1_000));
-        assert_eq!(keys.spot(u64::MAX), Spot::Member { position: 999 });
+        assert_eq!((keys.ranges.len(), keys.len()), (1, 1_000));
+        assert_eq!(keys.position(u64::MAX), KeyPosition::Member { position: 999 });
         assert!(keys.iter().eq(u64::MAX - 999..=u64::MAX));
     }
 
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn the_first_two_out_of_order_are_told() {
-        let disordered = |keys: &[u64]| keys.iter().copied().collect::<Keys>().disordered();
-        assert_eq!(disordered(&[1, 2, 2, 1]), Some((2, 2)));
-        assert_eq!(disordered(&[7, 3]), Some((7, 3)));
+        let first_unordered = |keys: &[u64]| keys.iter().copied().collect::<Keys>().first_unordered();
+        assert_eq!(first_unordered(&[1, 2, 2, 1]), Some((2, 2)));
+        assert_eq!(first_unordered(&[7, 3]), Some((7, 3)));
     }
 }

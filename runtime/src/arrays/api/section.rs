@@ -42,7 +42,7 @@ pub struct Section<C: Chunk> {
     /// A number that no other section has, but by a chance of one in 2^64.
     id: u64,
     /// A chunk that it names twice.
-    twice: Option<u64>,
+    duplicate: Option<u64>,
     /// The number of the only reduction over it.
     once: Option<u64>,
     chunk: PhantomData<fn() -> C>,
@@ -55,7 +55,7 @@ impl<C: Chunk> Section<C> {
         keys.sort_unstable();
         let id = number_of(&keys);
         let twice = keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-        Section { keys: keys.into(), id, twice, once: None, chunk: PhantomData }
+        Section { keys: keys.into(), id, duplicate: twice, once: None, chunk: PhantomData }
     }
 
     /// The same chunks for a single reduction, to which you give a number: chunks [contribute](Ctx::contribute_in) to it
@@ -118,7 +118,7 @@ impl<C: Chunk> Section<C> {
     /// ```
     pub fn once(&self, number: u64) -> Section<C> {
         let of_chunks = number_of(&self.keys);
-        Section { id: scatter(of_chunks ^ scatter(number)), once: Some(number), ..self.clone() }
+        Section { id: mix_bits(of_chunks ^ mix_bits(number)), once: Some(number), ..self.clone() }
     }
 
     /// The number of its only reduction, of a section that is for [one](Self::once).
@@ -129,7 +129,7 @@ impl<C: Chunk> Section<C> {
 
 /// A number that no other ascending keys have, but by chance.
 fn number_of(keys: &[u64]) -> u64 {
-    keys.iter().fold(keys.len() as u64, |number, &key| scatter(number ^ key))
+    keys.iter().fold(keys.len() as u64, |number, &key| mix_bits(number ^ key))
 }
 
 impl<C: Chunk> Clone for Section<C> {
@@ -139,7 +139,7 @@ impl<C: Chunk> Clone for Section<C> {
 }
 
 /// A step of splitmix64: one to one, and near numbers end up far apart.
-fn scatter(number: u64) -> u64 {
+fn mix_bits(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -216,7 +216,7 @@ impl<C: Chunk> Ctx<'_, C> {
         values: impl Into<Values>,
         target: Target<C::Index>,
     ) {
-        let (agreement, values) = self.contribution(tag, reducer, values.into(), target);
+        let (spec, values) = self.contribution(tag, reducer, values.into(), target);
         let keys = section.keys.clone();
         let Ok(place) = keys.binary_search(&self.handler.chunk().key) else {
             let of = keys.iter().take(3).map(|&key| format!("{:?}", C::Index::unpack(key)));
@@ -226,13 +226,12 @@ impl<C: Chunk> Ctx<'_, C> {
                 self.index()
             )
         };
-        if let Some(twice) = section.twice {
+        if let Some(twice) = section.duplicate {
             panic!("a section that is reduced over names {:?} twice", C::Index::unpack(twice));
         }
         let (once, id) = (section.once.is_some(), section.id);
-        let sequence = if once { 0 } else { self.passport.sections.get_or_insert_default().number(id) };
-        let contribution =
-            SectionContribution { keys, section: id, once, place, sequence, agreement, values };
+        let sequence = if once { 0 } else { self.record.sections.get_or_insert_default().number(id) };
+        let contribution = SectionContribution { keys, section: id, once, place, sequence, spec, values };
         self.handler.outbox.push(Effect::ContributeIn(Box::new(contribution)));
     }
 }

@@ -8,7 +8,7 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::{Extent, Index};
 use super::slot::spawning;
-use crate::arrays::core::seeds::parts_of;
+use crate::arrays::core::seeds::split_key;
 
 /// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. For searches and
 /// for divide and conquer, where a chunk makes others of unknown number and size, and no placement could tell where.
@@ -85,7 +85,7 @@ impl Seed {
 /// The number of one that the array began with; else the rank that has started the chunk, and a number: `2.17`.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match parts_of(self.0) {
+        match split_key(self.0) {
             (None, number) => write!(f, "{number}"),
             (Some(rank), number) => write!(f, "{rank}.{number}"),
         }

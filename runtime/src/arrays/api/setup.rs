@@ -10,9 +10,9 @@ use rustc_hash::FxHasher;
 use super::chunk::Chunk;
 use super::ctx::Array;
 use super::index::{Extent, Index};
-use super::keys::{Keys, Spot};
+use super::keys::{KeyPosition, Keys};
 use super::slot::ArrayOf;
-use crate::arrays::core::erased::{Described, ErasedArray};
+use crate::arrays::core::erased::{ErasedArray, RankSetup};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 
@@ -21,14 +21,14 @@ use crate::ids::{ArrayId, Rank};
 ///
 /// | | initial chunks | inserted ones |
 /// |---|---|---|
-/// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else scattered |
-/// | `RoundRobin` | one after the other in turn | scattered |
+/// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else hashed_rank |
+/// | `RoundRobin` | one after the other in turn | hashed_rank |
 /// | `Hash`, `Function` | as the hash or the function says | the same |
 ///
 /// *Scattered* is by hash, as [`Hash`](Self::Hash) does it. `Block` scatters indices below the first initial one, above the
 /// last, and in a gap between two that is wider than a rank's equal share of the range from the first to the last: the
 /// newcomers of such a gap could be more than a rank's part. So of indices `[kind, i, j]` where an array begins with
-/// kind 0, those of kind 1 are scattered.
+/// kind 0, those of kind 1 are hashed_rank.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -38,9 +38,9 @@ use crate::ids::{ArrayId, Rank};
 /// ```
 #[derive(Clone)]
 pub enum Placement {
-    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is scattered.
+    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is hashed_rank.
     Block,
-    /// One after the other in turn. Inserted indices are scattered.
+    /// One after the other in turn. Inserted indices are hashed_rank.
     RoundRobin,
     /// Scattered, but always the same.
     Hash,
@@ -68,16 +68,18 @@ impl Placement {
     pub(crate) fn home(&self, key: u64, keys: &Keys, ranks: u32) -> Rank {
         let block = |position: u64| position * u64::from(ranks) / keys.len();
         let rank = match self {
-            Placement::Block => match keys.spot(key) {
-                Spot::Member { position } => block(position),
-                Spot::Gap { nearest, width } if width <= keys.span() / u64::from(ranks) => block(nearest),
-                Spot::Gap { .. } | Spot::Outside => scattered(key, ranks),
+            Placement::Block => match keys.position(key) {
+                KeyPosition::Member { position } => block(position),
+                KeyPosition::Gap { nearest, width } if width <= keys.span() / u64::from(ranks) => {
+                    block(nearest)
+                }
+                KeyPosition::Gap { .. } | KeyPosition::Outside => hashed_rank(key, ranks),
             },
-            Placement::RoundRobin => match keys.spot(key) {
-                Spot::Member { position } => position % u64::from(ranks),
-                Spot::Gap { .. } | Spot::Outside => scattered(key, ranks),
+            Placement::RoundRobin => match keys.position(key) {
+                KeyPosition::Member { position } => position % u64::from(ranks),
+                KeyPosition::Gap { .. } | KeyPosition::Outside => hashed_rank(key, ranks),
             },
-            Placement::Hash => scattered(key, ranks),
+            Placement::Hash => hashed_rank(key, ranks),
             Placement::Function(place) => u64::from(place(key, ranks) % ranks),
         };
         Rank(rank as u32)
@@ -85,7 +87,7 @@ impl Placement {
 }
 
 /// A rank by hash.
-fn scattered(key: u64, ranks: u32) -> u64 {
+fn hashed_rank(key: u64, ranks: u32) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u64(key);
     hasher.finish() % u64::from(ranks)
@@ -118,12 +120,12 @@ pub struct Setup {
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
     /// The fault in an array, if there is one.
-    refused: Option<Error>,
+    error: Option<Error>,
 }
 
 /// The part of an array in syncs.
 #[derive(Clone, Copy, PartialEq)]
-enum Syncs {
+enum SyncMode {
     No,
     Yes,
     /// Its chunks keep to those of another array.
@@ -147,7 +149,7 @@ impl Setup {
         placement: Placement,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        self.add(extent, placement, Syncs::Yes, make)
+        self.add(extent, placement, SyncMode::Yes, make)
     }
 
     /// An array that takes no part in syncs: nobody waits for its chunks to call `at_sync`, and they do not migrate.
@@ -157,7 +159,7 @@ impl Setup {
         placement: Placement,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
-        self.add(extent, placement, Syncs::No, make)
+        self.add(extent, placement, SyncMode::No, make)
     }
 
     /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
@@ -221,28 +223,28 @@ impl Setup {
         if let Some(why) = why {
             let setting = format!("array {}", self.arrays.len());
             let why = format!("it is to be beside array {}{why}", other.id);
-            self.refused.get_or_insert(Error::Config { setting, why });
+            self.error.get_or_insert(Error::Config { setting, why });
         }
         let Some(leader) = leader else { return self.array(extent, make) };
         let id = leader.leader().unwrap_or(other.id);
         let placement = Placement::Function(Arc::new(move |key, ranks| leader.home(key, ranks).0));
-        self.add(extent, placement, Syncs::With(id), make)
+        self.add(extent, placement, SyncMode::With(id), make)
     }
 
     fn add<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
         placement: Placement,
-        syncs: Syncs,
+        syncs: SyncMode,
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         let array = Array::new(ArrayId(self.arrays.len() as u32));
         let keys: Keys = extent.keys().collect();
-        let disordered = keys.disordered();
-        let leader = if let Syncs::With(leader) = syncs { Some(leader) } else { None };
-        let syncs = syncs != Syncs::No;
+        let first_unordered = keys.first_unordered();
+        let leader = if let SyncMode::With(leader) = syncs { Some(leader) } else { None };
+        let syncs = syncs != SyncMode::No;
         let new = ArrayOf { make, keys, placement, syncs, leader, chunk: PhantomData };
-        if let Some((before, key)) = disordered {
+        if let Some((before, key)) = first_unordered {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let (earlier, index) = (new.index_text(before), new.index_text(key));
             let why = match before == key {
@@ -251,7 +253,7 @@ impl Setup {
                     "the index {index} comes after {earlier}: an extent has its indices in rising order"
                 ),
             };
-            self.refused.get_or_insert(Error::Config { setting, why });
+            self.error.get_or_insert(Error::Config { setting, why });
         }
         self.arrays.push(Arc::new(new));
         array
@@ -262,11 +264,11 @@ impl Setup {
         self.services.push(Box::new(service));
     }
 
-    pub(crate) fn finish(self) -> Result<Described, Error> {
-        if let Some(error) = self.refused {
+    pub(crate) fn finish(self) -> Result<RankSetup, Error> {
+        if let Some(error) = self.error {
             return Err(error);
         }
-        Ok(Described { arrays: self.arrays.into(), services: self.services })
+        Ok(RankSetup { arrays: self.arrays.into(), services: self.services })
     }
 }
 

@@ -16,61 +16,61 @@ use super::index::Index;
 use super::keys::Keys;
 use super::seed::Seed;
 use super::setup::Placement;
-use crate::arrays::core::envelope::{Delivery, LETTER_BYTES, Payload, Place, Value};
+use crate::arrays::core::envelope::{Delivery, NODE_BYTES, Payload, Value, WideOption};
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::handler::{Effect, Handler, Passport, SyncState};
-use crate::arrays::core::mail::{Blanks, Letter};
-use crate::arrays::core::outline::{Outline, hash_homes, sample};
+use crate::arrays::core::handler::{ChunkRecord, Effect, Handler, SyncState};
+use crate::arrays::core::message_list::{FreeList, MessageNode};
 use crate::arrays::core::reduction::Values;
-use crate::arrays::core::seeds::parts_of;
+use crate::arrays::core::seeds::split_key;
+use crate::arrays::core::signature::{ArraySignature, hash_homes, sample};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::short_type_name;
 use crate::wire::{self, WireError, catching};
 
-/// One chunk, its passport, and the messages it was not ready for, oldest first.
+/// One chunk, its record, and the messages it was not ready for, oldest first.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
-    passport: Passport,
+    record: ChunkRecord,
     /// None as long as there was none: most chunks are ready for all.
-    kept: Option<Box<Waiting<C>>>,
+    deferred: Option<Box<DeferredQueue<C>>>,
     /// Its messages are no enum: there is nothing to ask them.
     #[serde(skip)]
     unnamed: bool,
 }
 
-type Waiting<C> = VecDeque<Kept<C>>;
+type DeferredQueue<C> = VecDeque<DeferredMessage<C>>;
 
 /// One delivery that has to wait.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-struct Kept<C: Chunk> {
+struct DeferredMessage<C: Chunk> {
     from: Sender,
     /// Those by which it counts among what waits on its rank: none unless it was kept for the end of a sync.
     bytes: u64,
-    what: What<C>,
+    what: DeferredKind<C>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-enum What<C: Chunk> {
+enum DeferredKind<C: Chunk> {
     Message(C::Message),
     Insertion { key: u64, chunk: Box<C> },
 }
 
-impl<C: Chunk> Kept<C> {
+impl<C: Chunk> DeferredMessage<C> {
     fn is_ready(&self, chunk: &C) -> bool {
         match &self.what {
-            What::Message(message) => chunk.ready(message),
-            What::Insertion { .. } => true,
+            DeferredKind::Message(message) => chunk.ready(message),
+            DeferredKind::Insertion { .. } => true,
         }
     }
 }
 
 impl<C: Chunk> Slot<C> {
     pub(crate) fn new(chunk: C) -> Slot<C> {
-        Slot { chunk, passport: Passport::default(), kept: None, unnamed: false }
+        Slot { chunk, record: ChunkRecord::default(), deferred: None, unnamed: false }
     }
 
     /// Handles the message, or keeps it. It is taken from its place where it goes, once: each copy has to wait for the last.
@@ -79,31 +79,31 @@ impl<C: Chunk> Slot<C> {
         &'a mut self,
         from: &Sender,
         bytes: u64,
-        place: &mut Place<C::Message>,
+        place: &mut WideOption<C::Message>,
         handler: &'a mut Handler<'a>,
     ) {
         let message = place.get().expect("it is delivered once");
-        let (kind, phase) = (name_of(message, &mut self.unnamed), self.passport.syncs.next);
-        handler.outbox.in_hand.names(kind, phase);
-        if !(self.passport.goes_on() && self.chunk.ready(message)) {
+        let (kind, phase) = (name_of(message, &mut self.unnamed), self.record.syncs.next);
+        handler.outbox.activity.set(kind, phase);
+        if !(self.record.is_runnable() && self.chunk.ready(message)) {
             let message = place.take().expect("it was there a moment ago");
-            return self.keep(*from, bytes, What::Message(message), handler);
+            return self.defer(*from, bytes, DeferredKind::Message(message), handler);
         }
         handler.begin(kind, phase, from);
-        let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
+        let mut ctx = Ctx::new(handler, &mut self.record, &self.chunk);
         let message = place.take().expect("it was there a moment ago");
         self.chunk.receive(message, &mut ctx);
-        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+        offer_deferred(&mut self.chunk, &mut self.deferred, &mut self.unnamed, &mut ctx);
     }
 
     #[inline(never)]
-    fn keep(&mut self, from: Sender, bytes: u64, what: What<C>, handler: &mut Handler<'_>) {
-        // What waits for a sync to end counts; whom it waits for otherwise nobody knows.
-        let bytes = if self.passport.goes_on() { 0 } else { bytes };
+    fn defer(&mut self, from: Sender, bytes: u64, what: DeferredKind<C>, handler: &mut Handler<'_>) {
+        // DeferredKind waits for a sync to end counts; whom it waits for otherwise nobody knows.
+        let bytes = if self.record.is_runnable() { 0 } else { bytes };
         if bytes > 0 {
-            handler.outlet.keeps(self.passport.awaited(), bytes);
+            handler.host.defer(self.record.awaited_sync(), bytes);
         }
-        self.kept.get_or_insert_default().push_back(Kept { from, bytes, what });
+        self.deferred.get_or_insert_default().push_back(DeferredMessage { from, bytes, what });
     }
 
     /// The same where it is no typed value.
@@ -118,18 +118,20 @@ impl<C: Chunk> Slot<C> {
             Payload::Encoded(bytes) => decode_message::<C>(&std::mem::take(bytes))?,
             Payload::Shared(shared) => {
                 let message = decode_message::<C>(&shared.bytes)?;
-                if self.passport.goes_on() {
+                if self.record.is_runnable() {
                     drop(std::mem::replace(&mut delivery.payload, Payload::Resume));
-                    handler.outlet.frees();
+                    handler.host.shared_message_read();
                 } else {
                     // It is kept, and counts for itself before it no longer does with the others.
                     bytes += shared.bytes.len() as u64;
                 }
                 message
             }
-            Payload::Reduced { number: Some(number), .. } if *number < self.passport.joined => return Ok(()),
+            Payload::Reduced { number: Some(number), .. } if *number < self.record.first_reduction => {
+                return Ok(());
+            }
             Payload::Reduced { tag, values, .. } => {
-                handler.outbox.in_hand.names("reduced", self.passport.syncs.next);
+                handler.outbox.activity.set("reduced", self.record.syncs.next);
                 C::reduced(*tag, Values::clone(values))
             }
             Payload::Start => {
@@ -140,9 +142,9 @@ impl<C: Chunk> Slot<C> {
                 self.resume(handler);
                 return Ok(());
             }
-            Payload::Kept => {
-                let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
-                offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+            Payload::Deferred => {
+                let mut ctx = Ctx::new(handler, &mut self.record, &self.chunk);
+                offer_deferred(&mut self.chunk, &mut self.deferred, &mut self.unnamed, &mut ctx);
                 return Ok(());
             }
             insertion @ (Payload::Insertion { .. } | Payload::EncodedInsertion { .. }) => {
@@ -150,7 +152,7 @@ impl<C: Chunk> Slot<C> {
             }
             Payload::Value(_) => unreachable!("it was asked for before"),
         };
-        self.offer(from, bytes, &mut Place::Filled(message), handler);
+        self.offer(from, bytes, &mut WideOption::Filled(message), handler);
         Ok(())
     }
 
@@ -173,17 +175,17 @@ impl<C: Chunk> Slot<C> {
             }
             other => unreachable!("{other:?} inserts nothing"),
         };
-        if self.passport.goes_on() {
-            handler.begin(INSERTION, self.passport.syncs.next, &from);
+        if self.record.is_runnable() {
+            handler.begin(INSERTION, self.record.syncs.next, &from);
             handler.outbox.push(insertion(key, chunk));
         } else {
-            self.keep(from, bytes, What::Insertion { key, chunk: Box::new(chunk) }, handler);
+            self.defer(from, bytes, DeferredKind::Insertion { key, chunk: Box::new(chunk) }, handler);
         }
         Ok(())
     }
 
     fn resume<'a>(&'a mut self, handler: &'a mut Handler<'a>) {
-        let late = std::mem::take(&mut self.passport.sync) == SyncState::Late;
+        let late = std::mem::take(&mut self.record.sync) == SyncState::WaitingForEarlier;
         self.call("resume", handler, if late { resume_and_pass } else { C::resume });
     }
 
@@ -193,10 +195,10 @@ impl<C: Chunk> Slot<C> {
         handler: &'a mut Handler<'a>,
         call: fn(&mut C, &mut Ctx<'_, C>),
     ) {
-        handler.begin(kind, self.passport.syncs.next, &Sender::RUNTIME);
-        let mut ctx = Ctx::new(handler, &mut self.passport, &self.chunk);
+        handler.begin(kind, self.record.syncs.next, &Sender::RUNTIME);
+        let mut ctx = Ctx::new(handler, &mut self.record, &self.chunk);
         call(&mut self.chunk, &mut ctx);
-        offer_kept(&mut self.chunk, &mut self.kept, &mut self.unnamed, &mut ctx);
+        offer_deferred(&mut self.chunk, &mut self.deferred, &mut self.unnamed, &mut ctx);
     }
 }
 
@@ -208,9 +210,9 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
 
 /// Handles kept messages, if there are any: most chunks that kept one once have none now.
 #[inline(always)]
-fn offer_kept<C: Chunk>(
+fn offer_deferred<C: Chunk>(
     chunk: &mut C,
-    kept: &mut Option<Box<Waiting<C>>>,
+    kept: &mut Option<Box<DeferredQueue<C>>>,
     unnamed: &mut bool,
     ctx: &mut Ctx<'_, C>,
 ) {
@@ -221,40 +223,40 @@ fn offer_kept<C: Chunk>(
     }
 }
 
-/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end. What each handler leaves
+/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end. DeferredKind each handler leaves
 /// is sent before the next; for anything else but a few contributions the chunk stops, as where it is pressed, and goes on later.
 ///
 /// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
-fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut Waiting<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
-    while ctx.passport.goes_on()
+fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
+    while ctx.record.is_runnable()
         && let Some(oldest) = kept.iter().position(|kept| kept.is_ready(chunk))
     {
-        let Handler { outbox, outlet, .. } = &mut *ctx.handler;
-        if !(outlet.sends(outbox) || outbox.has_few_contributions()) || outlet.stops() {
-            return outbox.push(Effect::GoOnWithKept);
+        let Handler { outbox, host, .. } = &mut *ctx.handler;
+        if !(host.send_messages(outbox) || outbox.has_few_contributions()) || host.is_blocked() {
+            return outbox.push(Effect::HandleDeferred);
         }
-        let Kept { from, bytes, what } = kept.remove(oldest).expect("it was found there");
+        let DeferredMessage { from, bytes, what } = kept.remove(oldest).expect("it was found there");
         if bytes > 0 {
-            ctx.handler.outlet.reads(ctx.passport.passed(), bytes);
+            ctx.handler.host.read_deferred(ctx.record.passing_sync(), bytes);
         }
-        let phase = ctx.passport.syncs.next;
+        let phase = ctx.record.syncs.next;
         match what {
-            What::Message(message) => {
+            DeferredKind::Message(message) => {
                 ctx.handler.begin(name_of(&message, unnamed), phase, &from);
                 ctx.state_bytes = chunk.state_bytes();
                 chunk.receive(message, ctx);
             }
-            What::Insertion { key, chunk } => {
+            DeferredKind::Insertion { key, chunk } => {
                 ctx.handler.begin(INSERTION, phase, &from);
                 ctx.handler.outbox.push(insertion(key, *chunk));
             }
         }
     }
-    if ctx.passport.goes_on() {
+    if ctx.record.is_runnable() {
         // The sync has ended, and it is something else that the rest waits for.
         let bytes = kept.iter_mut().map(|kept| std::mem::take(&mut kept.bytes)).sum();
         if bytes > 0 {
-            ctx.handler.outlet.reads(ctx.passport.passed(), bytes);
+            ctx.handler.host.read_deferred(ctx.record.passing_sync(), bytes);
         }
     }
 }
@@ -295,34 +297,34 @@ fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode_message(bytes))
 }
 
-/// A letter with this message on it, and about the bytes that it takes up while it waits.
+/// A node with this message on it, and about the bytes that it takes up while it waits.
 ///
 /// Nothing that may unwind is called with the message in hand: for that it would have to lie in memory, written in parts, and be
-/// read whole from there, which a processor has to wait for. Where there is no memory for a letter the message is forgotten.
+/// read whole from there, which a processor has to wait for. Where there is no memory for a node the message is forgotten.
 #[inline(always)]
-pub(super) fn write_letter<M: Serialize + Send + 'static>(
-    blanks: &mut Blanks,
+pub(super) fn write_node<M: Serialize + Send + 'static>(
+    free_list: &mut FreeList,
     to: ChunkId,
     from: Sender,
     message: M,
-) -> Box<Letter> {
+) -> Box<MessageNode> {
     let message = ManuallyDrop::new(message);
-    let mut letter = blanks.address(to, from, LETTER_BYTES + size_of::<M>() as u64);
-    let value: Value = smallbox!(Place::Filled(ManuallyDrop::into_inner(message)));
-    letter.message.payload.overwrite(Payload::Value(value));
+    let mut node = free_list.prepare(to, from, NODE_BYTES + size_of::<M>() as u64);
+    let value: Value = smallbox!(WideOption::Filled(ManuallyDrop::into_inner(message)));
+    node.message.payload.overwrite(Payload::Value(value));
     if needs_drop::<M>()
-        && let Payload::Value(value) = &letter.message.payload
+        && let Payload::Value(value) = &node.message.payload
         && let Some(message) = message_in::<M>(value)
     {
-        letter.message.bytes += wire::message_bytes(message);
+        node.message.bytes += wire::message_bytes(message);
     }
-    letter
+    node
 }
 
 /// The message of this type that was not taken yet.
 #[inline]
 fn message_in<M: 'static>(value: &Value) -> Option<&M> {
-    value.downcast_ref::<Place<M>>().and_then(Place::get)
+    value.downcast_ref::<WideOption<M>>().and_then(WideOption::get)
 }
 
 /// The variant's name for an enum, else "message".
@@ -347,8 +349,8 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         Ok(())
     }
 
-    fn passport(&mut self) -> &mut Passport {
-        &mut self.passport
+    fn record(&mut self) -> &mut ChunkRecord {
+        &mut self.record
     }
 
     fn declared_load(&self) -> Option<u64> {
@@ -374,25 +376,28 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
         self.chunk.on_arrive();
     }
 
-    fn kept(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.len())
+    fn deferred(&self) -> usize {
+        self.deferred.as_ref().map_or(0, |kept| kept.len())
     }
 
-    fn kept_bytes(&self) -> u64 {
-        self.kept.iter().flat_map(|kept| kept.iter()).map(|kept| kept.bytes).sum()
+    fn deferred_bytes(&self) -> u64 {
+        self.deferred.iter().flat_map(|kept| kept.iter()).map(|kept| kept.bytes).sum()
     }
 
     fn waits_for(&self) -> Option<String> {
         self.chunk.waits_for()
     }
 
-    fn into_kept(self: Box<Self>) -> Vec<Delivery> {
+    fn into_deferred(self: Box<Self>) -> Vec<Delivery> {
         let payload = |what| match what {
-            What::Message(message) => Payload::Value(smallbox!(Place::Filled(message))),
-            What::Insertion { key, chunk } => Payload::Insertion { key, chunk: Box::new(Some(*chunk)) },
+            DeferredKind::Message(message) => Payload::Value(smallbox!(WideOption::Filled(message))),
+            DeferredKind::Insertion { key, chunk } => {
+                Payload::Insertion { key, chunk: Box::new(Some(*chunk)) }
+            }
         };
-        let kept = self.kept.into_iter().flat_map(|kept| *kept);
-        kept.map(|Kept { from, what, .. }| Delivery { from, bytes: 0, payload: payload(what) }).collect()
+        let kept = self.deferred.into_iter().flat_map(|kept| *kept);
+        kept.map(|DeferredMessage { from, what, .. }| Delivery { from, bytes: 0, payload: payload(what) })
+            .collect()
     }
 
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
@@ -425,7 +430,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Reduced { .. } => "reduced",
             Payload::Start => "start",
             Payload::Resume => "resume",
-            Payload::Kept => "kept",
+            Payload::Deferred => "kept",
             Payload::Insertion { key, .. } | Payload::EncodedInsertion { key, .. } => {
                 return format!("{INSERTION} of {}[{}]", self.name(), self.index_text(*key)).into();
             }
@@ -450,7 +455,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
-        match parts_of(key) {
+        match split_key(key) {
             (Some(rank), _) if self.has_seeds() => rank,
             _ => self.placement.home(key, &self.keys, ranks),
         }
@@ -475,9 +480,9 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         self.syncs
     }
 
-    fn outline(&self, ranks: u32) -> Outline {
+    fn signature(&self, ranks: u32) -> ArraySignature {
         let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
-        Outline {
+        ArraySignature {
             chunk: self.name().to_owned(),
             message: short_type_name::<C::Message>().to_owned(),
             chunks: self.keys.len(),
@@ -510,7 +515,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn decode_message(&self, bytes: &[u8], over: &mut Payload) -> Result<(), WireError> {
-        over.overwrite(Payload::Value(smallbox!(Place::Filled(decode_message::<C>(bytes)?))));
+        over.overwrite(Payload::Value(smallbox!(WideOption::Filled(decode_message::<C>(bytes)?))));
         Ok(())
     }
 
@@ -523,7 +528,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::packet::Traveller;
+    use crate::arrays::core::packet::ChunkTransfer;
 
     #[derive(Serialize, Deserialize)]
     struct Keeper;
@@ -537,14 +542,18 @@ mod tests {
     #[test]
     fn what_a_chunk_keeps_at_a_sync_counts_with_its_mail_where_it_comes_to() {
         let mut slot = Slot::new(Keeper);
-        let kept = [30, 0, 40].map(|bytes| Kept { from: Sender::RUNTIME, bytes, what: What::Message(7) });
-        slot.kept = Some(Box::new(kept.into()));
+        let kept = [30, 0, 40].map(|bytes| DeferredMessage {
+            from: Sender::RUNTIME,
+            bytes,
+            what: DeferredKind::Message(7),
+        });
+        slot.deferred = Some(Box::new(kept.into()));
         let mut bytes = Vec::new();
         slot.encode_into(&mut bytes).expect("it is plain");
         let slot: Slot<Keeper> = wire::decode(&bytes).expect("it was encoded a line above");
         let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let mail = vec![Delivery { bytes: 5, ..Delivery::by_runtime(Payload::Resume) }];
-        let traveller = Traveller { mail, ..Traveller::inserted(chunk, Box::new(slot)) };
-        assert_eq!(traveller.mail_bytes(), 75);
+        let transfer = ChunkTransfer { messages: mail, ..ChunkTransfer::inserted(chunk, Box::new(slot)) };
+        assert_eq!(transfer.queued_bytes(), 75);
     }
 }

@@ -11,10 +11,10 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::Index;
 use super::slot::inserted;
-use crate::arrays::core::envelope::{Payload, Place};
+use crate::arrays::core::envelope::{Payload, WideOption};
 use crate::arrays::core::exit_value::ExitValue;
-use crate::arrays::core::handler::{Effect, Facts, Handler, Outlet, Passport};
-use crate::arrays::core::mail::{Left, Letter, Outbox};
+use crate::arrays::core::handler::{ChunkRecord, Effect, Handler, HandlerHost, RankInfo};
+use crate::arrays::core::message_list::{MessageNode, Outbox, OutboxEntry};
 use crate::arrays::core::section::SectionContribution;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
@@ -118,27 +118,27 @@ impl<C: Chunk> Default for Effects<C> {
 pub struct Probe<'c, C: Chunk> {
     chunk: &'c mut C,
     index: C::Index,
-    facts: Facts,
+    info: RankInfo,
 }
 
 /// Prepares to call handlers of `chunk` as if its index were `index`.
 pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
-    let facts = Facts { rank: Rank(0), ranks: 1, period: 0, slowness: 1.0, services: Vec::new() };
-    Probe { chunk, index, facts }
+    let info = RankInfo { rank: Rank(0), ranks: 1, period: 0, slowness: 1.0, services: Vec::new() };
+    Probe { chunk, index, info }
 }
 
 impl<C: Chunk> Probe<'_, C> {
     /// Makes syncs due every `period` steps; they are not due at all otherwise.
     #[must_use]
     pub fn period(mut self, period: u64) -> Self {
-        self.facts.period = period;
+        self.info.period = period;
         self
     }
 
     /// Provides a service, as [`Setup::service`](crate::Setup::service) does for a run.
     #[must_use]
     pub fn service<T: Send + Sync + 'static>(mut self, service: T) -> Self {
-        self.facts.services.push(Box::new(service));
+        self.info.services.push(Box::new(service));
         self
     }
 
@@ -158,14 +158,14 @@ impl<C: Chunk> Probe<'_, C> {
     }
 
     fn call(&mut self, handler: impl FnOnce(&mut C, &mut Ctx<'_, C>)) -> Effects<C> {
-        let (mut passport, mut outbox, mut outlet) = (Passport::default(), Outbox::default(), Nowhere);
-        outbox.in_hand.chunk.set(ChunkId { array: ArrayId(0), key: self.index.pack() });
-        let surroundings = &mut Handler { outbox: &mut outbox, facts: &self.facts, outlet: &mut outlet };
-        handler(self.chunk, &mut Ctx::new(surroundings, &mut passport, self.chunk));
-        let mut effects = Effects { charged: passport.charged, ..Effects::default() };
+        let (mut record, mut outbox, mut host) = (ChunkRecord::default(), Outbox::default(), NullHost);
+        outbox.activity.chunk.set(ChunkId { array: ArrayId(0), key: self.index.pack() });
+        let surroundings = &mut Handler { outbox: &mut outbox, info: &self.info, host: &mut host };
+        handler(self.chunk, &mut Ctx::new(surroundings, &mut record, self.chunk));
+        let mut effects = Effects { charged: record.charged, ..Effects::default() };
         outbox.take().for_each(|left| match left {
-            Left::Letter(letter) => effects.add_letter(*letter),
-            Left::Effect(effect) => effects.add(effect),
+            OutboxEntry::Message(node) => effects.add_message(*node),
+            OutboxEntry::Effect(effect) => effects.add(effect),
         });
         effects
     }
@@ -217,11 +217,11 @@ impl<C: Chunk> Effects<C> {
         of_type.collect()
     }
 
-    fn add_letter(&mut self, letter: Letter) {
-        match letter.message.payload {
-            Payload::Insertion { key, chunk } => self.insertions.push((key, chunk, letter.to.key)),
-            payload if letter.to.array == ArrayId(0) => {
-                self.messages.push((C::Index::unpack(letter.to.key), message_of::<C>(payload)));
+    fn add_message(&mut self, node: MessageNode) {
+        match node.message.payload {
+            Payload::Insertion { key, chunk } => self.insertions.push((key, chunk, node.to.key)),
+            payload if node.to.array == ArrayId(0) => {
+                self.messages.push((C::Index::unpack(node.to.key), message_of::<C>(payload)));
             }
             _ => self.elsewhere += 1,
         }
@@ -231,12 +231,12 @@ impl<C: Chunk> Effects<C> {
         let decode =
             |bytes: &[u8]| wire::decode_message(bytes).expect("what was encoded a moment ago decodes");
         match effect {
-            Effect::SendAtQuiescence(letter) => {
-                let to = C::Index::unpack(letter.to.key);
-                self.at_quiescence.push((to, message_of::<C>(letter.message.payload)));
+            Effect::SendAtQuiescence(node) => {
+                let to = C::Index::unpack(node.to.key);
+                self.at_quiescence.push((to, message_of::<C>(node.message.payload)));
             }
-            Effect::SendAfter { delay, letter } => {
-                self.after.push((delay, message_of::<C>(letter.message.payload)));
+            Effect::SendAfter { delay, node } => {
+                self.after.push((delay, message_of::<C>(node.message.payload)));
             }
             Effect::Broadcast { array: ArrayId(0), message } => self.broadcasts.push(decode(&message)),
             Effect::Multicast { array: ArrayId(0), keys, message } => {
@@ -246,24 +246,24 @@ impl<C: Chunk> Effects<C> {
             Effect::Broadcast { .. } | Effect::Multicast { .. } | Effect::InsertRoot { .. } => {
                 self.elsewhere += 1;
             }
-            Effect::Contribute { agreement, values, step: None } => {
-                self.contributions.push((agreement.tag, values));
+            Effect::Contribute { spec, values, step: None } => {
+                self.contributions.push((spec.tag, values));
             }
-            Effect::Contribute { agreement, values, step: Some(step) } => {
-                self.step_contributions.push((step, agreement.tag, values));
+            Effect::Contribute { spec, values, step: Some(step) } => {
+                self.step_contributions.push((step, spec.tag, values));
             }
             Effect::AbstainUntil(step) => self.abstains_until = Some(step),
             Effect::LeaveReductions => self.left_reductions = true,
             Effect::ContributeIn(contribution) => {
                 let section = contribution.keys.iter().map(|&key| C::Index::unpack(key)).collect();
-                let SectionContribution { agreement, values, .. } = *contribution;
-                self.section_contributions.push((section, agreement.tag, values));
+                let SectionContribution { spec, values, .. } = *contribution;
+                self.section_contributions.push((section, spec.tag, values));
             }
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::Spawn(_) => self.spawned += 1,
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Remove => self.removed = true,
-            Effect::GoOnWithKept => unreachable!("nothing stops it"),
+            Effect::HandleDeferred => unreachable!("nothing stops it"),
             Effect::Exit(value) => {
                 self.exit = true;
                 self.value = self.value.take().or(value);
@@ -276,38 +276,38 @@ impl<C: Chunk> Effects<C> {
 /// The message in a delivery to the probed chunk's array.
 fn message_of<C: Chunk>(payload: Payload) -> C::Message {
     let Payload::Value(mut value) = payload else { unreachable!("sent as a value") };
-    let message = value.downcast_mut::<Place<C::Message>>().and_then(Place::take);
+    let message = value.downcast_mut::<WideOption<C::Message>>().and_then(WideOption::take);
     message.expect("array 0 is the probed chunk's own")
 }
 
 /// Nothing leaves a probed handler before it returns.
-struct Nowhere;
+struct NullHost;
 
-impl Outlet for Nowhere {
+impl HandlerHost for NullHost {
     fn flush(&mut self, _: &mut Outbox) {}
 
-    fn sends(&mut self, _: &mut Outbox) -> bool {
+    fn send_messages(&mut self, _: &mut Outbox) -> bool {
         true
     }
 
-    fn stops(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         false
     }
 
-    fn keeps(&mut self, _: SyncId, _: u64) {}
-    fn reads(&mut self, _: Option<SyncId>, _: u64) {}
-    fn frees(&mut self) {}
+    fn defer(&mut self, _: SyncId, _: u64) {}
+    fn read_deferred(&mut self, _: Option<SyncId>, _: u64) {}
+    fn shared_message_read(&mut self) {}
     fn now_ns(&self) -> u64 {
         0
     }
-    fn names(&mut self, _: &'static str) {}
-    fn tell(&mut self, _: UserEvent) {}
+    fn set_kind(&mut self, _: &'static str) {}
+    fn record_event(&mut self, _: UserEvent) {}
 
-    fn writes(&self) -> bool {
+    fn is_traced(&self) -> bool {
         false
     }
 
-    fn steps(&mut self, _: &[StepRecord]) {}
-    fn stepped(&mut self, _: &mut dyn FnMut(&mut StepsSoFar)) {}
+    fn record_steps(&mut self, _: &[StepRecord]) {}
+    fn update_steps(&mut self, _: &mut dyn FnMut(&mut StepsSoFar)) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::collect::Reports;
-use super::coordinator::Problem;
+use super::coordinator::DecisionRequest;
 use super::envelope::Delivery;
-use super::packet::{Journey, Packet, Traveller};
+use super::packet::{ChunkTransfer, Packet, Transit};
 use super::reduction::Values;
+use super::sync_arrivals::UnmeasuredReport;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
@@ -19,9 +19,9 @@ pub(crate) enum Action {
     /// Give a packet to the transport.
     Send(Rank, Packet),
     /// Append to a mailbox, even of a chunk that is about to leave.
-    Deliver { to: ChunkId, cell: CellId, delivery: Delivery },
-    /// Append the same to several mailboxes, each of which gets it [again](super::broadcast::again).
-    DeliverToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
+    Enqueue { to: ChunkId, cell: CellId, delivery: Delivery },
+    /// Append the same to several mailboxes, each of which gets it [again](super::broadcast::duplicate).
+    EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
     /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
     Hold(Vec<CellId>),
     /// Take no more mail from this rank's own chunks: the routes have changed.
@@ -29,29 +29,29 @@ pub(crate) enum Action {
     /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
     BeginPhase,
     /// Give an arrived chunk a cell and answer with `RankCore::admit`.
-    Admit(Box<Traveller>),
-    /// The chunk of this cell is not pressed any more: run it, its token is the receiver's.
-    Run(CellId),
-    /// A mark of another rank has come, or what was on its way has landed: answer with `RankCore::has_room` if there is room.
-    AskRoom,
-    /// Let more bytes wait, so many that there is room; answer with `RankCore::has_room`.
-    Widen,
-    /// All arrivals of a sync are admitted: answer with `RankCore::landed`.
-    Landed,
+    Admit(Box<ChunkTransfer>),
+    /// The chunk of this cell is not pressed any more: run it, its entry is the receiver's.
+    Unpark(CellId),
+    /// A mark of another rank has come, or what was on its way has landed: answer with `RankCore::below_low_watermark` if there is room.
+    CheckLowWatermark,
+    /// Let more bytes wait, so many that there is room; answer with `RankCore::below_low_watermark`.
+    GrowLimit,
+    /// All arrivals of a sync are admitted: answer with `RankCore::incoming_admitted`.
+    IncomingAdmitted,
 
     /// Let user code combine the values in a part of a reduction; answer with `RankCore::combined`.
     Combine(Packet),
     /// Take a held chunk out of its cell and send it.
-    Release { chunk: ChunkId, cell: CellId, to: Rank, journey: Journey },
+    MigrateOut { chunk: ChunkId, cell: CellId, to: Rank, transit: Transit },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
-    Sample(Reports),
+    Sample(UnmeasuredReport),
     /// Let the balancer decide a sync; answer with `RankCore::decided`.
-    Decide(Box<Problem>),
+    Decide(Box<DecisionRequest>),
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
     /// `RankCore::explained`.
     Explain { open: Vec<(ArrayId, u64)> },
     /// Keep the result of a reduction for the caller of `run`.
-    Yield(Arc<Values>),
+    SetExitValue(Arc<Values>),
     /// Leave the scheduler.
     Stop(Result<(), Box<Error>>),
 }

@@ -48,7 +48,7 @@ impl Broadcasts {
         assert_eq!(stream.next, number, "rank 0's packets arrive in order");
         stream.next += 1;
         if self.logging {
-            stream.log.push((number, again(delivery)));
+            stream.log.push((number, duplicate(delivery)));
         }
     }
 
@@ -78,12 +78,12 @@ impl Broadcasts {
     /// The broadcasts that a chunk missed, which comes with `broadcasts` as its next number.
     pub(crate) fn missed(&self, array: ArrayId, broadcasts: u64) -> impl Iterator<Item = Delivery> {
         let log = &self.streams[array.index()].log;
-        log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| again(delivery))
+        log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| duplicate(delivery))
     }
 }
 
 /// The same delivery once more. Only broadcasts are repeated, and they are never typed values.
-pub(crate) fn again(delivery: &Delivery) -> Delivery {
+pub(crate) fn duplicate(delivery: &Delivery) -> Delivery {
     let payload = match &delivery.payload {
         Payload::Encoded(bytes) => Payload::Encoded(bytes.clone()),
         Payload::Shared(shared) => Payload::Shared(shared.clone()),
@@ -92,7 +92,7 @@ pub(crate) fn again(delivery: &Delivery) -> Delivery {
         }
         Payload::Start => Payload::Start,
         Payload::Resume => Payload::Resume,
-        Payload::Kept => Payload::Kept,
+        Payload::Deferred => Payload::Deferred,
         Payload::Value(_) => unreachable!("broadcasts are encoded when they are sent"),
         Payload::Insertion { .. } | Payload::EncodedInsertion { .. } => {
             unreachable!("a chunk is inserted once")

@@ -1,6 +1,6 @@
 //! The packets of arrays as bytes, and back.
 //!
-//! Forms are told apart by their first byte. A message between chunks is encoded in one go, from its letter, and decoded to a
+//! Forms are told apart by their first byte. A message between chunks is encoded in one go, from its node, and decoded to a
 //! typed value in one go, onto one: it is what comes most often, and long to move. A chunk is written after the packet that
 //! carries it. Everything else is a [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see
 //! [`bulk`](crate::wire::bulk)).
@@ -10,12 +10,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::crossings::Epoch;
-use super::envelope::{Delivery, Envelope, LETTER_BYTES, Payload};
+use super::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
 use super::erased::ErasedArray;
-use super::mail::{Blanks, Letter};
-use super::packet::{Cargo, Packet};
-use super::seeds::Unstarted;
+use super::in_flight::Epoch;
+use super::message_list::{FreeList, MessageNode};
+use super::packet::{ChunkBody, Packet};
+use super::seeds::UnstartedChunk;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::wire::bulk::{Attachment, Block, Gathering, gather, scatter};
@@ -24,11 +24,11 @@ use crate::wire::{self, WireError};
 
 const PACKET: u8 = 0;
 const MESSAGE: u8 = 1;
-const FAR_MESSAGE: u8 = 2;
+const LONG_MESSAGE: u8 = 2;
 const CHUNK: u8 = 3;
 
 /// A message that has come, and the routes under which it was sent.
-pub(crate) type Arrived = (Box<Letter>, Epoch);
+pub(crate) type ReceivedMessage = (Box<MessageNode>, Epoch);
 
 /// Encodes and decodes the packets of one rank.
 #[derive(Clone)]
@@ -45,26 +45,28 @@ impl Codec for ArrayCodec {
         if let Packet::Message(Envelope { to, delivery, epoch }) = packet
             && delivery.payload.is_value()
         {
-            return self.write(*to, delivery, *epoch, bytes);
+            return self.encode_message(*to, delivery, *epoch, bytes);
         }
         let encoded = match packet {
-            Packet::Arrive(_) => self.encode_chunk(packet, bytes),
+            Packet::TransferChunk(_) => self.encode_chunk(packet, bytes),
             _ => self.encode_packet(packet, bytes),
         };
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
     }
 
-    /// A chunk on its way to another rank: see [`balance`](super::balance) for why that may take its time.
+    /// A chunk on its way to another rank: see [`balance`](super::migration) for why that may take its time.
     #[inline]
     fn is_freight(packet: &Packet) -> bool {
-        matches!(packet, Packet::Arrive(traveller) if traveller.journey.is_some())
+        matches!(packet, Packet::TransferChunk(transfer) if transfer.transit.is_some())
     }
 
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
-        let Some((address, message)) = Address::take(bytes) else { return self.decode_other(bytes, blocks) };
-        let Address { to, from, epoch } = address;
+        let Some((address, message)) = MessageHeader::take(bytes) else {
+            return self.decode_other(bytes, blocks);
+        };
+        let MessageHeader { to, from, epoch } = address;
         let beside: usize = blocks.iter().map(Block::bytes).sum();
-        let bytes = LETTER_BYTES + (message.len() + beside) as u64;
+        let bytes = NODE_BYTES + (message.len() + beside) as u64;
         let mut delivery = Delivery { from, bytes, payload: Payload::Resume };
         self.decode_message(to, message, blocks, &mut delivery.payload).map_err(|why| *why)?;
         Ok(Packet::Message(Envelope { to, delivery, epoch }))
@@ -78,14 +80,14 @@ impl ArrayCodec {
 
     /// Appends a message between chunks, which is a typed value, from where it lies.
     #[inline(always)]
-    pub(crate) fn write(
+    pub(crate) fn encode_message(
         &self,
         to: ChunkId,
         delivery: &Delivery,
         epoch: Epoch,
         bytes: &mut Vec<u8>,
     ) -> Encoded {
-        Address { to, from: delivery.from, epoch }.append(bytes);
+        MessageHeader { to, from: delivery.from, epoch }.append(bytes);
         let gathering = Gathering::begin();
         let encoded = self.array(to).and_then(|array| array.encode_into(&delivery.payload, bytes));
         let beside = gathering.end();
@@ -95,13 +97,17 @@ impl ArrayCodec {
         }
     }
 
-    /// Reads a message between chunks from its bytes onto a letter; None if they are something else.
+    /// Reads a message between chunks from its bytes onto a node; None if they are something else.
     #[inline(always)]
-    pub(crate) fn read(&self, bytes: &[u8], blanks: &mut Blanks) -> Option<Result<Arrived, Box<Error>>> {
-        let (Address { to, from, epoch }, message) = Address::take(bytes)?;
-        let mut letter = blanks.address(to, from, LETTER_BYTES + message.len() as u64);
-        match self.decode_message(to, message, VecDeque::new(), &mut letter.message.payload) {
-            Ok(()) => Some(Ok((letter, epoch))),
+    pub(crate) fn decode_onto(
+        &self,
+        bytes: &[u8],
+        free_list: &mut FreeList,
+    ) -> Option<Result<ReceivedMessage, Box<Error>>> {
+        let (MessageHeader { to, from, epoch }, message) = MessageHeader::take(bytes)?;
+        let mut node = free_list.prepare(to, from, NODE_BYTES + message.len() as u64);
+        match self.decode_message(to, message, VecDeque::new(), &mut node.message.payload) {
+            Ok(()) => Some(Ok((node, epoch))),
             Err(why) => Some(Err(why)),
         }
     }
@@ -125,7 +131,7 @@ impl ArrayCodec {
         packet: &mut Packet,
         bytes: &mut Vec<u8>,
     ) -> Result<Option<Vec<Attachment>>, WireError> {
-        packet.seal(&self.arrays)?;
+        packet.encode_in_place(&self.arrays)?;
         bytes.push(PACKET);
         let (encoded, attachments) = gather(|| wire::encode_into(packet, bytes));
         encoded.map(|()| attachments)
@@ -136,12 +142,16 @@ impl ArrayCodec {
         packet: &mut Packet,
         bytes: &mut Vec<u8>,
     ) -> Result<Option<Vec<Attachment>>, WireError> {
-        packet.seal(&self.arrays)?;
+        packet.encode_in_place(&self.arrays)?;
         let slot = match &mut *packet {
-            Packet::Arrive(traveller) => match std::mem::replace(&mut traveller.cargo, Cargo::Follows) {
-                Cargo::Live(slot) => slot,
-                Cargo::Follows | Cargo::Encoded(_) => return Err(WireError::new("the chunk is gone")),
-            },
+            Packet::TransferChunk(transfer) => {
+                match std::mem::replace(&mut transfer.body, ChunkBody::Follows) {
+                    ChunkBody::Live(slot) => slot,
+                    ChunkBody::Follows | ChunkBody::Encoded(_) => {
+                        return Err(WireError::new("the chunk is gone"));
+                    }
+                }
+            }
             other => unreachable!("{other:?} carries no chunk"),
         };
         bytes.push(CHUNK);
@@ -166,10 +176,10 @@ impl ArrayCodec {
         let mut packet = wire::decode_first(&mut rest)?;
         *subject = Subject::of(&packet);
         match &mut packet {
-            Packet::Arrive(traveller) if form == CHUNK => {
-                let ChunkId { key, .. } = traveller.chunk;
-                traveller.carried = Some((rest.len() + beside) as u64);
-                traveller.cargo = Cargo::Live(self.array(traveller.chunk)?.decode_slot(key, rest)?);
+            Packet::TransferChunk(transfer) if form == CHUNK => {
+                let ChunkId { key, .. } = transfer.chunk;
+                transfer.encoded_bytes = Some((rest.len() + beside) as u64);
+                transfer.body = ChunkBody::Live(self.array(transfer.chunk)?.decode_slot(key, rest)?);
             }
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),
             _ => {}
@@ -185,10 +195,10 @@ impl ArrayCodec {
         Ok(packet)
     }
 
-    fn decode_seed(&self, seed: &mut Unstarted) -> Result<(), WireError> {
-        let Cargo::Encoded(bytes) = &seed.cargo else { return Err(WireError::new("a seed has no chunk")) };
+    fn decode_seed(&self, seed: &mut UnstartedChunk) -> Result<(), WireError> {
+        let ChunkBody::Encoded(bytes) = &seed.body else { return Err(WireError::new("a seed has no chunk")) };
         let slot = self.array(ChunkId { array: seed.array, key: 0 })?.decode_slot(0, bytes)?;
-        seed.cargo = Cargo::Live(slot);
+        seed.body = ChunkBody::Live(slot);
         Ok(())
     }
 
@@ -222,7 +232,7 @@ fn no_such_array() -> WireError {
 /// The receiver and the sender of a message. It stands before every message, so it is short: a form of fixed places for
 /// small arrays and keys, which nearly all are, and one for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Address {
+struct MessageHeader {
     to: ChunkId,
     from: Sender,
     epoch: Epoch,
@@ -236,10 +246,10 @@ const EPOCH_SHIFT: u8 = 7;
 const SHORT_BYTES: usize = 2 * 8;
 const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;
 
-impl Address {
+impl MessageHeader {
     #[inline(always)]
     fn append(self, bytes: &mut Vec<u8>) {
-        let Address { to, from, epoch } = self;
+        let MessageHeader { to, from, epoch } = self;
         let epoch = epoch.bit() << EPOCH_SHIFT;
         if (to.array.0 | from.array.0) < 1 << 8 && (to.key | from.key) < 1 << 32 {
             let form =
@@ -247,7 +257,7 @@ impl Address {
             let words = [form | to.key << 32, from.key | u64::from(from.number) << 32];
             bytes.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
         } else {
-            bytes.push(FAR_MESSAGE | epoch);
+            bytes.push(LONG_MESSAGE | epoch);
             bytes.extend_from_slice(&to.array.0.to_le_bytes());
             bytes.extend_from_slice(&from.array.0.to_le_bytes());
             bytes.extend_from_slice(&from.number.to_le_bytes());
@@ -258,11 +268,11 @@ impl Address {
 
     /// The address of a message, and the message; none if this is something else.
     #[inline]
-    fn take(bytes: &[u8]) -> Option<(Address, &[u8])> {
+    fn take(bytes: &[u8]) -> Option<(MessageHeader, &[u8])> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let &form = bytes.first()?;
-        let address = |to: (u32, u64), from: (u32, u64), number| Address {
+        let address = |to: (u32, u64), from: (u32, u64), number| MessageHeader {
             to: ChunkId { array: ArrayId(to.0), key: to.1 },
             from: Sender { array: ArrayId(from.0), key: from.1, number },
             epoch: Epoch::of_bit(form >> EPOCH_SHIFT),
@@ -277,7 +287,7 @@ impl Address {
                     &bytes[SHORT_BYTES..],
                 ))
             }
-            FAR_MESSAGE if bytes.len() >= LONG_BYTES => {
+            LONG_MESSAGE if bytes.len() >= LONG_BYTES => {
                 let (to, from) = ((four(1), eight(13)), (four(5), eight(21)));
                 Some((address(to, from, four(9)), &bytes[LONG_BYTES..]))
             }
@@ -301,7 +311,7 @@ impl Subject {
         match packet {
             Packet::Message(envelope) => Subject::Message(envelope.to),
             Packet::AtQuiescence(envelope) => Subject::Message(envelope.to),
-            Packet::Arrive(traveller) => Subject::Chunk(traveller.chunk),
+            Packet::TransferChunk(transfer) => Subject::Chunk(transfer.chunk),
             other => Subject::Other(serde_variant::to_variant_name(other).unwrap_or("packet")),
         }
     }
@@ -336,21 +346,21 @@ mod tests {
             });
             let (from, mut bytes) = (Sender::new(from, number), Vec::new());
             let epoch = Epoch::of_bit(epoch.into());
-            Address { to, from, epoch }.append(&mut bytes);
+            MessageHeader { to, from, epoch }.append(&mut bytes);
             prop_assert!(!short || bytes.len() == SHORT_BYTES);
             bytes.extend_from_slice(&message);
-            prop_assert_eq!(Address::take(&bytes), Some((Address { to, from, epoch }, &message[..])));
+            prop_assert_eq!(MessageHeader::take(&bytes), Some((MessageHeader { to, from, epoch }, &message[..])));
         }
     }
 
     #[test]
     fn a_seed_without_its_chunk_is_an_error_that_says_so() {
         let codec = ArrayCodec::new(Rank(0), [].into());
-        for (cargo, why) in [
-            (Cargo::Follows, "a seed has no chunk"),
-            (Cargo::Encoded(vec![1, 2]), "there is no such array here"),
+        for (body, why) in [
+            (ChunkBody::Follows, "a seed has no chunk"),
+            (ChunkBody::Encoded(vec![1, 2]), "there is no such array here"),
         ] {
-            let seed = Unstarted { array: ArrayId(3), cargo };
+            let seed = UnstartedChunk { array: ArrayId(3), body };
             let mut bytes = vec![PACKET];
             let (encoded, beside) = gather(|| wire::encode_into(&Packet::Seeds(vec![seed]), &mut bytes));
             assert!(encoded.is_ok() && beside.is_none(), "it is plain and short");
@@ -364,8 +374,9 @@ mod tests {
         let codec = ArrayCodec::new(Rank(0), [].into());
         let mut address = Vec::new();
         let chunk = ChunkId { array: ArrayId(9), key: 9 };
-        Address { to: chunk, from: Sender::new(chunk, 7), epoch: Epoch::default() }.append(&mut address);
-        for bytes in [&[][..], &[MESSAGE], &[FAR_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
+        MessageHeader { to: chunk, from: Sender::new(chunk, 7), epoch: Epoch::default() }
+            .append(&mut address);
+        for bytes in [&[][..], &[MESSAGE], &[LONG_MESSAGE, 0], &[CHUNK], &[9, 9, 9], &[PACKET, 250], &address]
         {
             let error = codec.decode(bytes, VecDeque::new()).expect_err("it is no packet");
             assert!(matches!(error, Error::Wire { rank: Rank(0), .. }), "{bytes:?}: {error}");

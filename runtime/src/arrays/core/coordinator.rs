@@ -1,7 +1,7 @@
 //! Rank 0's part of a sync: gathers the reports of all ranks, has them balanced, and keeps the record of it all.
 //!
 //! The [`Balancer`] decides by the reports. It looks at every chunk of the run several times, so it does so apart from the
-//! rank: it is handed out with the reports, as a [`Problem`], and comes back with the decision.
+//! rank: it is handed out with the reports, as a [`DecisionRequest`], and comes back with the decision.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use lb_strategies::predict::Smoothing;
 use lb_strategies::{ChunkLoad, Strategy};
 use litemap::LiteMap;
 
-use super::ascent::Collected;
-use super::balance::Move;
-use super::census::Tally;
-use super::collect::{MeasuredChunk, MeasuredRank};
-use super::freight::{Freight, Scales};
+use super::migration::Move;
+use super::migration_bytes::{MigrationBytes, SizeScales};
+use super::population::Tally;
+use super::report_aggregation::AggregatedReports;
+use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
 use crate::ids::{ArrayId, SyncId};
 use crate::measure::records::Sample;
 use crate::trace::SyncReport;
 
-struct Gathering {
+struct PendingSync {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkReport>,
     samples: Vec<Option<Sample>>,
@@ -32,7 +32,7 @@ struct Gathering {
 }
 
 /// The part of a phase's record that does not come from the balancer.
-struct Phase {
+struct PhaseRecord {
     /// The report to the balancer, if reports are kept.
     reported: Option<Arc<PhaseReport>>,
     /// Messages that chunks handled in it.
@@ -45,26 +45,26 @@ struct Phase {
 }
 
 /// A decision whose migration is under way.
-struct Ongoing {
+struct OngoingMigration {
     report: SyncReport,
     decided_ns: u64,
 }
 
 /// A sync that is complete: what is to be decided, and who does.
-pub(crate) struct Problem {
+pub(crate) struct DecisionRequest {
     pub(crate) report: PhaseReport,
     pub(crate) balancer: Balancer,
 }
 
-impl Problem {
+impl DecisionRequest {
     pub(crate) fn sync(&self) -> SyncId {
         SyncId(self.balancer.phase())
     }
 }
 
-impl std::fmt::Debug for Problem {
+impl std::fmt::Debug for DecisionRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Problem").field("report", &self.report).finish_non_exhaustive()
+        f.debug_struct("DecisionRequest").field("report", &self.report).finish_non_exhaustive()
     }
 }
 
@@ -80,13 +80,13 @@ pub(crate) struct Coordinator {
     /// By array the one whose chunks its own keep to; empty where all are by themselves.
     leaders: Vec<ArrayId>,
     next: SyncId,
-    gathering: LiteMap<SyncId, Gathering>,
+    gathering: LiteMap<SyncId, PendingSync>,
     /// Messages handled in each of the phases that the balancer looks back on.
     deliveries: Vec<u64>,
     /// The phase whose sync is being decided.
-    deciding: Option<Phase>,
-    ongoing: Option<Ongoing>,
-    scales: Scales,
+    deciding: Option<PhaseRecord>,
+    ongoing: Option<OngoingMigration>,
+    scales: SizeScales,
     log: SyncLog,
 }
 
@@ -109,7 +109,7 @@ impl Coordinator {
             deliveries: Vec::new(),
             deciding: None,
             ongoing: None,
-            scales: Scales::default(),
+            scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
     }
@@ -132,8 +132,8 @@ impl Coordinator {
         self.open()
     }
 
-    /// Adds reports of ranks. When the last member of every array has reported, the problem comes out.
-    pub(crate) fn collect(&mut self, mut collected: Collected) -> Option<Problem> {
+    /// Adds reports of ranks. When the last member of every array has reported, the request comes out.
+    pub(crate) fn collect(&mut self, mut collected: AggregatedReports) -> Option<DecisionRequest> {
         let open = self.open();
         assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
         for MeasuredChunk { chunk, bytes, .. } in collected.ranks.iter_mut().flat_map(|rank| &mut rank.chunks)
@@ -156,12 +156,12 @@ impl Coordinator {
             let sum = &mut gathering.samples[rank.index()];
             *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
         }
-        self.problem()
+        self.take_complete()
     }
 
-    fn gathering(&mut self, sync: SyncId, now_ns: u64) -> &mut Gathering {
+    fn gathering(&mut self, sync: SyncId, now_ns: u64) -> &mut PendingSync {
         let (arrays, ranks) = (self.populations.len(), self.places.len());
-        self.gathering.entry(sync).or_insert_with(|| Gathering {
+        self.gathering.entry(sync).or_insert_with(|| PendingSync {
             tallies: vec![Tally::default(); arrays],
             chunks: Vec::new(),
             samples: vec![None; ranks],
@@ -172,14 +172,14 @@ impl Coordinator {
     }
 
     /// Adds reports to syncs, with their arrays, of a rank that waits for more of them: the run has stalled.
-    pub(crate) fn hear(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
+    pub(crate) fn add_reports(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
             self.gathering(sync, 0).tallies[array.index()].merge(&tally);
         }
     }
 
     /// The next sync, if it is complete and none is being decided.
-    pub(crate) fn problem(&mut self) -> Option<Problem> {
+    pub(crate) fn take_complete(&mut self) -> Option<DecisionRequest> {
         if self.deciding.is_some() {
             return None;
         }
@@ -191,7 +191,7 @@ impl Coordinator {
             }
         }
         self.populations = after;
-        let Gathering { chunks, samples, waited, first_ns, last_ns, .. } =
+        let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } =
             self.gathering.remove(&self.next).expect("looked at just above");
         // Each chunk was told once in the phase that it starts or resumes, however long the phase was.
         let handled: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
@@ -202,9 +202,9 @@ impl Coordinator {
         self.deliveries.push(deliveries);
         let report = PhaseReport { ranks: self.ranks(&samples), chunks, leaders: self.leaders.clone() };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
-        self.deciding = Some(Phase { reported, deliveries, waited, first_ns, last_ns });
+        self.deciding = Some(PhaseRecord { reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
-        Some(Problem { report, balancer })
+        Some(DecisionRequest { report, balancer })
     }
 
     fn ranks(&self, samples: &[Option<Sample>]) -> Vec<RankReport> {
@@ -212,7 +212,7 @@ impl Coordinator {
             if let Some(sample) = sample {
                 tracing::debug!(phase = self.next.0, rank, ?sample, "measured");
             }
-            RankReport { place, sample: sample.as_ref().map(told) }
+            RankReport { place, sample: sample.as_ref().map(rank_sample) }
         };
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
@@ -224,7 +224,7 @@ impl Coordinator {
         decided: Decision,
         now_ns: u64,
     ) -> (SyncId, Vec<Move>) {
-        let phase = self.deciding.take().expect("its problem was handed out");
+        let phase = self.deciding.take().expect("its request was handed out");
         let took_ns = decided.took_ns;
         let decide_ns = took_ns.unwrap_or(0);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
@@ -282,17 +282,17 @@ impl Coordinator {
         if decided.moves.is_empty() {
             self.log.push(report);
         } else {
-            self.ongoing = Some(Ongoing { report, decided_ns: now_ns });
+            self.ongoing = Some(OngoingMigration { report, decided_ns: now_ns });
         }
         (sync, decided.moves)
     }
 
     /// Every rank has all chunks that it waited for: what has moved.
-    pub(crate) fn flushed(&mut self, freight: &Freight, now_ns: u64) {
-        self.scales.learn(freight);
+    pub(crate) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64) {
+        self.scales.learn(migration_bytes);
         let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
-        let Ongoing { mut report, decided_ns } = ongoing;
-        report.moved_bytes = freight.bytes;
+        let OngoingMigration { mut report, decided_ns } = ongoing;
+        report.moved_bytes = migration_bytes.bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
         self.log.push(report);
     }
@@ -305,7 +305,7 @@ impl Coordinator {
     /// The chunks that the next sync waits for, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
         // Who only left was never going to come.
-        let come = |gathering: &&Gathering| gathering.tallies.iter().any(Tally::has_members);
+        let come = |gathering: &&PendingSync| gathering.tallies.iter().any(Tally::has_members);
         let Some(gathering) = self.gathering.get(&self.next).filter(come) else { return Vec::new() };
         let line = |(array, (population, tally)): (ArrayId, (&Option<u64>, &Tally))| {
             let members = (*population)?;
@@ -321,7 +321,7 @@ impl Coordinator {
 }
 
 /// The part of a sample that the balancer needs.
-fn told(sample: &Sample) -> RankSample {
+fn rank_sample(sample: &Sample) -> RankSample {
     let &Sample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed, .. } = sample;
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }
 }

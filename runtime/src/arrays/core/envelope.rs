@@ -9,37 +9,37 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallbox::SmallBox;
 
-use super::crossings::Epoch;
-use super::mail::Letter;
+use super::in_flight::Epoch;
+use super::message_list::MessageNode;
 use super::reduction::Values;
 use crate::ids::{ChunkId, Sender};
 use crate::trace::queued_bytes::QueuedBytesGuard;
 
-/// A typed message behind the erasure boundary: a [`Place`] of it, so that it can be taken out where it lies.
+/// A typed message behind the erasure boundary: a [`WideOption`] of it, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
 
 /// The place of a message, which is there until it is taken. An `Option` whose tag is a word of its own: the message is copied
 /// whole, and not in parts, for which a processor would have to wait where it reads in one go what was just written.
 #[repr(u64)]
-pub(crate) enum Place<M> {
+pub(crate) enum WideOption<M> {
     Filled(M),
     Empty,
 }
 
-impl<M> Place<M> {
+impl<M> WideOption<M> {
     #[inline]
     pub(crate) fn get(&self) -> Option<&M> {
         match self {
-            Place::Filled(message) => Some(message),
-            Place::Empty => None,
+            WideOption::Filled(message) => Some(message),
+            WideOption::Empty => None,
         }
     }
 
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<M> {
-        match std::mem::replace(self, Place::Empty) {
-            Place::Filled(message) => Some(message),
-            Place::Empty => None,
+        match std::mem::replace(self, WideOption::Empty) {
+            WideOption::Filled(message) => Some(message),
+            WideOption::Empty => None,
         }
     }
 }
@@ -57,14 +57,14 @@ pub(crate) enum Payload {
     /// The first delivery after a sync.
     Resume,
     /// The chunk goes on with messages that it kept.
-    Kept,
+    Deferred,
     /// A chunk that the receiver is to insert into its array, encoded.
     EncodedInsertion {
         key: u64,
         #[serde(with = "crate::wire::bulk")]
         chunk: Arc<[u8]>,
     },
-    /// A message of the array's type; never serialised in this form, see [`Packet::seal`](super::packet::Packet::seal).
+    /// A message of the array's type; never serialised in this form, see [`Packet::encode_in_place`](super::packet::Packet::encode_in_place).
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Value(Value),
@@ -84,7 +84,7 @@ pub(crate) struct Shared {
 }
 
 impl Payload {
-    /// Writes this over what may be forgotten, as the payload on a blank letter may.
+    /// Writes this over what may be forgotten, as the payload on a blank node may.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, payload: Payload) {
         #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Payload {
             Payload::Reduced { .. } => "Reduced",
             Payload::Start => "Start",
             Payload::Resume => "Resume",
-            Payload::Kept => "Kept",
+            Payload::Deferred => "Deferred",
             Payload::Insertion { .. } => "Insertion",
             Payload::EncodedInsertion { .. } => "EncodedInsertion",
         })
@@ -126,13 +126,13 @@ impl std::fmt::Debug for Payload {
 pub(crate) struct Delivery {
     pub(crate) from: Sender,
     /// Those that it takes up while it waits, about; none for what the runtime says. Where an encoded message is shared those of
-    /// its letter alone.
+    /// its node alone.
     pub(crate) bytes: u64,
     pub(crate) payload: Payload,
 }
 
 /// The bytes of a delivery besides those of its message.
-pub(crate) const LETTER_BYTES: u64 = size_of::<Letter>() as u64;
+pub(crate) const NODE_BYTES: u64 = size_of::<MessageNode>() as u64;
 
 impl Delivery {
     /// Something that the runtime says.
@@ -140,7 +140,7 @@ impl Delivery {
         Delivery { from: Sender::RUNTIME, bytes: 0, payload }
     }
 
-    /// The same for several chunks of this rank, each of which is to get it [again](super::broadcast::again): its letter
+    /// The same for several chunks of this rank, each of which is to get it [again](super::broadcast::duplicate): its node
     /// counts with each, and an encoded message once with all of them, as `hold` is told.
     pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> QueuedBytesGuard) -> Delivery {
         if let Payload::Encoded(bytes) = self.payload {
@@ -150,16 +150,16 @@ impl Delivery {
     }
 
     /// The same for one chunk: an encoded message counts with that.
-    pub(crate) fn alone(mut self) -> Delivery {
+    pub(crate) fn unshared(mut self) -> Delivery {
         self.bytes += self.payload.bytes();
         self
     }
 
     /// The same of what may be shared, for a chunk that leaves this rank.
-    pub(crate) fn leaving(mut self) -> Delivery {
+    pub(crate) fn for_other_rank(mut self) -> Delivery {
         if let Payload::Shared(shared) = &self.payload {
             self.payload = Payload::Encoded(shared.bytes.clone());
-            return self.alone();
+            return self.unshared();
         }
         self
     }

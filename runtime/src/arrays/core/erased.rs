@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::envelope::{Delivery, Payload};
-use super::handler::{Handler, Passport};
-use super::outline::Outline;
+use super::handler::{ChunkRecord, Handler};
+use super::signature::ArraySignature;
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 
@@ -23,7 +23,7 @@ pub(crate) trait ErasedSlot: Send {
         delivery: &mut Delivery,
         handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>>;
-    fn passport(&mut self) -> &mut Passport;
+    fn record(&mut self) -> &mut ChunkRecord;
     /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
     fn declared_load(&self) -> Option<u64>;
     fn migratable(&self) -> bool;
@@ -32,14 +32,14 @@ pub(crate) trait ErasedSlot: Send {
     fn on_depart(&mut self);
     fn on_arrive(&mut self);
     /// Messages kept because the chunk was not ready for them, or waits at a sync.
-    fn kept(&self) -> usize;
+    fn deferred(&self) -> usize;
     /// The bytes by which they count among what waits on its rank: those that wait for the end of a sync.
-    fn kept_bytes(&self) -> u64;
+    fn deferred_bytes(&self) -> u64;
     /// What it waits for, in its own words.
     fn waits_for(&self) -> Option<String>;
     /// The messages kept, of a chunk that was removed.
-    fn into_kept(self: Box<Self>) -> Vec<Delivery>;
-    /// Appends the chunk, its passport and its kept messages as bytes.
+    fn into_deferred(self: Box<Self>) -> Vec<Delivery>;
+    /// Appends the chunk, its record and its kept messages as bytes.
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError>;
 }
 
@@ -68,7 +68,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     /// False for arrays that a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
     /// What must be the same on all ranks, of which there are so many. Asks for the homes of a sample of its indices.
-    fn outline(&self, ranks: u32) -> Outline;
+    fn signature(&self, ranks: u32) -> ArraySignature;
     /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.
     fn has_seeds(&self) -> bool {
         false
@@ -81,7 +81,7 @@ pub(crate) trait ErasedArray: Send + Sync {
 }
 
 /// The arrays and services that the setup function of a rank has described.
-pub(crate) struct Described {
+pub(crate) struct RankSetup {
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }

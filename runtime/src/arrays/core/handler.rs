@@ -1,4 +1,4 @@
-//! The surroundings of one handler: its outbox of effects, and the passport of its chunk.
+//! The surroundings of one handler: its outbox of effects, and the record of its chunk.
 //!
 //! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
 //! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::census::Membership;
 use super::erased::ErasedSlot;
 use super::exit_value::ExitValue;
-use super::mail::{Letter, Outbox};
-use super::reduction::{Agreement, Values};
+use super::message_list::{MessageNode, Outbox};
+use super::population::Membership;
+use super::reduction::{ReductionSpec, Values};
 use super::section::{SectionContribution, SectionCounts};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
-/// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`Letter`]s instead.
+/// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`MessageNode`]s instead.
 pub(crate) enum Effect {
-    SendAtQuiescence(Box<Letter>),
+    SendAtQuiescence(Box<MessageNode>),
     /// To the chunk itself.
     SendAfter {
         delay: Duration,
-        letter: Box<Letter>,
+        node: Box<MessageNode>,
     },
     Broadcast {
         array: ArrayId,
@@ -38,7 +38,7 @@ pub(crate) enum Effect {
     },
     /// To the next reduction of its array, or to the one of this number.
     Contribute {
-        agreement: Agreement,
+        spec: ReductionSpec,
         values: Values,
         step: Option<u64>,
     },
@@ -63,7 +63,7 @@ pub(crate) enum Effect {
     },
     Remove,
     /// The chunk has more kept messages that are ready, and handles them once what it has left is sent.
-    GoOnWithKept,
+    HandleDeferred,
     Exit(Option<Box<ExitValue>>),
     /// The run is to end with this as its error.
     Fail(Box<str>),
@@ -71,10 +71,10 @@ pub(crate) enum Effect {
 
 /// The runtime's own record of a chunk; it travels with it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Passport {
+pub(crate) struct ChunkRecord {
     pub(crate) reductions: Membership,
     /// The first reduction that it has a part in.
-    pub(crate) joined: u64,
+    pub(crate) first_reduction: u64,
     pub(crate) syncs: Membership,
     /// A word for the many that are of no section.
     pub(crate) sections: Option<Box<SectionCounts>>,
@@ -86,30 +86,30 @@ pub(crate) struct Passport {
     /// It has asked to be removed.
     pub(crate) removed: bool,
     /// Number of the last message it sent to a single chunk: the next number that is not 0 follows.
-    pub(crate) sent: u32,
+    pub(crate) last_number: u32,
 }
 
-impl Passport {
+impl ChunkRecord {
     /// Tells whether the chunk handles further messages now.
     #[inline]
-    pub(crate) fn goes_on(&self) -> bool {
-        matches!(self.sync, SyncState::Running | SyncState::Passing) && !self.removed
+    pub(crate) fn is_runnable(&self) -> bool {
+        matches!(self.sync, SyncState::Running | SyncState::RunningThroughSync) && !self.removed
     }
 
     /// A child takes part in the reduction and the sync that its parent comes to next.
-    pub(crate) fn join(&mut self, parent: &mut Passport) {
+    pub(crate) fn join(&mut self, parent: &mut ChunkRecord) {
         self.reductions = parent.reductions.child();
-        self.joined = self.reductions.next;
+        self.first_reduction = self.reductions.next;
         self.syncs = parent.syncs.child();
     }
 
     /// The sync that it passes: what it has yet to read counts as kept for that, should it come to the next before it ends.
-    pub(crate) fn passed(&self) -> Option<SyncId> {
-        (self.sync == SyncState::Passing).then(|| self.awaited())
+    pub(crate) fn passing_sync(&self) -> Option<SyncId> {
+        (self.sync == SyncState::RunningThroughSync).then(|| self.awaited_sync())
     }
 
     /// The sync that it has come to last: if it does not go on, it waits for this one to end.
-    pub(crate) fn awaited(&self) -> SyncId {
+    pub(crate) fn awaited_sync(&self) -> SyncId {
         SyncId(self.syncs.next.saturating_sub(1))
     }
 }
@@ -123,13 +123,13 @@ pub(crate) enum SyncState {
     /// It called `at_sync`: its messages are kept until it resumes.
     Waiting,
     /// It called `at_sync_nowait`: it goes on, and may migrate between any two handlers, until it resumes.
-    Passing,
+    RunningThroughSync,
     /// It came to the next sync while passing one: it waits for the first to end, and then passes the second.
-    Late,
+    WaitingForEarlier,
 }
 
-/// Facts that stay the same during a run.
-pub(crate) struct Facts {
+/// RankInfo that stay the same during a run.
+pub(crate) struct RankInfo {
     pub(crate) rank: Rank,
     pub(crate) ranks: u32,
     pub(crate) period: u64,
@@ -139,59 +139,59 @@ pub(crate) struct Facts {
 }
 
 /// The way out of a handler that does not want to wait until it returns.
-pub(crate) trait Outlet {
+pub(crate) trait HandlerHost {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
     /// Sends what a handler has left, if that is only messages. True if it is.
-    fn sends(&mut self, outbox: &mut Outbox) -> bool;
+    fn send_messages(&mut self, outbox: &mut Outbox) -> bool;
     /// Tells whether the chunk has to stop for what it has sent.
-    fn stops(&self) -> bool;
+    fn is_blocked(&self) -> bool;
     /// The chunk has come to this sync and keeps a message of so many bytes until it has ended.
-    fn keeps(&mut self, sync: SyncId, bytes: u64);
+    fn defer(&mut self, sync: SyncId, bytes: u64);
     /// It handles one that it kept, or keeps some for another reason now; while it passes this sync, if any.
-    fn reads(&mut self, passed: Option<SyncId>, bytes: u64);
+    fn read_deferred(&mut self, passed: Option<SyncId>, bytes: u64);
     /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
-    fn frees(&mut self);
+    fn shared_message_read(&mut self);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
     /// The chunk is about to handle a message of this kind: [`Handler::begin`] says when it hears so.
-    fn names(&mut self, kind: &'static str);
+    fn set_kind(&mut self, kind: &'static str);
     /// The program tells something about the handler that is running.
-    fn tell(&mut self, event: UserEvent);
+    fn record_event(&mut self, event: UserEvent);
     /// Tells whether the run writes a trace.
-    fn writes(&self) -> bool;
+    fn is_traced(&self) -> bool;
     /// Writes records of steps into it.
-    fn steps(&mut self, steps: &[StepRecord]);
+    fn record_steps(&mut self, steps: &[StepRecord]);
     /// Changes what the monitor tells of steps.
-    fn stepped(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
+    fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }
 
-/// Everything a handler may touch besides its chunk and passport.
+/// Everything a handler may touch besides its chunk and record.
 pub(crate) struct Handler<'a> {
     pub(crate) outbox: &'a mut Outbox,
-    pub(crate) facts: &'a Facts,
-    pub(crate) outlet: &'a mut dyn Outlet,
+    pub(crate) info: &'a RankInfo,
+    pub(crate) host: &'a mut dyn HandlerHost,
 }
 
 impl Handler<'_> {
     /// The name of the chunk.
     #[inline]
     pub(crate) fn chunk(&self) -> ChunkId {
-        self.outbox.in_hand.chunk.get()
+        self.outbox.activity.chunk.get()
     }
 
-    /// The handler of a message of this kind begins. The outlet hears of it where array or kind are others than it was told last,
+    /// The handler of a message of this kind begins. The host hears of it where array or kind are others than it was told last,
     /// or the handler before has not ended.
     #[inline]
     pub(crate) fn begin(&mut self, kind: &'static str, phase: u64, from: &Sender) {
-        let in_hand = &self.outbox.in_hand;
-        let (told, array) = (in_hand.told.get(), in_hand.chunk.get().array);
+        let activity = &self.outbox.activity;
+        let (told, array) = (activity.reported.get(), activity.chunk.get().array);
         let told = told.is_some_and(|(told_array, told)| told_array == array && std::ptr::eq(told, kind));
-        if !told || in_hand.running.get() {
-            self.outlet.names(kind);
+        if !told || activity.running.get() {
+            self.host.set_kind(kind);
         }
-        self.outbox.in_hand.begin(kind, phase, from);
+        self.outbox.activity.begin(kind, phase, from);
     }
 }

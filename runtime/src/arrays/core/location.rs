@@ -2,7 +2,7 @@
 //!
 //! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
 //! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
-//! [`balance`](super::balance). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
+//! [`balance`](super::migration). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
 //! index that no chunk has, for the next that is inserted under it.
 //!
 //! # What stays of a chunk that is gone
@@ -33,54 +33,54 @@ pub(crate) enum Route {
     Here(CellId),
     There(Rank),
     /// It belongs here but the chunk has not arrived.
-    Stash,
+    Pending,
 }
 
 #[derive(Default)]
-struct Places {
+struct ArrayLocations {
     here: Residents,
     /// Chunks that are not at home. See the module on those that are removed there.
     moved: FxHashMap<u64, Rank>,
 }
 
 /// So many messages that wait for one chunk are worth a warning: if it never comes, they fill the memory.
-const MANY: usize = 1 << 16;
+const PENDING_WARNING: usize = 1 << 16;
 
 /// The location tables of one rank.
 pub(crate) struct Location {
     rank: Rank,
     ranks: u32,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
-    places: Vec<Places>,
+    tables: Vec<ArrayLocations>,
     /// Chunks of other ranks that messages were sent to lately, each in the place of its [`recent`]; empty before the first.
-    recent: Vec<(ChunkId, Rank)>,
-    stash: BTreeMap<ChunkId, Vec<Delivery>>,
+    cache: Vec<(ChunkId, Rank)>,
+    pending: BTreeMap<ChunkId, Vec<Delivery>>,
 }
 
-const RECENT_BITS: u32 = 6;
+const CACHE_BITS: u32 = 6;
 
 /// The place of a chunk among as many as a rank remembers.
 #[inline]
-fn recent(chunk: ChunkId) -> usize {
+fn cache_slot(chunk: ChunkId) -> usize {
     let mixed = (chunk.key ^ u64::from(chunk.array.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (u64::BITS - RECENT_BITS)) as usize
+    (mixed >> (u64::BITS - CACHE_BITS)) as usize
 }
 
 impl Location {
     pub(crate) fn new(rank: Rank, ranks: u32, arrays: Arc<[Arc<dyn ErasedArray>]>) -> Location {
-        let places = arrays.iter().map(|_| Places::default()).collect();
-        Location { rank, ranks, arrays, places, recent: Vec::new(), stash: BTreeMap::new() }
+        let places = arrays.iter().map(|_| ArrayLocations::default()).collect();
+        Location { rank, ranks, arrays, tables: places, cache: Vec::new(), pending: BTreeMap::new() }
     }
 
     /// The route of a message to `chunk`. O(1), but for the home of an array placed by the user's function or list.
     #[inline]
     pub(crate) fn route(&self, chunk: ChunkId) -> Route {
-        let places = &self.places[chunk.array.index()];
+        let places = &self.tables[chunk.array.index()];
         if let Some(cell) = places.here.get(chunk.key) {
             return Route::Here(cell);
         }
         match self.rank_of(chunk) {
-            rank if rank == self.rank => Route::Stash,
+            rank if rank == self.rank => Route::Pending,
             rank => Route::There(rank),
         }
     }
@@ -88,26 +88,26 @@ impl Location {
     /// The same where the chunk is probably on another rank. It remembers that one until the chunk moves: to find out takes a
     /// virtual call and a division or two.
     #[inline]
-    pub(crate) fn route_away(&mut self, chunk: ChunkId) -> Route {
-        match self.recent.get(recent(chunk)) {
+    pub(crate) fn route_cached(&mut self, chunk: ChunkId) -> Route {
+        match self.cache.get(cache_slot(chunk)) {
             Some(&(known, rank)) if known == chunk => Route::There(rank),
-            _ => self.find_out(chunk),
+            _ => self.route_and_cache(chunk),
         }
     }
 
     #[inline(never)]
-    fn find_out(&mut self, chunk: ChunkId) -> Route {
+    fn route_and_cache(&mut self, chunk: ChunkId) -> Route {
         let route = self.route(chunk);
         if let Route::There(rank) = route {
-            self.recent.resize(1 << RECENT_BITS, (RUNTIME, self.rank));
-            self.recent[recent(chunk)] = (chunk, rank);
+            self.cache.resize(1 << CACHE_BITS, (RUNTIME, self.rank));
+            self.cache[cache_slot(chunk)] = (chunk, rank);
         }
         route
     }
 
     /// The rank that holds `chunk`, or will.
     pub(crate) fn rank_of(&self, chunk: ChunkId) -> Rank {
-        match self.places[chunk.array.index()].moved.get(&chunk.key) {
+        match self.tables[chunk.array.index()].moved.get(&chunk.key) {
             Some(&rank) => rank,
             None => self.arrays[chunk.array.index()].home(chunk.key, self.ranks),
         }
@@ -116,39 +116,39 @@ impl Location {
     /// The cell of a chunk of this rank. O(1).
     #[inline]
     pub(crate) fn cell(&self, chunk: ChunkId) -> Option<CellId> {
-        self.places[chunk.array.index()].here.get(chunk.key)
+        self.tables[chunk.array.index()].here.get(chunk.key)
     }
 
     /// Chunks of `array` on this rank.
     pub(crate) fn count(&self, array: ArrayId) -> u64 {
-        self.places[array.index()].here.len() as u64
+        self.tables[array.index()].here.len() as u64
     }
 
     /// The chunks of `array` on this rank, ascending.
     pub(crate) fn residents(&self, array: ArrayId) -> Vec<(ChunkId, CellId)> {
-        let here = self.places[array.index()].here.sorted();
+        let here = self.tables[array.index()].here.sorted();
         here.into_iter().map(|(key, cell)| (ChunkId { array, key }, cell)).collect()
     }
 
     /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
     pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId) -> Vec<Delivery> {
-        let before = self.places[chunk.array.index()].here.insert(chunk.key, cell);
+        let before = self.tables[chunk.array.index()].here.insert(chunk.key, cell);
         assert!(before.is_none(), "an index that is in use is refused before: {chunk:?}");
-        self.stash.remove(&chunk).unwrap_or_default()
+        self.pending.remove(&chunk).unwrap_or_default()
     }
 
     /// A chunk has left this rank, or was removed from its array.
     pub(crate) fn departed(&mut self, chunk: ChunkId) {
-        self.places[chunk.array.index()].here.remove(chunk.key);
+        self.tables[chunk.array.index()].here.remove(chunk.key);
     }
 
     /// From now on messages to `chunk` go to `rank`.
     pub(crate) fn moved(&mut self, chunk: ChunkId, rank: Rank) {
-        if let Some(known) = self.recent.get_mut(recent(chunk)) {
+        if let Some(known) = self.cache.get_mut(cache_slot(chunk)) {
             *known = (RUNTIME, self.rank);
         }
         let home = self.arrays[chunk.array.index()].home(chunk.key, self.ranks);
-        let moved = &mut self.places[chunk.array.index()].moved;
+        let moved = &mut self.tables[chunk.array.index()].moved;
         if rank == home {
             moved.remove(&chunk.key);
         } else {
@@ -157,33 +157,33 @@ impl Location {
     }
 
     /// Keeps a message until its chunk arrives.
-    pub(crate) fn stash(&mut self, to: ChunkId, delivery: Delivery) {
-        let waiting = self.stash.entry(to).or_default();
+    pub(crate) fn add_pending(&mut self, to: ChunkId, delivery: Delivery) {
+        let waiting = self.pending.entry(to).or_default();
         waiting.push(delivery);
-        if waiting.len() == MANY {
+        if waiting.len() == PENDING_WARNING {
             let (array, index) = (to.array, self.arrays[to.array.index()].index_text(to.key));
             tracing::warn!(
                 rank = self.rank.0,
                 %array,
                 index,
-                MANY,
+                PENDING_WARNING,
                 "messages wait for a chunk that is not here"
             );
         }
     }
 
     /// The bytes of the messages that wait for a chunk.
-    pub(crate) fn stashed_bytes(&self, to: ChunkId) -> u64 {
-        self.stash.get(&to).into_iter().flatten().map(|delivery| delivery.bytes).sum()
+    pub(crate) fn pending_bytes(&self, to: ChunkId) -> u64 {
+        self.pending.get(&to).into_iter().flatten().map(|delivery| delivery.bytes).sum()
     }
 
     /// Chunks that messages wait for, and these.
-    pub(crate) fn stashed(&self) -> impl Iterator<Item = (ChunkId, &[Delivery])> {
-        self.stash.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (ChunkId, &[Delivery])> {
+        self.pending.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))
     }
 
     /// Takes the messages that wait for chunks.
-    pub(crate) fn take_stash(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
-        std::mem::take(&mut self.stash)
+    pub(crate) fn take_pending(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
+        std::mem::take(&mut self.pending)
     }
 }

@@ -7,21 +7,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::ascent::{Collected, NextSync};
-use super::broadcast::again;
-use super::census::Tally;
-use super::crossings::{Counts, Epoch};
+use super::broadcast::duplicate;
 use super::envelope::{Delivery, Envelope, Payload};
 use super::erased::{ErasedArray, ErasedSlot};
-use super::freight::Freight;
-use super::mail::Letter;
-use super::moves::Moves;
-use super::outline::Outline;
-use super::pressure::Standing;
+use super::flow::StallReport;
+use super::in_flight::{CountsByRank, Epoch};
+use super::message_list::MessageNode;
+use super::migration_bytes::MigrationBytes;
+use super::move_list::MoveList;
+use super::population::Tally;
 use super::quiescence::Traffic;
 use super::reduction::{Partial, Values};
-use super::section::SectionPart;
-use super::seeds::Unstarted;
+use super::report_aggregation::{AggregatedReports, NextSync};
+use super::section::SectionPartial;
+use super::seeds::UnstartedChunk;
+use super::signature::ArraySignature;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
@@ -43,68 +43,68 @@ pub(crate) enum Packet {
         epoch: Epoch,
     },
     /// Asks rank 0 to number a broadcast; with a mark for the bytes of those that the sender has made since the last, or 0.
-    Announce { array: ArrayId, delivery: Box<Delivery>, mark: u64, epoch: Epoch },
+    BroadcastRequest { array: ArrayId, delivery: Box<Delivery>, ack_request: u64, epoch: Epoch },
     /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers. The ranks tell when
-    /// they have taken in one that is marked.
-    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, marked: bool },
-    /// The sender and all ranks below it have taken in so many more marked broadcasts. To the parent.
-    TookIn { more: u64 },
+    /// they have taken in one that is ack_requested.
+    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, ack_requested: bool },
+    /// The sender and all ranks below it have taken in so many more ack_requested broadcasts. To the parent.
+    BroadcastAck { more: u64 },
     /// The sender or a rank below it has so many chunks of an array, twice as many as was known of any. To the parent.
-    MoreHear { array: ArrayId, chunks: u64 },
+    ReceiversGrew { array: ArrayId, chunks: u64 },
     /// Some rank has so many. Down the tree.
-    MostHear { array: ArrayId, chunks: u64 },
+    MaxReceivers { array: ArrayId, chunks: u64 },
     /// All ranks have taken in broadcasts of so many bytes: rank 0's answer to the mark of who made them.
-    AllTookIn { bytes: u64 },
+    BroadcastAckedByAll { bytes: u64 },
     /// Part of a reduction, to the parent.
     Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
     /// Part of a reduction over a section, to the section's root.
-    SectionPart(Box<SectionPart>),
+    SectionPartial(Box<SectionPartial>),
     /// The result of a reduction, down the tree to one chunk of this rank.
-    Told { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
+    ReductionResult { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
     /// The result of a reduction over a section, to those of its chunks that live on the receiving rank.
     SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values>, epoch: Epoch },
     /// A chunk, inserted or migrating.
-    Arrive(Box<Traveller>),
+    TransferChunk(Box<ChunkTransfer>),
     /// "I have no work." To a lifeline, which sends seeds as soon as it has some to spare.
-    WantsSeeds,
+    SeedRequest,
     /// Chunks that have not started, for a rank that has asked.
-    Seeds(Vec<Unstarted>),
+    Seeds(Vec<UnstartedChunk>),
     /// Loads and reports of ranks, to the parent; and to which sync they report next.
-    Collected(Box<Collected>, NextSync),
+    AggregatedReports(Box<AggregatedReports>, NextSync),
     /// To which sync a rank and those below it report next, which is news. To the parent.
-    Due(NextSync),
+    NextSyncChanged(NextSync),
     /// Rank 0's decision, down the tree: who moves where; who stays may resume.
-    Moves { sync: SyncId, moves: Moves },
+    SyncDecision { sync: SyncId, moves: MoveList },
     /// "We have switched, and have sent so many messages under the old routes." To the parent.
-    Sent(Counts),
+    SentCounts(CountsByRank),
     /// So many messages were sent under the old routes to the receiver and the ranks below it. Down the tree.
-    Expect(Counts),
+    ExpectedCounts(CountsByRank),
     /// "We are drained, and have everybody who moves to us." To the parent.
-    Flushed(Freight),
+    Flushed(MigrationBytes),
     /// Chunks that have moved may resume. Down the tree.
-    Land,
+    CompleteMigration,
     /// The arrays a rank has set up, to the parent, which passes it on to rank 0 if its own are others.
-    Hello { rank: Rank, arrays: Vec<Outline> },
+    Hello { rank: Rank, arrays: Vec<ArraySignature> },
     /// So many bytes of messages are before this one, since the last: to be answered when the receiver has room.
-    Mark { bytes: u64 },
+    AckRequest { bytes: u64 },
     /// The answer to marks of so many bytes.
-    Room { bytes: u64 },
+    Ack { bytes: u64 },
     /// The sender owes the answer to so many bytes that were under way to another rank: a chunk has come from there with its mail.
-    CameHere { by_way_of: Rank, bytes: u64 },
+    DeferredAckMoved { first_receiver: Rank, bytes: u64 },
     /// "All I could run waits for others, and I am full." To rank 0.
-    StandsStill { spell: u64, standing: Standing },
-    /// That spell is over. To rank 0.
-    GoesOn { spell: u64 },
-    /// That spell does not end by itself.
-    Stuck { spell: u64 },
+    Stalled { stall_number: u64, stall_report: StallReport },
+    /// That stall_number is over. To rank 0.
+    StallEnded { stall_number: u64 },
+    /// That stall_number does not end by itself.
+    Deadlocked { stall_number: u64 },
     /// Asks for an answer once the receiver has nothing to do. Down the tree.
     Probe,
     /// Packets sent and received so far by idle ranks. To the parent.
-    Answer(Traffic),
+    ProbeReply(Traffic),
     /// Nothing moves any more: say what waits, and who has not contributed to these reductions. Down the tree.
     Explain { open: Vec<(ArrayId, u64)> },
     /// What waits on some ranks. To the parent.
-    Waiting(Waiting),
+    StallExplanation(StallExplanation),
     /// The run is over.
     Exit,
     /// The run cannot go on.
@@ -113,7 +113,7 @@ pub(crate) enum Packet {
 
 /// What waits on some ranks, for people.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Waiting {
+pub(crate) struct StallExplanation {
     pub(crate) lines: Vec<String>,
     /// Reports to syncs, with their arrays, that have not gone to rank 0.
     pub(crate) reported: Vec<(SyncId, ArrayId, Tally)>,
@@ -121,75 +121,75 @@ pub(crate) struct Waiting {
 
 /// A chunk between two ranks.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Traveller {
+pub(crate) struct ChunkTransfer {
     pub(crate) chunk: ChunkId,
-    pub(crate) cargo: Cargo,
+    pub(crate) body: ChunkBody,
     /// Messages it had not handled when it left.
-    pub(crate) mail: Vec<Delivery>,
+    pub(crate) messages: Vec<Delivery>,
     /// The answers that its old rank owed, which its new one owes from now on: to whom, and bytes.
-    pub(crate) owed: Vec<(Rank, u64)>,
+    pub(crate) deferred_acks: Vec<(Rank, u64)>,
     /// Its state's size, as the chunk says.
     pub(crate) bytes: u64,
     /// Bytes that it was encoded in, with the long runs of numbers of its mail, if it has left its process.
     #[serde(skip)]
-    pub(crate) carried: Option<u64>,
+    pub(crate) encoded_bytes: Option<u64>,
     /// None for a chunk that was just inserted.
-    pub(crate) journey: Option<Journey>,
+    pub(crate) transit: Option<Transit>,
     /// The routes under which it was inserted.
     pub(crate) epoch: Epoch,
     /// Of a chunk that was inserted without a parent.
-    pub(crate) founder: Option<Founder>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// The origin of a chunk that was inserted without a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Founder {
+pub(crate) struct Origin {
     /// The rank of the handler that inserted it.
     pub(crate) rank: Rank,
     /// Rank 0 has admitted the chunk to the counts of its array.
     pub(crate) admitted: bool,
 }
 
-impl Traveller {
+impl ChunkTransfer {
     /// A chunk that was just inserted.
-    pub(crate) fn inserted(chunk: ChunkId, slot: Box<dyn ErasedSlot>) -> Traveller {
-        Traveller { cargo: Cargo::Live(slot), ..Traveller::following(chunk) }
+    pub(crate) fn inserted(chunk: ChunkId, slot: Box<dyn ErasedSlot>) -> ChunkTransfer {
+        ChunkTransfer { body: ChunkBody::Live(slot), ..ChunkTransfer::without_body(chunk) }
     }
 
     /// The same without its state, as it is outside of a process.
-    pub(crate) fn following(chunk: ChunkId) -> Traveller {
-        Traveller {
+    pub(crate) fn without_body(chunk: ChunkId) -> ChunkTransfer {
+        ChunkTransfer {
             chunk,
-            cargo: Cargo::Follows,
-            mail: Vec::new(),
-            owed: Vec::new(),
+            body: ChunkBody::Follows,
+            messages: Vec::new(),
+            deferred_acks: Vec::new(),
             bytes: 0,
-            carried: None,
-            journey: None,
+            encoded_bytes: None,
+            transit: None,
             epoch: Epoch::default(),
-            founder: None,
+            origin: None,
         }
     }
 
     /// The bytes of the messages that it brings.
-    pub(crate) fn mail_bytes(&self) -> u64 {
-        let kept = if let Cargo::Live(slot) = &self.cargo { slot.kept_bytes() } else { 0 };
-        kept + self.mail.iter().map(|delivery| delivery.bytes).sum::<u64>()
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        let kept = if let ChunkBody::Live(slot) = &self.body { slot.deferred_bytes() } else { 0 };
+        kept + self.messages.iter().map(|delivery| delivery.bytes).sum::<u64>()
     }
 }
 
 /// The knowledge that a migrating chunk takes along from the rank it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Journey {
+pub(crate) struct Transit {
     /// Number of the next broadcast of its array that it has not been given.
-    pub(crate) broadcasts: u64,
-    /// It was pressed there when it left.
-    pub(crate) pressed: bool,
+    pub(crate) next_broadcast: u64,
+    /// It was blocked there when it left.
+    pub(crate) blocked: bool,
 }
 
 /// The state of a travelling chunk.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Cargo {
+pub(crate) enum ChunkBody {
     /// Outside of a process: it follows the packet, see [`codec`](super::codec).
     Follows,
     /// Outside of a process, where a packet has several.
@@ -199,38 +199,41 @@ pub(crate) enum Cargo {
     Live(Box<dyn ErasedSlot>),
 }
 
-impl Cargo {
+impl ChunkBody {
     /// Encodes a chunk in place.
-    fn seal(&mut self) -> Result<(), WireError> {
-        if let Cargo::Live(slot) = self {
+    fn encode_in_place(&mut self) -> Result<(), WireError> {
+        if let ChunkBody::Live(slot) = self {
             let mut bytes = Vec::new();
             slot.encode_into(&mut bytes)?;
-            *self = Cargo::Encoded(bytes);
+            *self = ChunkBody::Encoded(bytes);
         }
         Ok(())
     }
 }
 
-impl std::fmt::Debug for Cargo {
+impl std::fmt::Debug for ChunkBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Cargo::Live(_) => "Live",
-            Cargo::Follows => "Follows",
-            Cargo::Encoded(_) => "Encoded",
+            ChunkBody::Live(_) => "Live",
+            ChunkBody::Follows => "Follows",
+            ChunkBody::Encoded(_) => "Encoded",
         })
     }
 }
 
 impl Packet {
-    /// The message on a letter, which is blank then.
+    /// The message on a node, which is blank then.
     #[inline(always)]
-    pub(crate) fn of_letter(letter: &mut Letter, epoch: Epoch) -> Packet {
-        Packet::Message(Envelope { to: letter.to, delivery: letter.message.take(), epoch })
+    pub(crate) fn from_node(node: &mut MessageNode, epoch: Epoch) -> Packet {
+        Packet::Message(Envelope { to: node.to, delivery: node.message.take(), epoch })
     }
 
     /// Tells whether the packet counts in the search for quiescence; those of the search itself do not.
-    pub(crate) fn counts(&self) -> bool {
-        !matches!(self, Packet::Probe | Packet::Answer(_) | Packet::Explain { .. } | Packet::Waiting(_))
+    pub(crate) fn is_counted(&self) -> bool {
+        !matches!(
+            self,
+            Packet::Probe | Packet::ProbeReply(_) | Packet::Explain { .. } | Packet::StallExplanation(_)
+        )
     }
 
     /// The routes under which it was sent, of a packet that counts when they change.
@@ -238,36 +241,39 @@ impl Packet {
         match self {
             Packet::Message(Envelope { epoch, .. })
             | Packet::Multicast { epoch, .. }
-            | Packet::Announce { epoch, .. }
+            | Packet::BroadcastRequest { epoch, .. }
             | Packet::SectionResult { epoch, .. } => Some(epoch),
-            Packet::Arrive(traveller) if traveller.journey.is_none() => Some(&mut traveller.epoch),
+            Packet::TransferChunk(transfer) if transfer.transit.is_none() => Some(&mut transfer.epoch),
             _ => None,
         }
     }
 
     /// Tells whether rank 0 says it to all ranks.
-    pub(crate) fn is_to_all(&self) -> bool {
+    pub(crate) fn is_tree_broadcast(&self) -> bool {
         matches!(
             self,
             Packet::Broadcast { .. }
-                | Packet::MostHear { .. }
-                | Packet::Moves { .. }
-                | Packet::Land
+                | Packet::MaxReceivers { .. }
+                | Packet::SyncDecision { .. }
+                | Packet::CompleteMigration
                 | Packet::Probe
                 | Packet::Explain { .. }
         )
     }
 
     /// The same once more, of a packet that rank 0 says to all ranks.
-    pub(crate) fn to_all(&self) -> Option<Packet> {
+    pub(crate) fn copy_to_child(&self) -> Option<Packet> {
         Some(match self {
-            Packet::Broadcast { array, number, delivery, marked } => {
-                let (array, number, delivery, marked) = (*array, *number, Box::new(again(delivery)), *marked);
-                Packet::Broadcast { array, number, delivery, marked }
+            Packet::Broadcast { array, number, delivery, ack_requested } => {
+                let (array, number, delivery, ack_requested) =
+                    (*array, *number, Box::new(duplicate(delivery)), *ack_requested);
+                Packet::Broadcast { array, number, delivery, ack_requested }
             }
-            Packet::Moves { sync, moves } => Packet::Moves { sync: *sync, moves: moves.clone() },
-            Packet::MostHear { array, chunks } => Packet::MostHear { array: *array, chunks: *chunks },
-            Packet::Land => Packet::Land,
+            Packet::SyncDecision { sync, moves } => {
+                Packet::SyncDecision { sync: *sync, moves: moves.clone() }
+            }
+            Packet::MaxReceivers { array, chunks } => Packet::MaxReceivers { array: *array, chunks: *chunks },
+            Packet::CompleteMigration => Packet::CompleteMigration,
             Packet::Probe => Packet::Probe,
             Packet::Explain { open } => Packet::Explain { open: open.clone() },
             _ => return None,
@@ -280,32 +286,34 @@ impl Packet {
             Packet::Partial { array, sequence, partial } => {
                 partial.combine().map_err(|why| (*array, format!("reduction {sequence}: {why}")))
             }
-            Packet::SectionPart(part) => part.combine().map_err(|why| (part.array, why)),
+            Packet::SectionPartial(part) => part.combine().map_err(|why| (part.array, why)),
             other => unreachable!("{other:?} is no part of a reduction"),
         }
     }
 
     /// Encodes every typed message inside, and seeds, so that the packet can be serialised. Another chunk stays as it is.
-    pub(crate) fn seal(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
+    pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
-            Packet::Message(envelope) => seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()]),
+            Packet::Message(envelope) => {
+                encode_in_place(&mut envelope.delivery, &*arrays[envelope.to.array.index()])
+            }
             Packet::AtQuiescence(envelope) => {
-                seal(&mut envelope.delivery, &*arrays[envelope.to.array.index()])
+                encode_in_place(&mut envelope.delivery, &*arrays[envelope.to.array.index()])
             }
-            Packet::Announce { array, delivery, .. } | Packet::Broadcast { array, delivery, .. } => {
-                seal(delivery, &*arrays[array.index()])
+            Packet::BroadcastRequest { array, delivery, .. } | Packet::Broadcast { array, delivery, .. } => {
+                encode_in_place(delivery, &*arrays[array.index()])
             }
-            Packet::Arrive(traveller) => {
-                let array = &*arrays[traveller.chunk.array.index()];
-                traveller.mail.iter_mut().try_for_each(|delivery| seal(delivery, array))
+            Packet::TransferChunk(transfer) => {
+                let array = &*arrays[transfer.chunk.array.index()];
+                transfer.messages.iter_mut().try_for_each(|delivery| encode_in_place(delivery, array))
             }
-            Packet::Seeds(seeds) => seeds.iter_mut().try_for_each(|seed| seed.cargo.seal()),
+            Packet::Seeds(seeds) => seeds.iter_mut().try_for_each(|seed| seed.body.encode_in_place()),
             _ => Ok(()),
         }
     }
 }
 
-fn seal(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
+fn encode_in_place(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<(), WireError> {
     let encoded = || {
         let mut bytes = Vec::new();
         array.encode_into(&delivery.payload, &mut bytes)?;

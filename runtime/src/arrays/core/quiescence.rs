@@ -31,7 +31,7 @@ impl AddAssign for Traffic {
 
 /// The next step of rank 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SearchStep {
     Wait,
     /// Ask everybody.
     Wave,
@@ -42,7 +42,7 @@ pub(crate) enum Step {
 /// Rank 0's side of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Quiescence {
-    asking: bool,
+    wave_open: bool,
     waves: u64,
     /// The answer to the wave before.
     last: Option<Traffic>,
@@ -51,36 +51,36 @@ pub(crate) struct Quiescence {
 
 impl Quiescence {
     /// Rank 0 has had nothing to do for a while.
-    pub(crate) fn suspect(&mut self) -> Step {
-        if self.asking || self.quiescent {
-            return Step::Wait;
+    pub(crate) fn suspect(&mut self) -> SearchStep {
+        if self.wave_open || self.quiescent {
+            return SearchStep::Wait;
         }
-        self.asking = true;
+        self.wave_open = true;
         self.waves += 1;
-        Step::Wave
+        SearchStep::Wave
     }
 
     /// All ranks have answered: what they have sent and received together.
-    pub(crate) fn answer(&mut self, total: Traffic) -> Step {
-        self.asking = false;
+    pub(crate) fn wave_answered(&mut self, total: Traffic) -> SearchStep {
+        self.wave_open = false;
         let before = self.last.replace(total);
         if total.sent != total.received {
-            return Step::Wait;
+            return SearchStep::Wait;
         }
         if before == Some(total) {
             self.quiescent = true;
-            return Step::Quiescent;
+            return SearchStep::Quiescent;
         }
         self.suspect()
     }
 
     /// The number of the wave that is under way.
     pub(crate) fn open_wave(&self) -> Option<u64> {
-        self.asking.then_some(self.waves)
+        self.wave_open.then_some(self.waves)
     }
 
     /// Quiescence is over: a message was sent.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.quiescent = false;
         self.last = None;
     }
@@ -97,27 +97,27 @@ mod tests {
     #[test]
     fn two_equal_waves_with_nothing_on_its_way_are_quiescence() {
         let mut root = Quiescence::default();
-        assert_eq!(root.suspect(), Step::Wave);
-        assert_eq!(root.suspect(), Step::Wait);
-        assert_eq!(root.answer(traffic(8, 8)), Step::Wave);
-        assert_eq!(root.answer(traffic(8, 8)), Step::Quiescent);
+        assert_eq!(root.suspect(), SearchStep::Wave);
+        assert_eq!(root.suspect(), SearchStep::Wait);
+        assert_eq!(root.wave_answered(traffic(8, 8)), SearchStep::Wave);
+        assert_eq!(root.wave_answered(traffic(8, 8)), SearchStep::Quiescent);
     }
 
     #[test]
     fn a_packet_on_its_way_is_never_quiescence() {
         let mut root = Quiescence::default();
         for _ in 1..5 {
-            assert_eq!(root.suspect(), Step::Wave);
-            assert_eq!(root.answer(traffic(2, 1)), Step::Wait);
+            assert_eq!(root.suspect(), SearchStep::Wave);
+            assert_eq!(root.wave_answered(traffic(2, 1)), SearchStep::Wait);
         }
     }
 
     #[test]
     fn work_between_two_waves_starts_the_search_again() {
         let mut root = Quiescence::default();
-        assert_eq!(root.suspect(), Step::Wave);
-        assert_eq!(root.answer(traffic(1, 1)), Step::Wave);
-        assert_eq!(root.answer(traffic(2, 2)), Step::Wave);
-        assert_eq!(root.answer(traffic(2, 2)), Step::Quiescent);
+        assert_eq!(root.suspect(), SearchStep::Wave);
+        assert_eq!(root.wave_answered(traffic(1, 1)), SearchStep::Wave);
+        assert_eq!(root.wave_answered(traffic(2, 2)), SearchStep::Wave);
+        assert_eq!(root.wave_answered(traffic(2, 2)), SearchStep::Quiescent);
     }
 }

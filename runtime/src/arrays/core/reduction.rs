@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::census::{Report, Tally};
 use super::own::Own;
+use super::population::{MemberReport, Tally};
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire;
 
@@ -174,7 +174,7 @@ pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Valu
 
 /// The receiver of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Goal {
+pub(crate) enum ResultTarget {
     All,
     Chunk(u64),
     /// Chunks of another array.
@@ -186,22 +186,22 @@ pub(crate) enum Goal {
 
 /// The things that all contributions to one reduction must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Agreement {
+pub(crate) struct ReductionSpec {
     pub(crate) tag: u32,
     pub(crate) reducer: Reducer,
-    pub(crate) goal: Goal,
+    pub(crate) target: ResultTarget,
 }
 
-impl fmt::Display for Agreement {
+impl fmt::Display for ReductionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} under tag {}, told to ", self.reducer, self.tag)?;
-        f.write_str(match self.goal {
-            Goal::All => "all chunks",
-            Goal::Chunk(_) => "one chunk",
-            Goal::AllOf(_) => "all chunks of another array",
-            Goal::ChunkOf(_) => "one chunk of another array",
-            Goal::Scan => "each chunk after those that count for it",
-            Goal::Exit => "the caller of run",
+        f.write_str(match self.target {
+            ResultTarget::All => "all chunks",
+            ResultTarget::Chunk(_) => "one chunk",
+            ResultTarget::AllOf(_) => "all chunks of another array",
+            ResultTarget::ChunkOf(_) => "one chunk of another array",
+            ResultTarget::Scan => "each chunk after those that count for it",
+            ResultTarget::Exit => "the caller of run",
         })
     }
 }
@@ -209,18 +209,18 @@ impl fmt::Display for Agreement {
 /// Contributions combined so far, and what they are for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Combined {
-    pub(crate) agreement: Agreement,
+    pub(crate) spec: ReductionSpec,
     pub(crate) values: Values,
 }
 
 impl Combined {
     pub(crate) fn merge(&mut self, theirs: Combined) -> Result<(), String> {
-        let Combined { agreement, values } = theirs;
-        if self.agreement != agreement {
-            let mine = self.agreement;
-            return Err(format!("contributions must agree, but some are for {mine}, others for {agreement}"));
+        let Combined { spec, values } = theirs;
+        if self.spec != spec {
+            let mine = self.spec;
+            return Err(format!("contributions must agree, but some are for {mine}, others for {spec}"));
         }
-        let reducer = if agreement.goal == Goal::Scan { Reducer::Gather } else { agreement.reducer };
+        let reducer = if spec.target == ResultTarget::Scan { Reducer::Gather } else { spec.reducer };
         combine(reducer, &mut self.values, values)
     }
 
@@ -232,19 +232,19 @@ impl Combined {
     /// Lets user code combine them.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
         let Values::Own(own) = &mut self.values else { return Ok(()) };
-        let tag = self.agreement.tag;
+        let tag = self.spec.tag;
         own.combine().map_err(|why| {
             format!("the values of `{}` under tag {tag} do not combine: {why}", own.type_name())
         })
     }
 
     /// The result, when all have contributed.
-    pub(crate) fn finished(self) -> (Agreement, Arc<Values>) {
-        let Combined { agreement, mut values } = self;
+    pub(crate) fn finished(self) -> (ReductionSpec, Arc<Values>) {
+        let Combined { spec, mut values } = self;
         if let Values::Gathered(parts) = &mut values {
             parts.sort_by_key(|&(key, _)| key);
         }
-        (agreement, Arc::new(values))
+        (spec, Arc::new(values))
     }
 }
 
@@ -256,12 +256,12 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    pub(crate) fn contribution(report: Report, agreement: Agreement, values: Values) -> Partial {
-        Partial { tally: Tally::of(report), combined: Some(Combined { agreement, values }) }
+    pub(crate) fn contribution(report: MemberReport, spec: ReductionSpec, values: Values) -> Partial {
+        Partial { tally: Tally::of(report), combined: Some(Combined { spec, values }) }
     }
 
     /// The report of a chunk that contributes nothing.
-    pub(crate) fn empty(report: Report) -> Partial {
+    pub(crate) fn empty(report: MemberReport) -> Partial {
         Partial { tally: Tally::of(report), combined: None }
     }
 
@@ -342,10 +342,10 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
 
 /// A finished reduction.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedReduction {
     pub(crate) array: ArrayId,
     pub(crate) sequence: u64,
-    pub(crate) agreement: Agreement,
+    pub(crate) spec: ReductionSpec,
     pub(crate) values: Arc<Values>,
 }
 
@@ -455,7 +455,7 @@ impl Reductions {
     }
 
     /// Root: the next finished reduction of `array`, in order of their numbers.
-    pub(crate) fn finish(&mut self, array: ArrayId) -> Option<Finished> {
+    pub(crate) fn finish(&mut self, array: ArrayId) -> Option<FinishedReduction> {
         loop {
             let (sequence, population) = self.roots[array.index()];
             let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
@@ -463,8 +463,8 @@ impl Reductions {
             self.roots[array.index()] = (sequence + 1, next);
             // A reduction to which no chunk contributed has no result: all have left or abstained.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
-            let Some((agreement, values)) = combined.map(Combined::finished) else { continue };
-            return Some(Finished { array, sequence, agreement, values });
+            let Some((spec, values)) = combined.map(Combined::finished) else { continue };
+            return Some(FinishedReduction { array, sequence, spec, values });
         }
     }
 
@@ -504,10 +504,10 @@ impl Reductions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::census::Membership;
+    use crate::arrays::core::population::Membership;
 
     const ARRAY: ArrayId = ArrayId(0);
-    const SUM: Agreement = Agreement { tag: 3, reducer: Reducer::Sum, goal: Goal::All };
+    const SUM: ReductionSpec = ReductionSpec { tag: 3, reducer: Reducer::Sum, target: ResultTarget::All };
 
     fn one(member: &mut Membership, value: u64) -> (u64, Partial) {
         let report = member.report();
@@ -597,28 +597,26 @@ mod tests {
     #[test]
     fn a_gather_is_ordered_by_index() {
         let mut root = Reductions::new(Rank(0), &[3]);
-        let agreement = Agreement { reducer: Reducer::Gather, ..SUM };
+        let spec = ReductionSpec { reducer: Reducer::Gather, ..SUM };
         for key in [2u64, 0, 1] {
             let values = Values::Gathered(vec![(key, vec![key as u8])]);
             let report = Membership::default().report();
-            root.contribute(ARRAY, 0, Partial::contribution(report, agreement, values), 3)
-                .expect("they agree");
+            root.contribute(ARRAY, 0, Partial::contribution(report, spec, values), 3).expect("they agree");
         }
-        let Some(Finished { values, .. }) = root.finish(ARRAY) else { panic!("three contributed") };
+        let Some(FinishedReduction { values, .. }) = root.finish(ARRAY) else { panic!("three contributed") };
         assert_eq!(*values, Values::Gathered(vec![(0, vec![0]), (1, vec![1]), (2, vec![2])]));
     }
 
     #[test]
     fn values_of_ones_own_leave_to_be_combined_and_come_back_as_a_part() {
         let mut root = Reductions::new(Rank(0), &[3]);
-        let agreement = Agreement { reducer: Reducer::Own, ..SUM };
+        let spec = ReductionSpec { reducer: Reducer::Own, ..SUM };
         let contribute = |root: &mut Reductions, number| {
             let values = Values::Own(Own::new("Number", vec![number], |values| {
                 Ok(vec![values.iter().map(|value| value[0]).sum()])
             }));
             let report = Membership::default().report();
-            root.contribute(ARRAY, 0, Partial::contribution(report, agreement, values), 3)
-                .expect("they agree");
+            root.contribute(ARRAY, 0, Partial::contribution(report, spec, values), 3).expect("they agree");
             root.take_uncombined()
         };
         assert_eq!(contribute(&mut root, 1), None, "one alone is as combined as can be");
@@ -662,11 +660,11 @@ mod tests {
         let mut root = Reductions::new(Rank(0), &[2]);
         let (sequence, partial) = one(&mut Membership::default(), 1);
         root.contribute(ARRAY, sequence, partial.clone(), 2).expect("the first cannot disagree");
-        let mut refused = |agreement: Agreement, values: Values| {
-            let partial = Partial { combined: Some(Combined { agreement, values }), ..partial.clone() };
+        let mut refused = |spec: ReductionSpec, values: Values| {
+            let partial = Partial { combined: Some(Combined { spec, values }), ..partial.clone() };
             root.contribute(ARRAY, sequence, partial, 2).expect_err("it disagrees")
         };
-        let why = refused(Agreement { tag: 4, ..SUM }, vec![1u64, 1].into());
+        let why = refused(ReductionSpec { tag: 4, ..SUM }, vec![1u64, 1].into());
         assert!(
             why.ends_with(
                 "Sum under tag 3, told to all chunks, others for Sum under tag 4, told to all chunks"

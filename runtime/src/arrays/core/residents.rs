@@ -21,7 +21,7 @@ pub(crate) struct Residents {
     places: Vec<CellId>,
     /// Chunks in `places`.
     placed: usize,
-    others: FxHashMap<u64, CellId>,
+    overflow: FxHashMap<u64, CellId>,
 }
 
 impl Residents {
@@ -30,20 +30,20 @@ impl Residents {
     pub(crate) fn get(&self, key: u64) -> Option<CellId> {
         match self.place(key).and_then(|place| self.places.get(place)) {
             Some(&cell) => (cell != VACANT).then_some(cell),
-            None => self.others.get(&key).copied(),
+            None => self.overflow.get(&key).copied(),
         }
     }
 
     /// Chunks here.
     pub(crate) fn len(&self) -> usize {
-        self.placed + self.others.len()
+        self.placed + self.overflow.len()
     }
 
     /// All keys with their cells, ascending. O(n log n).
     pub(crate) fn sorted(&self) -> Vec<(u64, CellId)> {
         let keys = (0..).map(|place| self.first.wrapping_add(place));
         let placed = keys.zip(self.places.iter().copied()).filter(|&(_, cell)| cell != VACANT);
-        let mut all: Vec<_> = placed.chain(self.others.iter().map(|(&key, &cell)| (key, cell))).collect();
+        let mut all: Vec<_> = placed.chain(self.overflow.iter().map(|(&key, &cell)| (key, cell))).collect();
         all.sort_unstable();
         all
     }
@@ -53,11 +53,11 @@ impl Residents {
         if self.len() == 0 {
             (self.first, self.places) = (key, Vec::new());
         }
-        self.reach(key);
+        self.extend_to(key);
         let Some(place) = self.place(key).filter(|&place| place < self.places.len()) else {
-            let before = self.others.insert(key, cell);
-            if self.others.len() >= self.placed && self.others.len().is_power_of_two() {
-                self.begin_lower();
+            let before = self.overflow.insert(key, cell);
+            if self.overflow.len() >= self.placed && self.overflow.len().is_power_of_two() {
+                self.extend_down();
             }
             return before;
         };
@@ -71,7 +71,7 @@ impl Residents {
         match self.place(key).and_then(|place| self.places.get_mut(place)) {
             Some(place) => self.placed -= usize::from(std::mem::replace(place, VACANT) != VACANT),
             None => {
-                self.others.remove(&key);
+                self.overflow.remove(&key);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Residents {
 
     /// Lets the table begin at the least key, if there are lower ones than its first and enough of it is taken then. O(n log n),
     /// each time for twice as many.
-    fn begin_lower(&mut self) {
+    fn extend_down(&mut self) {
         let all = self.sorted();
         let (Some(&(least, _)), Some(&(greatest, _))) = (all.first(), all.last()) else { return };
         if least < self.first && greatest - least < (PLACES_MAX * all.len()) as u64 {
@@ -96,7 +96,7 @@ impl Residents {
     }
 
     /// Lets the table reach as far as this key, if enough of it is taken then. It grows by doubling.
-    fn reach(&mut self, key: u64) {
+    fn extend_to(&mut self, key: u64) {
         let enough = PLACES_MAX * (self.len() + 1);
         let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough)
         else {
@@ -109,7 +109,7 @@ impl Residents {
         self.places.resize(length, VACANT);
         let (first, places) = (self.first, &mut self.places);
         let mut moved = 0;
-        self.others.retain(|&key, &mut cell| {
+        self.overflow.retain(|&key, &mut cell| {
             let place = usize::try_from(key.wrapping_sub(first)).ok().and_then(|place| places.get_mut(place));
             let inside = place.map(|place| *place = cell).is_some();
             moved += usize::from(inside);
@@ -131,7 +131,7 @@ mod tests {
     fn keys_that_follow_each_other_lie_in_the_table() {
         let mut residents = Residents::default();
         (1000..2000).for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
-        assert!(residents.others.is_empty());
+        assert!(residents.overflow.is_empty());
         assert!(residents.places.len() <= 1024);
     }
 
@@ -140,9 +140,9 @@ mod tests {
         let mut residents = Residents::default();
         (1000..2024).rev().for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
         assert!(
-            residents.others.len() <= 512 && residents.places.len() <= 1024,
+            residents.overflow.len() <= 512 && residents.places.len() <= 1024,
             "{}",
-            residents.others.len()
+            residents.overflow.len()
         );
         assert!((1000..2024).all(|key| residents.get(key) == Some(CellId(key as u32))));
         assert_eq!(residents.len(), 1024);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::reduction::{Agreement, Combined, Values};
+use super::reduction::{Combined, ReductionSpec, Values};
 use crate::ids::{ArrayId, Rank};
 
 /// Chunks that miss in a reduction and are called by name.
@@ -55,13 +55,13 @@ pub(crate) struct SectionContribution {
     /// The chunk's place among them.
     pub(crate) place: usize,
     pub(crate) sequence: u64,
-    pub(crate) agreement: Agreement,
+    pub(crate) spec: ReductionSpec,
     pub(crate) values: Values,
 }
 
 /// Contributions to one reduction over a section, added up so far.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct SectionPart {
+pub(crate) struct SectionPartial {
     pub(crate) array: ArrayId,
     pub(crate) keys: Arc<[u64]>,
     /// A number that is the section's own.
@@ -73,12 +73,12 @@ pub(crate) struct SectionPart {
     combined: Combined,
 }
 
-impl SectionPart {
-    pub(crate) fn new(array: ArrayId, contribution: SectionContribution) -> SectionPart {
-        let SectionContribution { keys, section, once, place, sequence, agreement, values } = contribution;
+impl SectionPartial {
+    pub(crate) fn new(array: ArrayId, contribution: SectionContribution) -> SectionPartial {
+        let SectionContribution { keys, section, once, place, sequence, spec, values } = contribution;
         let mut heard = vec![0; keys.len().div_ceil(64)];
         heard[place / 64] |= 1 << (place % 64);
-        SectionPart { array, keys, section, once, sequence, heard, combined: Combined { agreement, values } }
+        SectionPartial { array, keys, section, once, sequence, heard, combined: Combined { spec, values } }
     }
 
     fn has_heard(&self, place: usize) -> bool {
@@ -91,7 +91,7 @@ impl SectionPart {
 
     /// Compares only those who have contributed to the other: of a section of n chunks n contributions come, one by one.
     /// Each chunk contributes, so that no difference stays unseen.
-    fn is_of_the_section_of(&self, other: &SectionPart) -> bool {
+    fn has_same_section(&self, other: &SectionPartial) -> bool {
         let words = (0..).zip(&other.heard).filter(|&(_, &bits)| bits != 0);
         let mut places = words.flat_map(|(word, &bits)| {
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| 64 * word + bit)
@@ -99,13 +99,13 @@ impl SectionPart {
         self.keys.len() == other.keys.len() && places.all(|place| self.keys[place] == other.keys[place])
     }
 
-    fn merge(&mut self, other: SectionPart) -> Result<(), String> {
-        if !self.is_of_the_section_of(&other) {
+    fn merge(&mut self, other: SectionPartial) -> Result<(), String> {
+        if !self.has_same_section(&other) {
             return Err("two sections have the same number by chance: give one of them another chunk".into());
         }
         for (ours, theirs) in self.heard.iter_mut().zip(&other.heard) {
             if *ours & theirs != 0 {
-                return Err(if self.once { AGAIN_ONCE } else { AGAIN }.into());
+                return Err(if self.once { DUPLICATE_ONCE } else { DUPLICATE }.into());
             }
             *ours |= theirs;
         }
@@ -114,32 +114,32 @@ impl SectionPart {
 
     /// Lets user code combine the values.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
-        self.combined.combine().map_err(|why| self.names(&why))
+        self.combined.combine().map_err(|why| self.error_text(&why))
     }
 
     /// A fault, with the reduction that has it.
-    fn names(&self, why: &str) -> String {
+    fn error_text(&self, why: &str) -> String {
         format!("reduction {} over a section of {} chunks: {why}", self.sequence, self.keys.len())
     }
 }
 
-const AGAIN: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
+const DUPLICATE: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
 /// The same in the only reduction of a section.
-const AGAIN_ONCE: &str =
+const DUPLICATE_ONCE: &str =
     "a chunk has contributed twice to the only reduction of its section: number each by another number";
 
 /// A finished reduction.
 #[derive(Debug)]
 pub(crate) struct SectionResult {
     pub(crate) keys: Arc<[u64]>,
-    pub(crate) agreement: Agreement,
+    pub(crate) spec: ReductionSpec,
     pub(crate) values: Arc<Values>,
 }
 
 #[derive(Debug, Default)]
 struct Pending {
     /// The part that has not been passed on.
-    part: Option<SectionPart>,
+    part: Option<SectionPartial>,
     /// Contributions of this rank's own chunks, passed on or not, and how many there will be as far as it knows.
     own: usize,
     expected: usize,
@@ -147,7 +147,7 @@ struct Pending {
 
 /// A section as this rank knows it.
 #[derive(Debug)]
-struct Known {
+struct ActiveSection {
     root: Rank,
     /// It has one reduction, and is forgotten with it.
     once: bool,
@@ -161,38 +161,38 @@ struct Known {
 pub(crate) struct Sections {
     rank: Rank,
     /// Those with a reduction under way here.
-    known: BTreeMap<(ArrayId, u64), Known>,
+    active: BTreeMap<(ArrayId, u64), ActiveSection>,
     /// The next reduction of all others that are reduced over more than once.
-    resting: BTreeMap<(ArrayId, u64), u64>,
+    inactive: BTreeMap<(ArrayId, u64), u64>,
 }
 
 /// The things to do after a part was added.
 #[derive(Debug, Default)]
-pub(crate) struct Advance {
+pub(crate) struct SectionOutput {
     /// Let user code combine its values, and bring it back.
-    pub(crate) combine: Option<SectionPart>,
+    pub(crate) combine: Option<SectionPartial>,
     /// To the section's root.
-    pub(crate) pass_on: Option<(Rank, Vec<SectionPart>)>,
+    pub(crate) pass_on: Option<(Rank, Vec<SectionPartial>)>,
     /// In order.
     pub(crate) finished: Vec<SectionResult>,
 }
 
 impl Sections {
     pub(crate) fn new(rank: Rank) -> Sections {
-        Sections { rank, known: BTreeMap::new(), resting: BTreeMap::new() }
+        Sections { rank, active: BTreeMap::new(), inactive: BTreeMap::new() }
     }
 
     /// Adds the contribution of an own chunk. `root` and `residents`, the chunks of the section on this rank, are asked
     /// for once a reduction.
     pub(crate) fn contribute(
         &mut self,
-        part: SectionPart,
+        part: SectionPartial,
         root: impl FnOnce() -> Rank,
         residents: impl FnOnce(&[u64]) -> usize,
-    ) -> Result<Advance, String> {
+    ) -> Result<SectionOutput, String> {
         let (section, sequence) = ((part.array, part.section), part.sequence);
         let rank = self.rank;
-        let known = self.known(section, part.once, root);
+        let known = self.active(section, part.once, root);
         let pending = known.pending.entry(sequence).or_default();
         if pending.own == 0 && known.root != rank {
             pending.expected = residents(&part.keys);
@@ -204,37 +204,42 @@ impl Sections {
     /// Adds a part, of another rank or one that was combined.
     pub(crate) fn receive(
         &mut self,
-        part: SectionPart,
+        part: SectionPartial,
         root: impl FnOnce() -> Rank,
-    ) -> Result<Advance, String> {
+    ) -> Result<SectionOutput, String> {
         let section = (part.array, part.section);
-        self.known(section, part.once, root);
+        self.active(section, part.once, root);
         self.add(section, part)
     }
 
-    fn known(&mut self, section: (ArrayId, u64), once: bool, root: impl FnOnce() -> Rank) -> &mut Known {
-        let next = &mut self.resting;
-        let new = || Known {
+    fn active(
+        &mut self,
+        section: (ArrayId, u64),
+        once: bool,
+        root: impl FnOnce() -> Rank,
+    ) -> &mut ActiveSection {
+        let next = &mut self.inactive;
+        let new = || ActiveSection {
             root: root(),
             once,
             next: next.remove(&section).unwrap_or(0),
             pending: BTreeMap::new(),
         };
-        self.known.entry(section).or_insert_with(new)
+        self.active.entry(section).or_insert_with(new)
     }
 
-    fn add(&mut self, section: (ArrayId, u64), part: SectionPart) -> Result<Advance, String> {
-        let known = self.known.get_mut(&section).expect("it was just made known");
+    fn add(&mut self, section: (ArrayId, u64), part: SectionPartial) -> Result<SectionOutput, String> {
+        let known = self.active.get_mut(&section).expect("it was just made known");
         let (is_root, sequence) = (known.root == self.rank, part.sequence);
         if is_root && sequence < known.next {
-            return Err(part.names(AGAIN));
+            return Err(part.error_text(DUPLICATE));
         }
         let pending = known.pending.entry(sequence).or_default();
         match &mut pending.part {
             None => pending.part = Some(part),
-            Some(ours) => ours.merge(part).map_err(|why| ours.names(&why))?,
+            Some(ours) => ours.merge(part).map_err(|why| ours.error_text(&why))?,
         }
-        let mut advance = Advance::default();
+        let mut advance = SectionOutput::default();
         if pending.part.as_ref().is_some_and(|part| part.combined.can_combine()) {
             advance.combine = pending.part.take();
         }
@@ -245,23 +250,23 @@ impl Sections {
             advance.pass_on = Some((known.root, known.take_through(sequence)));
         }
         if known.pending.is_empty()
-            && let Some(Known { once: false, next, .. }) = self.known.remove(&section)
+            && let Some(ActiveSection { once: false, next, .. }) = self.active.remove(&section)
         {
-            self.resting.insert(section, next);
+            self.inactive.insert(section, next);
         }
         Ok(advance)
     }
 
     /// Takes everything that has not been passed on, with the rank to send it to.
-    pub(crate) fn take_all(&mut self) -> Vec<(Rank, SectionPart)> {
+    pub(crate) fn take_all(&mut self) -> Vec<(Rank, SectionPartial)> {
         let me = self.rank;
         let mut taken = Vec::new();
-        for known in self.known.values_mut().filter(|known| known.root != me) {
+        for known in self.active.values_mut().filter(|known| known.root != me) {
             let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
             taken.extend(parts.map(|part| (known.root, part)));
         }
         // Chunks of this rank may migrate before they contribute: nothing would ever complete such an entry here.
-        self.known.retain(|_, known| !known.once || known.root == me);
+        self.active.retain(|_, known| !known.once || known.root == me);
         taken
     }
 
@@ -272,8 +277,8 @@ impl Sections {
         chunk: impl Fn(ArrayId, u64) -> String,
     ) -> Vec<String> {
         let parts =
-            self.known.values().flat_map(|known| known.pending.values()).filter_map(|it| it.part.as_ref());
-        let line = |part: &SectionPart| {
+            self.active.values().flat_map(|known| known.pending.values()).filter_map(|it| it.part.as_ref());
+        let line = |part: &SectionPartial| {
             let (all, heard, array) = (part.keys.len(), part.count(), array(part.array));
             let missing = (0..all).filter(|&place| !part.has_heard(place));
             let named = missing.take(NAMED_MAX).map(|place| chunk(part.array, part.keys[place]));
@@ -288,10 +293,10 @@ impl Sections {
     }
 }
 
-impl Known {
+impl ActiveSection {
     /// Takes the parts of the reductions up to this one: a chunk contributes in order, so who has not contributed to an
     /// earlier one here has done so on the rank it came from.
-    fn take_through(&mut self, sequence: u64) -> Vec<SectionPart> {
+    fn take_through(&mut self, sequence: u64) -> Vec<SectionPartial> {
         let later = self.pending.split_off(&(sequence + 1));
         std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()
     }
@@ -304,9 +309,9 @@ impl Known {
             && let Some(Pending { part: Some(part), .. }) = self.pending.remove(&self.next)
         {
             self.next += 1;
-            let SectionPart { keys, combined, .. } = part;
-            let (agreement, values) = combined.finished();
-            finished.push(SectionResult { keys, agreement, values });
+            let SectionPartial { keys, combined, .. } = part;
+            let (spec, values) = combined.finished();
+            finished.push(SectionResult { keys, spec, values });
         }
         finished
     }
@@ -315,41 +320,41 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::reduction::{Goal, Reducer};
+    use crate::arrays::core::reduction::{Reducer, ResultTarget};
 
     const ROOT: Rank = Rank(2);
     const OTHER: Rank = Rank(0);
     const KEYS: [u64; 3] = [4, 7, 9];
 
-    fn part(place: usize, sequence: u64, tag: u32) -> SectionPart {
+    fn part(place: usize, sequence: u64, tag: u32) -> SectionPartial {
         part_of(&KEYS, place, sequence, tag)
     }
 
-    fn part_of(keys: &[u64], place: usize, sequence: u64, tag: u32) -> SectionPart {
-        let agreement = Agreement { tag, reducer: Reducer::Sum, goal: Goal::All };
+    fn part_of(keys: &[u64], place: usize, sequence: u64, tag: u32) -> SectionPartial {
+        let spec = ReductionSpec { tag, reducer: Reducer::Sum, target: ResultTarget::All };
         let (keys, values) = (keys.into(), vec![1u64 << (place % 64)].into());
         let (section, once) = (77, false);
-        let contribution = SectionContribution { keys, section, once, place, sequence, agreement, values };
-        SectionPart::new(ArrayId(1), contribution)
+        let contribution = SectionContribution { keys, section, once, place, sequence, spec, values };
+        SectionPartial::new(ArrayId(1), contribution)
     }
 
     /// A contribution to the only reduction of the section of this number.
-    fn once(section: u64, place: usize) -> SectionPart {
-        SectionPart { section, once: true, ..part(place, 0, 3) }
+    fn once(section: u64, place: usize) -> SectionPartial {
+        SectionPartial { section, once: true, ..part(place, 0, 3) }
     }
 
-    fn contribute(rank: &mut Sections, residents: usize, part: SectionPart) -> Advance {
+    fn contribute(rank: &mut Sections, residents: usize, part: SectionPartial) -> SectionOutput {
         rank.contribute(part, || ROOT, |_| residents).expect("they agree")
     }
 
     impl Sections {
         fn is_empty(&self) -> bool {
-            self.known.is_empty() && self.resting.is_empty()
+            self.active.is_empty() && self.inactive.is_empty()
         }
     }
 
     /// The values of results, in order.
-    fn results(advance: Advance) -> Vec<Values> {
+    fn results(advance: SectionOutput) -> Vec<Values> {
         advance.finished.into_iter().map(|result| (*result.values).clone()).collect()
     }
 
@@ -414,8 +419,8 @@ mod tests {
             let finished = parts.into_iter().map(|part| root.receive(part, || ROOT).expect("they agree"));
             assert_eq!(finished.flat_map(results).count(), 1);
             for sections in [&root, &rank] {
-                assert!(sections.known.is_empty());
-                assert!(sections.resting.values().eq([&(sequence + 1)]), "{sections:?}");
+                assert!(sections.active.is_empty());
+                assert!(sections.inactive.values().eq([&(sequence + 1)]), "{sections:?}");
             }
         }
     }

@@ -33,7 +33,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::packet::Cargo;
+use super::packet::ChunkBody;
 use crate::ids::{ArrayId, Rank};
 
 /// The most seeds in a packet: an asker with so many has work for a while, and asks again when it is through.
@@ -43,7 +43,7 @@ const SHARE_MAX: usize = 64;
 const NUMBER_BITS: u32 = 40;
 
 /// The rank that has given a chunk its key, and the number that it gave; no rank for the chunks that an array begins with.
-pub(crate) fn parts_of(key: u64) -> (Option<Rank>, u64) {
+pub(crate) fn split_key(key: u64) -> (Option<Rank>, u64) {
     let rank = (key >> NUMBER_BITS).checked_sub(1).map(|rank| Rank(rank as u32));
     (rank, key & ((1 << NUMBER_BITS) - 1))
 }
@@ -56,9 +56,9 @@ fn key_of(rank: Rank, number: u64) -> u64 {
 
 /// A chunk that was spawned and has not started.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Unstarted {
+pub(crate) struct UnstartedChunk {
     pub(crate) array: ArrayId,
-    pub(crate) cargo: Cargo,
+    pub(crate) body: ChunkBody,
 }
 
 /// The seeds of one rank, and what it owes and has asked for.
@@ -67,12 +67,12 @@ pub(crate) struct Seeds {
     rank: Rank,
     lifelines: Vec<Rank>,
     /// In the order in which they came.
-    waiting: VecDeque<Unstarted>,
+    waiting: VecDeque<UnstartedChunk>,
     started: u64,
     /// Lifelines that have not sent seeds since they were asked.
-    asked: BTreeSet<Rank>,
+    requested: BTreeSet<Rank>,
     /// Ranks that have asked and have got nothing since, in that order.
-    askers: VecDeque<Rank>,
+    requesters: VecDeque<Rank>,
 }
 
 impl Seeds {
@@ -89,12 +89,12 @@ impl Seeds {
     }
 
     /// A chunk of this rank has spawned one.
-    pub(crate) fn spawned(&mut self, seed: Unstarted) {
+    pub(crate) fn spawned(&mut self, seed: UnstartedChunk) {
         self.waiting.push_back(seed);
     }
 
     /// Takes the next seed to start, and the key that it has from now on.
-    pub(crate) fn start(&mut self) -> Option<(Unstarted, u64)> {
+    pub(crate) fn start(&mut self) -> Option<(UnstartedChunk, u64)> {
         let seed = self.waiting.pop_back()?;
         let key = key_of(self.rank, self.started);
         self.started += 1;
@@ -102,41 +102,41 @@ impl Seeds {
     }
 
     /// Tells whether the rank has a lifeline to ask, if it has no ready chunk.
-    pub(crate) fn may_ask(&self) -> bool {
-        self.waiting.is_empty() && self.asked.len() < self.lifelines.len()
+    pub(crate) fn may_request(&self) -> bool {
+        self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
     }
 
     /// The rank has no ready chunk: the lifelines that it asks now.
-    pub(crate) fn ask(&mut self) -> Vec<Rank> {
-        if !self.may_ask() {
+    pub(crate) fn request(&mut self) -> Vec<Rank> {
+        if !self.may_request() {
             return Vec::new();
         }
-        self.lifelines.iter().copied().filter(|&lifeline| self.asked.insert(lifeline)).collect()
+        self.lifelines.iter().copied().filter(|&lifeline| self.requested.insert(lifeline)).collect()
     }
 
     /// Another rank asks for seeds.
-    pub(crate) fn asked_by(&mut self, rank: Rank) {
-        self.askers.push_back(rank);
+    pub(crate) fn requested_by(&mut self, rank: Rank) {
+        self.requesters.push_back(rank);
     }
 
     /// Seeds have come from a lifeline, oldest first.
-    pub(crate) fn come(&mut self, from: Rank, seeds: Vec<Unstarted>) {
-        self.asked.remove(&from);
+    pub(crate) fn receive(&mut self, from: Rank, seeds: Vec<UnstartedChunk>) {
+        self.requested.remove(&from);
         self.waiting.extend(seeds);
     }
 
     /// Tells whether the rank has seeds for a rank that has asked.
     pub(crate) fn has_to_share(&self) -> bool {
-        !self.askers.is_empty() && self.waiting.len() > 1
+        !self.requesters.is_empty() && self.waiting.len() > 1
     }
 
     /// The next rank that is to have seeds, and those.
-    pub(crate) fn share(&mut self) -> Option<(Rank, Vec<Unstarted>)> {
+    pub(crate) fn share(&mut self) -> Option<(Rank, Vec<UnstartedChunk>)> {
         if !self.has_to_share() {
             return None;
         }
-        let share = (self.waiting.len() / (self.askers.len() + 1)).clamp(1, SHARE_MAX);
-        Some((self.askers.pop_front()?, self.waiting.drain(..share).collect()))
+        let share = (self.waiting.len() / (self.requesters.len() + 1)).clamp(1, SHARE_MAX);
+        Some((self.requesters.pop_front()?, self.waiting.drain(..share).collect()))
     }
 }
 
@@ -145,11 +145,11 @@ mod tests {
     use super::*;
 
     /// A seed that is told apart by its array.
-    fn seed(array: u32) -> Unstarted {
-        Unstarted { array: ArrayId(array), cargo: Cargo::Follows }
+    fn seed(array: u32) -> UnstartedChunk {
+        UnstartedChunk { array: ArrayId(array), body: ChunkBody::Follows }
     }
 
-    fn numbers<'s>(seeds: impl IntoIterator<Item = &'s Unstarted>) -> Vec<u32> {
+    fn numbers<'s>(seeds: impl IntoIterator<Item = &'s UnstartedChunk>) -> Vec<u32> {
         seeds.into_iter().map(|seed| seed.array.0).collect()
     }
 
@@ -165,9 +165,9 @@ mod tests {
         (0..5).for_each(|number| seeds.spawned(seed(number)));
         let started: Vec<_> = std::iter::from_fn(|| seeds.start()).collect();
         assert_eq!(numbers(started.iter().map(|(seed, _)| seed)), [4, 3, 2, 1, 0]);
-        let keys: Vec<_> = started.iter().map(|&(_, key)| parts_of(key)).collect();
+        let keys: Vec<_> = started.iter().map(|&(_, key)| split_key(key)).collect();
         assert_eq!(keys, [0, 1, 2, 3, 4].map(|number| (Some(Rank(6)), number)));
-        assert_eq!(parts_of(6), (None, 6), "a chunk that its array begins with");
+        assert_eq!(split_key(6), (None, 6), "a chunk that its array begins with");
     }
 
     #[test]
@@ -184,29 +184,29 @@ mod tests {
             }
             assert_eq!(reached.len(), ranks as usize);
         }
-        assert!(!Seeds::new(Rank(0), 8, false).may_ask(), "a run without seeds asks nobody");
+        assert!(!Seeds::new(Rank(0), 8, false).may_request(), "a run without seeds asks nobody");
     }
 
     #[test]
     fn a_lifeline_is_asked_once_until_it_sends_seeds() {
         let mut seeds = with(4, 1);
-        assert_eq!(seeds.ask(), [], "it has one");
+        assert_eq!(seeds.request(), [], "it has one");
         assert!(seeds.start().is_some());
-        assert_eq!(seeds.ask(), [Rank(1), Rank(2)]);
-        assert!(!seeds.may_ask() && seeds.ask().is_empty());
-        seeds.come(Rank(2), vec![seed(0)]);
-        assert!(seeds.start().is_some() && seeds.may_ask());
-        assert_eq!(seeds.ask(), [Rank(2)]);
+        assert_eq!(seeds.request(), [Rank(1), Rank(2)]);
+        assert!(!seeds.may_request() && seeds.request().is_empty());
+        seeds.receive(Rank(2), vec![seed(0)]);
+        assert!(seeds.start().is_some() && seeds.may_request());
+        assert_eq!(seeds.request(), [Rank(2)]);
     }
 
     #[test]
     fn an_asker_gets_the_older_half_and_several_get_equal_shares() {
         let mut seeds = with(8, 9);
         assert!(seeds.share().is_none());
-        seeds.asked_by(Rank(1));
+        seeds.requested_by(Rank(1));
         let (to, share) = seeds.share().expect("it was asked");
         assert_eq!((to, numbers(&share)), (Rank(1), vec![0, 1, 2, 3]));
-        [2, 4].into_iter().for_each(|rank| seeds.asked_by(Rank(rank)));
+        [2, 4].into_iter().for_each(|rank| seeds.requested_by(Rank(rank)));
         let shares: Vec<_> =
             std::iter::from_fn(|| seeds.share()).map(|(to, share)| (to.0, numbers(&share))).collect();
         assert_eq!(shares, [(2, vec![4]), (4, vec![5, 6])]);
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn an_asker_waits_until_there_are_two_and_no_packet_has_many() {
         let mut seeds = with(2, 1);
-        seeds.asked_by(Rank(1));
+        seeds.requested_by(Rank(1));
         assert!(seeds.share().is_none(), "the only one stays");
         (0..1000).for_each(|number| seeds.spawned(seed(number)));
         assert_eq!(seeds.share().map(|(_, share)| share.len()), Some(SHARE_MAX));
@@ -230,15 +230,15 @@ mod tests {
         let mut all: Vec<_> = (0..ranks).map(|rank| Seeds::new(Rank(rank), ranks, true)).collect();
         let mut packets = VecDeque::new();
         for rank in 1..ranks {
-            packets.extend(all[rank as usize].ask().into_iter().map(|to| (Rank(rank), to, None)));
+            packets.extend(all[rank as usize].request().into_iter().map(|to| (Rank(rank), to, None)));
         }
         (0..100).for_each(|number| all[0].spawned(seed(number)));
         let mut taken = 0;
         while let Some((from, to, packet)) = packets.pop_front() {
             let seeds = &mut all[to.index()];
             match packet {
-                None => seeds.asked_by(from),
-                Some(came) => seeds.come(from, came),
+                None => seeds.requested_by(from),
+                Some(came) => seeds.receive(from, came),
             }
             packets
                 .extend(std::iter::from_fn(|| seeds.share()).map(|(asker, share)| (to, asker, Some(share))));

@@ -54,15 +54,15 @@ impl Tree {
 #[derive(Debug, Default)]
 pub(crate) struct Convergecast<T> {
     heard: usize,
-    said: T,
+    sum: T,
 }
 
 impl<T: Default> Convergecast<T> {
     /// One more has spoken: `join` puts what it says to the rest. Returns all of it after the last one.
-    pub(crate) fn hear(&mut self, tree: &Tree, join: impl FnOnce(&mut T)) -> Option<T> {
-        join(&mut self.said);
+    pub(crate) fn add(&mut self, tree: &Tree, join: impl FnOnce(&mut T)) -> Option<T> {
+        join(&mut self.sum);
         self.heard += 1;
-        (self.heard == tree.children().count() + 1).then(|| std::mem::take(self).said)
+        (self.heard == tree.children().count() + 1).then(|| std::mem::take(self).sum)
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let tree = Tree { rank: Rank(1), ranks: 12, arity: 8 };
         let mut all = Convergecast::<u32>::default();
         for _ in 0..2 {
-            let said: Vec<_> = [1, 2, 4, 8].map(|one| all.hear(&tree, |sum| *sum += one)).into();
+            let said: Vec<_> = [1, 2, 4, 8].map(|one| all.add(&tree, |sum| *sum += one)).into();
             assert_eq!(said, [None, None, None, Some(15)]);
         }
     }

@@ -126,7 +126,7 @@ impl Addressees {
 
 /// The knowledge of a rank when it stops.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Leftover {
+pub(crate) struct UndeliveredReport {
     pub(crate) rank: Rank,
     pub(crate) unread: Undelivered,
     pub(crate) waiting: Undelivered,
@@ -139,7 +139,7 @@ pub(crate) struct Leftover {
 }
 
 /// The messages that reached no chunk, from what all ranks know.
-pub(crate) fn undelivered(ranks: &[Leftover]) -> Undelivered {
+pub(crate) fn undelivered(ranks: &[UndeliveredReport]) -> Undelivered {
     let migrations = ranks.iter().map(|rank| rank.migrations).max().unwrap_or(0);
     let inserted = |to: Rank| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();
     let mut all = Undelivered::default();
@@ -165,24 +165,24 @@ mod tests {
     use super::*;
     use crate::ids::ArrayId;
 
-    fn waiting(rank: u32, messages: u64) -> Leftover {
+    fn waiting(rank: u32, messages: u64) -> UndeliveredReport {
         let addressee = Addressee { chunk: "C[9]".into(), kind: "m".into(), messages, removed: false };
-        Leftover {
+        UndeliveredReport {
             rank: Rank(rank),
             waiting: Undelivered { messages, addressees: vec![addressee] },
-            ..Leftover::default()
+            ..UndeliveredReport::default()
         }
     }
 
     #[test]
     fn what_waits_for_a_chunk_that_may_be_on_its_way_is_not_lost() {
-        let lost = |ranks: [Leftover; 2]| undelivered(&ranks).messages;
+        let lost = |ranks: [UndeliveredReport; 2]| undelivered(&ranks).messages;
         assert_eq!(lost([waiting(0, 2), waiting(1, 3)]), 5);
-        let moved = Leftover { migrations: 1, ..waiting(0, 2) };
+        let moved = UndeliveredReport { migrations: 1, ..waiting(0, 2) };
         assert_eq!(lost([moved, waiting(1, 3)]), 2, "rank 1 has not heard of the moves");
-        let inserts = Leftover { inserted: [(Rank(1), 1)].into_iter().collect(), ..waiting(0, 2) };
+        let inserts = UndeliveredReport { inserted: [(Rank(1), 1)].into_iter().collect(), ..waiting(0, 2) };
         assert_eq!(lost([inserts.clone(), waiting(1, 3)]), 2, "a chunk is on its way to rank 1");
-        assert_eq!(lost([inserts, Leftover { admitted: 1, ..waiting(1, 3) }]), 5);
+        assert_eq!(lost([inserts, UndeliveredReport { admitted: 1, ..waiting(1, 3) }]), 5);
     }
 
     #[test]

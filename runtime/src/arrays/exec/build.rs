@@ -6,19 +6,19 @@ use std::sync::Arc;
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 
-use super::backlog::Backlog;
 use super::cells::Cells;
+use super::control_plane::ControlPlane;
 use super::ending::Ending;
-use super::plane::Plane;
-use super::record::Record;
+use super::record::RankMeasurements;
 use super::scheduler::Scheduler;
-use super::seeds::SeedBoard;
-use super::shared::{RankShared, sharing};
+use super::seeds::SeedFlags;
+use super::shared::{RankShared, lock_tag};
+use super::watermarks::Watermarks;
 use super::worker::Worker;
 use crate::arrays::core::codec::ArrayCodec;
-use crate::arrays::core::erased::{Described, ErasedArray, ErasedSlot};
-use crate::arrays::core::handler::Facts;
-use crate::arrays::core::pressure::Pressure;
+use crate::arrays::core::erased::{ErasedArray, ErasedSlot, RankSetup};
+use crate::arrays::core::flow::FlowControl;
+use crate::arrays::core::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::tree::Tree;
 use crate::config::Config;
@@ -49,14 +49,14 @@ pub(crate) struct RankParts {
 pub(crate) fn build_rank(
     config: &Config,
     rank: Rank,
-    described: Described,
+    described: RankSetup,
     owner: &Owner,
     parts: RankParts,
 ) -> RankShared {
-    let Described { arrays, services } = described;
+    let RankSetup { arrays, services } = described;
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
-    let tag = sharing(workers, owner.tag());
+    let tag = lock_tag(workers, owner.tag());
     let background = match config.background {
         BackgroundSource::Auto if parts.strategy.terms().background_by_idle => BackgroundSource::Procstat,
         chosen => chosen,
@@ -64,22 +64,22 @@ pub(crate) fn build_rank(
     let (strategy, reports) = (parts.strategy, config.lb_reports);
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
-    let pressure = Pressure::new(rank, ranks, config.mail_limit, waiting);
-    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, pressure);
+    let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
+    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
     let gauges = RankCounters::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
-        facts: Facts { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
+        info: RankInfo { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
         codec: ArrayCodec::new(rank, arrays.clone()),
         wire: config.wire,
         arrays,
         clock: parts.clock,
         cells: Cells::new(tag),
-        plane: Plane::new(tag, core),
+        control_plane: ControlPlane::new(tag, core),
         scheduler: parts.scheduler,
-        backlog: Backlog::new(config.mail_limit, waiting.clone()),
-        seeds: SeedBoard::default(),
-        record: Record::new(gauges, parts.recording, measures),
+        watermarks: Watermarks::new(config.mail_limit, waiting.clone()),
+        seeds: SeedFlags::default(),
+        measurements: RankMeasurements::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
     }
 }
@@ -92,8 +92,8 @@ pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 pub(crate) fn set_up(
     rank: Rank,
     ranks: u32,
-    describe: &dyn Fn() -> Result<Described, Error>,
-) -> Result<(Described, Vec<NewChunk>), Error> {
+    describe: &dyn Fn() -> Result<RankSetup, Error>,
+) -> Result<(RankSetup, Vec<NewChunk>), Error> {
     // In words only if it panics: there may be millions.
     let (mut placing, mut making) = (None, None);
     let set_up = || {
@@ -123,7 +123,7 @@ impl Worker<'_> {
     /// The rank's first act: its chunks move in, ready to start, and rank 0 hears what was set up.
     pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
         let shared = self.shared;
-        let (workers, count) = (shared.record.workers(), chunks.len());
+        let (workers, count) = (shared.measurements.workers(), chunks.len());
         if let Some(recorder) = self.instruments.recorder() {
             for &(chunk, _) in &chunks {
                 let index = || shared.arrays[chunk.array.index()].index_text(chunk.key);
@@ -133,16 +133,18 @@ impl Worker<'_> {
         let settle = |(position, (chunk, slot))| {
             let cell = shared.cells.reserve();
             shared.cells.settle_new(cell, chunk, slot);
-            shared.cells.get(cell).settle_at(WorkerId((position * workers / count) as u32));
-            shared.plane.lock().rank.created(chunk, cell);
+            shared.cells.get(cell).set_home(WorkerId((position * workers / count) as u32));
+            shared.control_plane.lock().rank.created(chunk, cell);
             cell
         };
         // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
-        cells.into_iter().for_each(|cell| self.mailroom.put(cell, self.shared.cells.get(cell)));
+        cells
+            .into_iter()
+            .for_each(|cell| self.local_delivery.enqueue_ready(cell, self.shared.cells.get(cell)));
         if self.id == WorkerId(0) {
             self.with_core(|core, _, out| core.hello(out));
-            shared.record.begin(shared.clock.now_ns());
+            shared.measurements.begin(shared.clock.now_ns());
         }
         self.instruments.skip(Part::Start, SyncId(0));
     }

@@ -1,6 +1,6 @@
 //! The table of cells of a rank: a stable place for every chunk.
 //!
-//! A ready token is a cell's number, so scheduling a chunk counts no references. Cells never move: the table grows by
+//! A ready entry is a cell's number, so scheduling a chunk counts no references. Cells never move: the table grows by
 //! segments, each twice as long as the one before as far as numbers go, and is never shrunk; freed cells are used again.
 
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::mailbox::Mailbox;
 use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::mail::Mail;
+use crate::arrays::core::message_list::MessageList;
 use crate::ids::{CellId, ChunkId, WorkerId};
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
@@ -26,34 +26,34 @@ pub(crate) struct Cell {
     pub(crate) mailbox: Mailbox<Box<dyn ErasedSlot>, Delivery>,
     /// CPU time since the last sync, ns.
     load_ns: AtomicU64,
-    /// The worker that gets its tokens.
+    /// The worker that gets its entries.
     home: AtomicU32,
-    /// The worker that has stolen it since it was at home or with another, and how often: see [`Thefts`].
-    thefts: AtomicU32,
+    /// The worker that has stolen it since it was at home or with another, and how often: see [`StealCount`].
+    steals: AtomicU32,
 }
 
 /// A thief in the high bits, and in the low ones how often it has stolen the chunk in a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Thefts(u32);
+struct StealCount(u32);
 
 /// Who steals a chunk so often in a row keeps it. Often: short tasks are stolen some times in a row by chance, and a chunk
 /// that has moved away from its neighbours writes to another worker from then on.
-const KEEPS_AFTER: u32 = 128;
+const MOVE_HOME_AFTER: u32 = 128;
 const COUNT_BITS: u32 = 8;
 
-impl Thefts {
-    const NONE: Thefts = Thefts(0);
+impl StealCount {
+    const NONE: StealCount = StealCount(0);
     /// Nobody has run it here yet: it counts as stolen by a worker that there is not.
-    const NEW: Thefts = Thefts((u32::MAX << COUNT_BITS) + 1);
+    const NEW: StealCount = StealCount((u32::MAX << COUNT_BITS) + 1);
 
     /// One more.
-    fn by(self, worker: WorkerId) -> Thefts {
+    fn by(self, worker: WorkerId) -> StealCount {
         let first = worker.0 << COUNT_BITS;
-        if self.is_by(worker) { Thefts(self.0 + 1) } else { Thefts(first + 1) }
+        if self.is_by(worker) { StealCount(self.0 + 1) } else { StealCount(first + 1) }
     }
 
     fn is_by(self, worker: WorkerId) -> bool {
-        self != Thefts::NONE && self.0 >> COUNT_BITS == worker.0
+        self != StealCount::NONE && self.0 >> COUNT_BITS == worker.0
     }
 
     fn count(self) -> u32 {
@@ -67,7 +67,7 @@ impl Cell {
             mailbox: Mailbox::new(owner),
             load_ns: AtomicU64::new(0),
             home: AtomicU32::new(0),
-            thefts: AtomicU32::new(Thefts::NONE.0),
+            steals: AtomicU32::new(StealCount::NONE.0),
         }
     }
 
@@ -85,14 +85,14 @@ impl Cell {
         self.load_ns.store(load.saturating_sub(ns), Ordering::Relaxed);
     }
 
-    /// The worker that gets its tokens.
+    /// The worker that gets its entries.
     #[inline]
     pub(crate) fn home(&self) -> WorkerId {
         WorkerId(self.home.load(Ordering::Relaxed))
     }
 
-    /// Its tokens go to this worker from now on.
-    pub(crate) fn settle_at(&self, worker: WorkerId) {
+    /// Its entries go to this worker from now on.
+    pub(crate) fn set_home(&self, worker: WorkerId) {
         self.home.store(worker.0, Ordering::Relaxed);
     }
 
@@ -100,18 +100,18 @@ impl Cell {
     /// with its neighbours, whose messages to it then need no other worker; where another worker has time for it again and
     /// again, it moves there.
     #[inline]
-    pub(crate) fn runs_on(&self, worker: WorkerId) -> bool {
-        let before = Thefts(self.thefts.load(Ordering::Relaxed));
+    pub(crate) fn count_run(&self, worker: WorkerId) -> bool {
+        let before = StealCount(self.steals.load(Ordering::Relaxed));
         let at_home = self.home() == worker;
-        if at_home && before == Thefts::NONE {
+        if at_home && before == StealCount::NONE {
             return false;
         }
-        let mut thefts = if at_home { Thefts::NONE } else { before.by(worker) };
-        if thefts.count() == KEEPS_AFTER {
-            self.settle_at(worker);
-            thefts = Thefts::NONE;
+        let mut steals = if at_home { StealCount::NONE } else { before.by(worker) };
+        if steals.count() == MOVE_HOME_AFTER {
+            self.set_home(worker);
+            steals = StealCount::NONE;
         }
-        self.thefts.store(thefts.0, Ordering::Relaxed);
+        self.steals.store(steals.0, Ordering::Relaxed);
         at_home || !before.is_by(worker)
     }
 
@@ -146,13 +146,19 @@ impl Cells {
         &self.segments[segment].get().expect("a cell's segment is made before its number is known")[offset]
     }
 
-    /// Moves a chunk that has not started into a cell that was reserved for it. The caller now has its token.
+    /// Moves a chunk that has not started into a cell that was reserved for it. The caller now has its entry.
     pub(crate) fn settle_new(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
         self.renewed(id).mailbox.settle_new(chunk, slot);
     }
 
-    /// The same of one that comes with mail. True if the caller now has its token.
-    pub(crate) fn settle(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>, mail: Mail) -> bool {
+    /// The same of one that comes with mail. True if the caller now has its entry.
+    pub(crate) fn settle(
+        &self,
+        id: CellId,
+        chunk: ChunkId,
+        slot: Box<dyn ErasedSlot>,
+        mail: MessageList,
+    ) -> bool {
         self.renewed(id).mailbox.settle(chunk, slot, mail)
     }
 
@@ -160,7 +166,7 @@ impl Cells {
     fn renewed(&self, id: CellId) -> &Cell {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
-        cell.thefts.store(Thefts::NEW.0, Ordering::Relaxed);
+        cell.steals.store(StealCount::NEW.0, Ordering::Relaxed);
         cell
     }
 
@@ -215,7 +221,7 @@ mod tests {
         let mut given: Vec<CellId> = (0..1000).map(|_| cells.reserve()).collect();
         assert_eq!(cells.iter().count(), 1000);
         for (number, &id) in given.iter().enumerate() {
-            cells.get(id).settle_at(WorkerId(number as u32));
+            cells.get(id).set_home(WorkerId(number as u32));
         }
         assert!(cells.iter().map(|cell| cell.home().0).eq(0..1000));
         cells.free(given[500]);
@@ -227,14 +233,14 @@ mod tests {
     #[test]
     fn who_steals_a_chunk_again_and_again_keeps_it() {
         let cell = Cell::new(Tag::SHARED);
-        cell.settle_at(WorkerId(1));
+        cell.set_home(WorkerId(1));
         let home_after = |runs: &[u32]| {
             for &worker in runs {
-                cell.runs_on(WorkerId(worker));
+                cell.count_run(WorkerId(worker));
             }
             cell.home().0
         };
-        let often = KEEPS_AFTER as usize;
+        let often = MOVE_HOME_AFTER as usize;
         assert_eq!(home_after(&[&vec![0; often - 1], &[1][..]].concat()), 1);
         assert_eq!(home_after(&[0, 2].repeat(often)), 1, "nobody in a row");
         assert_eq!(home_after(&vec![2; often - 1]), 2, "the last of those before counts");
@@ -246,11 +252,11 @@ mod tests {
     fn who_runs_a_chunk_that_another_had_hears_of_it() {
         let cells = Cells::new(Tag::SHARED);
         let cell = cells.renewed(cells.reserve());
-        cell.settle_at(WorkerId(1));
+        cell.set_home(WorkerId(1));
         let mut had = vec![(1, true), (1, false), (0, true), (0, false), (1, true), (2, true), (0, true)];
-        had.extend(vec![(0, false); 2 * KEEPS_AFTER as usize]);
+        had.extend(vec![(0, false); 2 * MOVE_HOME_AFTER as usize]);
         for (run, (worker, anew)) in had.into_iter().enumerate() {
-            assert_eq!(cell.runs_on(WorkerId(worker)), anew, "run {run} by {worker}");
+            assert_eq!(cell.count_run(WorkerId(worker)), anew, "run {run} by {worker}");
         }
     }
 

@@ -15,7 +15,7 @@ use lb_strategies::balancer::{Balancer, Decision};
 use lb_strategies::{Assignment, Snapshot, Strategy};
 
 use super::worker::Worker;
-use crate::arrays::core::coordinator::Problem;
+use crate::arrays::core::coordinator::DecisionRequest;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank, SyncId};
 use crate::panics::panic_message;
@@ -30,7 +30,7 @@ const LONG_NS: u64 = 1_000_000;
 const MANY_CHUNKS: usize = 10_000;
 
 /// A sync that is being decided.
-pub(super) struct Question {
+pub(super) struct PendingDecision {
     sync: SyncId,
     strategy: Arc<dyn Strategy>,
     clock: Clock,
@@ -39,7 +39,7 @@ pub(super) struct Question {
 
 enum State {
     /// Nobody thinks about it yet.
-    Open(Box<Problem>),
+    Open(Box<DecisionRequest>),
     /// Somebody does, or what came of it was taken.
     Away,
     /// What came of it, or a panic.
@@ -47,18 +47,18 @@ enum State {
 }
 
 /// A decision, and the balancer that made it.
-type Outcome = Result<(Balancer, Decision), Impossible>;
+type Outcome = Result<(Balancer, Decision), InvalidAssignment>;
 
 /// An assignment that cannot be carried out.
-enum Impossible {
+enum InvalidAssignment {
     Number { answers: usize, chunks: usize },
     Move { chunk: ChunkId, to: Rank, why: String },
 }
 
-impl Question {
-    fn new(problem: Box<Problem>, clock: Clock) -> Question {
-        let (sync, strategy) = (problem.sync(), problem.balancer.strategy().clone());
-        Question { sync, strategy, clock, state: Mutex::new(State::Open(problem)) }
+impl PendingDecision {
+    fn new(request: Box<DecisionRequest>, clock: Clock) -> PendingDecision {
+        let (sync, strategy) = (request.sync(), request.balancer.strategy().clone());
+        PendingDecision { sync, strategy, clock, state: Mutex::new(State::Open(request)) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -67,12 +67,12 @@ impl Question {
 
     /// Thinks, and asks the strategy, which may be the user's own.
     fn think(&self) {
-        let State::Open(problem) = std::mem::replace(&mut *self.state(), State::Away) else { return };
-        let decided = catch_unwind(AssertUnwindSafe(|| self.decide(*problem)));
+        let State::Open(request) = std::mem::replace(&mut *self.state(), State::Away) else { return };
+        let decided = catch_unwind(AssertUnwindSafe(|| self.decide(*request)));
         *self.state() = State::Decided(Box::new(decided));
     }
 
-    fn decide(&self, Problem { report, mut balancer }: Problem) -> Outcome {
+    fn decide(&self, DecisionRequest { report, mut balancer }: DecisionRequest) -> Outcome {
         let decision = balancer.decide_by(report, |expected| {
             let begin_ns = self.clock.now_ns();
             let assignment = self.strategy.assign(expected);
@@ -88,10 +88,10 @@ impl Question {
 }
 
 /// The reason why an assignment cannot be carried out, if there is one.
-fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<Impossible> {
+fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<InvalidAssignment> {
     let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
     if chunks != answers {
-        return Some(Impossible::Number { answers, chunks });
+        return Some(InvalidAssignment::Number { answers, chunks });
     }
     let mut moving = snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
     moving.find_map(|(chunk, &to)| {
@@ -101,17 +101,17 @@ fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<Impossible
             Some(_) if !chunk.migratable => "the chunk is not migratable".into(),
             Some(_) => return None,
         };
-        Some(Impossible::Move { chunk: chunk.id, to, why })
+        Some(InvalidAssignment::Move { chunk: chunk.id, to, why })
     })
 }
 
 impl Worker<'_> {
     /// Decides a sync, or lets it be decided while this worker goes on.
-    pub(super) fn decide(&mut self, problem: Box<Problem>) {
-        let many = problem.report.chunks.len() >= MANY_CHUNKS;
-        let long = many || problem.balancer.took_lately_ns() >= Some(LONG_NS);
+    pub(super) fn decide(&mut self, request: Box<DecisionRequest>) {
+        let many = request.report.chunks.len() >= MANY_CHUNKS;
+        let long = many || request.balancer.took_lately_ns() >= Some(LONG_NS);
         let clock = self.shared.clock.clone();
-        let question = Arc::new(Question::new(problem, clock));
+        let question = Arc::new(PendingDecision::new(request, clock));
         self.instruments.interrupt();
         let open = if self.shared.clock.is_virtual() {
             self.simulated.puts_off()
@@ -119,9 +119,9 @@ impl Worker<'_> {
             long && self.hand_over(&question)
         };
         if open {
-            self.shared.record.recording().strategy_activity.set_deciding(question.sync);
+            self.shared.measurements.recording().strategy_activity.set_deciding(question.sync);
             self.instruments.skip(Part::Decide, question.sync);
-            self.question = Some(question);
+            self.pending_decision = Some(question);
             self.looks_around = true;
         } else {
             self.decide_now(&question);
@@ -129,7 +129,7 @@ impl Worker<'_> {
     }
 
     /// Lets a thread decide. False if there can be none.
-    fn hand_over(&self, question: &Arc<Question>) -> bool {
+    fn hand_over(&self, question: &Arc<PendingDecision>) -> bool {
         let (question, wake) = (question.clone(), self.shared.scheduler.waker(self.id));
         let think = move || {
             question.think();
@@ -140,7 +140,7 @@ impl Worker<'_> {
     }
 
     /// Decides here.
-    fn decide_now(&mut self, question: &Question) {
+    fn decide_now(&mut self, question: &PendingDecision) {
         self.instruments.begin_decision(question.sync);
         question.think();
         self.instruments.end_decision();
@@ -149,12 +149,12 @@ impl Worker<'_> {
 
     /// Tells whether a sync is being decided while this worker goes on.
     pub(super) fn has_question(&self) -> bool {
-        self.question.is_some()
+        self.pending_decision.is_some()
     }
 
     /// Tells whether that has been decided.
     pub(super) fn has_answer(&self) -> bool {
-        self.question.as_ref().is_some_and(|question| question.is_decided())
+        self.pending_decision.as_ref().is_some_and(|question| question.is_decided())
     }
 
     /// Carries out what was decided meanwhile. False if nothing was.
@@ -174,24 +174,24 @@ impl Worker<'_> {
         self.decide_now(&question);
     }
 
-    fn close_question(&mut self) -> Arc<Question> {
-        self.shared.record.recording().strategy_activity.set_idle();
-        let question = self.question.take().expect("there is something to decide");
+    fn close_question(&mut self) -> Arc<PendingDecision> {
+        self.shared.measurements.recording().strategy_activity.set_idle();
+        let question = self.pending_decision.take().expect("there is something to decide");
         self.looks_around = self.must_look_around();
         question
     }
 
     /// Tells the core what was decided, unless the strategy was wrong.
-    fn conclude(&mut self, question: &Question) {
+    fn conclude(&mut self, question: &PendingDecision) {
         let State::Decided(decided) = std::mem::replace(&mut *question.state(), State::Away) else {
             unreachable!("it was decided just now");
         };
         let why = match *decided {
             Ok(Ok((balancer, decision))) => return self.settle(question.sync, balancer, decision),
-            Ok(Err(Impossible::Number { answers, chunks })) => {
+            Ok(Err(InvalidAssignment::Number { answers, chunks })) => {
                 format!("it assigned {answers} chunks of {chunks}")
             }
-            Ok(Err(Impossible::Move { chunk, to, why })) => {
+            Ok(Err(InvalidAssignment::Move { chunk, to, why })) => {
                 format!("it assigned {} to rank {to}, but {why}", self.describe(chunk))
             }
             Err(panic) => format!("it panicked: {}", panic_message(&*panic)),

@@ -17,14 +17,14 @@ pub(crate) struct Ending {
     outcome: Arc<Outcome>,
     figures: Mutex<Figures>,
     /// Time that a run that has failed waits for ranks that do not answer.
-    patience: Duration,
+    timeout: Duration,
     /// The run has failed here in a way that the core could not tell the others of: worker 0 does so at the end.
-    untold: AtomicBool,
+    unannounced: AtomicBool,
 }
 
 impl Ending {
-    pub(crate) fn new(outcome: Arc<Outcome>, patience: Duration) -> Ending {
-        Ending { outcome, figures: Mutex::default(), patience, untold: AtomicBool::new(false) }
+    pub(crate) fn new(outcome: Arc<Outcome>, timeout: Duration) -> Ending {
+        Ending { outcome, figures: Mutex::default(), timeout, unannounced: AtomicBool::new(false) }
     }
 
     /// The run is over, well or not.
@@ -36,9 +36,9 @@ impl Ending {
     }
 
     /// The run has failed, and no other rank has heard of it.
-    pub(crate) fn fail_untold(&self, error: Error) {
+    pub(crate) fn fail_unannounced(&self, error: Error) {
         self.outcome.fail(error);
-        self.untold.store(true, Ordering::Release);
+        self.unannounced.store(true, Ordering::Release);
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -46,24 +46,24 @@ impl Ending {
     }
 
     /// The error of which the other ranks have not heard, if there is one.
-    pub(crate) fn untold(&self) -> Option<Error> {
-        self.untold.load(Ordering::Acquire).then(|| self.outcome.error()).flatten()
+    pub(crate) fn unannounced(&self) -> Option<Error> {
+        self.unannounced.load(Ordering::Acquire).then(|| self.outcome.error()).flatten()
     }
 
     /// Says when to wait no longer for other ranks, see [`Outcome::gives_up`].
     pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn(OpenRanks<'_>) -> bool + 'a {
-        self.outcome.give_up_condition(clock, self.patience)
+        self.outcome.give_up_condition(clock, self.timeout)
     }
 
     /// Keeps the value that the run ends with. The first one of a rank counts.
-    pub(crate) fn yields(&self, value: ExitValue) {
-        self.tell(|figures| {
+    pub(crate) fn set_exit_value(&self, value: ExitValue) {
+        self.add(|figures| {
             figures.value.get_or_insert(value);
         });
     }
 
     /// Adds to what the rank knows at the end.
-    pub(crate) fn tell(&self, add: impl FnOnce(&mut Figures)) {
+    pub(crate) fn add(&self, add: impl FnOnce(&mut Figures)) {
         add(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::cells::Cell;
 use super::shared::RankShared;
-use crate::arrays::core::in_hand::InHand;
+use crate::arrays::core::activity::Activity;
 use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, SyncId, WorkerId};
 use crate::measure::counters::SampleTrigger;
 use crate::measure::cpu::thread_cpu_ns;
@@ -34,7 +34,7 @@ pub(crate) struct Instruments<'r> {
     /// Accounted for with what comes next: somebody may wait for the answer of the handler that ends it.
     gap: Option<Gap>,
     speed: Option<Speed>,
-    in_hand: Rc<InHand>,
+    activity: Rc<Activity>,
     /// Deliveries to the chunk in hand since the last lap. The next lap holds their time too.
     untimed: u32,
     /// The last lap was short.
@@ -42,7 +42,7 @@ pub(crate) struct Instruments<'r> {
     /// The number of the kind of message in hand, where a record is kept.
     kind: NameId,
     /// Where the chunk in hand is: who is charged.
-    place: Option<(CellId, &'r Cell)>,
+    cell: Option<(CellId, &'r Cell)>,
     /// What is in hand, as others may see it.
     at_work: &'r AtWork,
 }
@@ -56,21 +56,21 @@ struct Gap {
 impl<'r> Instruments<'r> {
     pub(crate) fn new(shared: &'r RankShared, worker: WorkerId) -> Instruments<'r> {
         let now_ns = shared.clock.now_ns();
-        let recording = shared.record.recording();
+        let recording = shared.measurements.recording();
         let recorder = Recorder::new(recording, worker, now_ns);
         Instruments {
             shared,
             worker,
-            meter: (shared.record.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
+            meter: (shared.measurements.measures() || recorder.is_some()).then(|| Meter::new(now_ns)),
             ticks: TscClock::new(&shared.clock),
             recorder,
             gap: None,
             speed: None,
-            in_hand: Rc::default(),
+            activity: Rc::default(),
             untimed: 0,
             was_short: false,
             kind: NameId(0),
-            place: None,
+            cell: None,
             at_work: &recording.at_work[worker.index()],
         }
     }
@@ -93,14 +93,14 @@ impl<'r> Instruments<'r> {
     }
 
     #[inline]
-    pub(crate) fn in_hand(&self) -> &Rc<InHand> {
-        &self.in_hand
+    pub(crate) fn activity(&self) -> &Rc<Activity> {
+        &self.activity
     }
 
     /// Tells whether a handler is running that has not been recorded.
     #[inline]
     pub(crate) fn in_handler(&self) -> bool {
-        self.in_hand.running.get()
+        self.activity.running.get()
     }
 
     /// Deliveries handled so far.
@@ -133,8 +133,8 @@ impl<'r> Instruments<'r> {
     /// The worker turns to the chunk in this place.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
-        self.in_hand.chunk.set(chunk);
-        self.place = Some((id, cell));
+        self.activity.chunk.set(chunk);
+        self.cell = Some((id, cell));
         self.at_work.set_chunk(chunk);
     }
 
@@ -142,39 +142,39 @@ impl<'r> Instruments<'r> {
     #[inline]
     pub(crate) fn turn_to_packets(&mut self) {
         self.at_work.set_exchanging();
-        self.serve(RUNTIME, "a packet", 0);
+        self.set_activity(RUNTIME, "a packet", 0);
     }
 
     /// The worker turns to something of its own, in which it may run user code.
     pub(crate) fn turn_to_other(&mut self, what: &'static str) {
         self.at_work.set_chunk(RUNTIME);
-        self.serve(RUNTIME, what, 0);
+        self.set_activity(RUNTIME, what, 0);
     }
 
     /// The worker turns to a hook of this chunk, which is no handler.
     pub(crate) fn turn_to_hook(&mut self, chunk: ChunkId, hook: &'static str, phase: u64) {
         self.show(chunk);
-        self.serve(chunk, hook, phase);
+        self.set_activity(chunk, hook, phase);
     }
 
     /// It returns to this chunk from what it turned to meanwhile.
     pub(crate) fn return_to(&mut self, chunk: ChunkId) {
         self.show(chunk);
-        self.in_hand.chunk.set(chunk);
+        self.activity.chunk.set(chunk);
     }
 
     /// Others see this chunk, in no handler: the kind of the next one is to be told anew.
     fn show(&mut self, chunk: ChunkId) {
         self.at_work.set_hook(chunk);
-        self.in_hand.told.set(None);
+        self.activity.reported.set(None);
     }
 
     #[inline]
-    fn serve(&mut self, chunk: ChunkId, what: &'static str, phase: u64) {
-        self.in_hand.chunk.set(chunk);
-        self.in_hand.kind.set(what);
-        self.in_hand.phase.set(phase);
-        self.in_hand.running.set(false);
+    fn set_activity(&mut self, chunk: ChunkId, what: &'static str, phase: u64) {
+        self.activity.chunk.set(chunk);
+        self.activity.kind.set(what);
+        self.activity.phase.set(phase);
+        self.activity.running.set(false);
     }
 
     /// The chunk in hand is given its next delivery.
@@ -186,10 +186,10 @@ impl<'r> Instruments<'r> {
     /// The handler that begins is that of another array or kind of message than was said last, or the one before has not
     /// ended.
     #[inline(never)]
-    pub(crate) fn names(&mut self, kind: &'static str) {
-        let array = self.in_hand.chunk.get().array;
-        if self.in_hand.running.get() {
-            if self.in_hand.told.get() == Some((array, kind)) && self.joins() {
+    pub(crate) fn set_kind(&mut self, kind: &'static str) {
+        let array = self.activity.chunk.get().array;
+        if self.activity.running.get() {
+            if self.activity.reported.get() == Some((array, kind)) && self.joins() {
                 return;
             }
             self.interrupt();
@@ -198,7 +198,7 @@ impl<'r> Instruments<'r> {
             self.kind = recorder.kind(array, kind);
             self.at_work.set_kind(self.kind);
         }
-        self.in_hand.told.set(Some((array, kind)));
+        self.activity.reported.set(Some((array, kind)));
     }
 
     /// A handler begins after one of the same kind that has no lap of its own. Where no events are kept both are one slice: the
@@ -232,7 +232,7 @@ impl<'r> Instruments<'r> {
     #[inline]
     pub(crate) fn lap(&mut self, more: bool) {
         if self.meter.is_none() {
-            self.in_hand.forget();
+            self.activity.end();
         } else if !more || !self.shares_lap() {
             self.measure_lap();
         }
@@ -259,11 +259,11 @@ impl<'r> Instruments<'r> {
     fn measure_lap(&mut self) {
         self.settle();
         let deliveries = 1 + std::mem::take(&mut self.untimed);
-        let (Some(meter), Some((id, cell))) = (&mut self.meter, self.place) else { return };
+        let (Some(meter), Some((id, cell))) = (&mut self.meter, self.cell) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
         // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
         // handler, like any other that is lost.
-        let cpu_clock_ns = (self.in_hand.running.get() && meter.is_due(now_ns)).then(thread_cpu_ns);
+        let cpu_clock_ns = (self.activity.running.get() && meter.is_due(now_ns)).then(thread_cpu_ns);
         if cpu_clock_ns.is_some() {
             now_ns = self.ticks.now_ns(&self.shared.clock);
         }
@@ -290,7 +290,7 @@ impl<'r> Instruments<'r> {
         if let Some(refund) = refund {
             self.shared.cells.get(refund.cell).refund(refund.ns);
         }
-        let gauge = self.shared.record.gauge(self.worker);
+        let gauge = self.shared.measurements.gauge(self.worker);
         gauge.publish(published);
         gauge.set_deliveries(self.at_work.begun());
         if let Some(recorder) = &mut self.recorder {
@@ -310,17 +310,17 @@ impl<'r> Instruments<'r> {
     #[cold]
     pub(crate) fn interrupt(&mut self) {
         self.settle();
-        if self.in_hand.running.get() && self.recorder.is_some() {
+        if self.activity.running.get() && self.recorder.is_some() {
             let now_ns = self.now_ns();
             self.record(now_ns);
         }
-        self.in_hand.forget();
+        self.activity.end();
     }
 
     /// Records what has been in hand until now.
     #[inline]
     fn record(&mut self, now_ns: u64) {
-        let InHand { chunk, from, running, .. } = &*self.in_hand;
+        let Activity { chunk, from, running, .. } = &*self.activity;
         let handled = running.replace(false);
         match &mut self.recorder {
             Some(recorder) if handled => recorder.handled(chunk.get(), self.kind, from.get(), now_ns),
@@ -343,7 +343,7 @@ impl<'r> Instruments<'r> {
 
     /// What follows begins now. The time since the last reading was no handler's: packets were taken, or a chunk waited that
     /// another worker had before.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart_clock(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);
@@ -384,22 +384,22 @@ impl<'r> Instruments<'r> {
     pub(crate) fn tell(&mut self, event: UserEvent) {
         self.settle();
         if let Some(recorder) = &mut self.recorder {
-            recorder.tell(self.in_hand.chunk.get(), event, self.shared.clock.now_ns());
+            recorder.tell(self.activity.chunk.get(), event, self.shared.clock.now_ns());
         }
     }
 
     /// Measures the vCPU's speed for the first time, where speeds are measured.
     pub(crate) fn measure_speed(&mut self) {
-        if self.shared.record.measures() {
-            let speed = Speed::measured(self.shared.facts.slowness);
-            self.shared.record.gauge(self.worker).set_speed(speed.turns_per_us());
+        if self.shared.measurements.measures() {
+            let speed = Speed::measured(self.shared.info.slowness);
+            self.shared.measurements.gauge(self.worker).set_speed(speed.turns_per_us());
             self.speed = Some(speed);
         }
     }
 
     /// Measures it again if a sync has asked all workers for that.
     pub(crate) fn calibrate(&mut self) {
-        let record = &self.shared.record;
+        let record = &self.shared.measurements;
         if let Some(speed) = &mut self.speed
             && speed.answer(record.rounds())
         {
@@ -414,8 +414,10 @@ impl<'r> Instruments<'r> {
             return;
         }
         let shared = self.shared;
-        shared.record.observe(when, shared.clock.now_ns(), || shared.plane.lock().rank.chunks());
-        if when == SampleTrigger::AtEnd && shared.facts.rank == ROOT {
+        shared
+            .measurements
+            .observe(when, shared.clock.now_ns(), || shared.control_plane.lock().rank.chunks());
+        if when == SampleTrigger::AtEnd && shared.info.rank == ROOT {
             self.record_syncs();
         }
     }
@@ -423,9 +425,10 @@ impl<'r> Instruments<'r> {
     /// Keeps for the record what syncs did that are over. Rank 0 alone knows.
     pub(crate) fn record_syncs(&self) {
         if self.recorder.is_some() {
-            let plane = &self.shared.plane;
-            let new = |seen| plane.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
-            self.shared.record.recording().syncs(new);
+            let control_plane = &self.shared.control_plane;
+            let new =
+                |seen| control_plane.lock().rank.sync_log().map(|log| log.after(seen)).unwrap_or_default();
+            self.shared.measurements.recording().syncs(new);
         }
     }
 

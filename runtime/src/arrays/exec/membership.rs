@@ -8,9 +8,9 @@
 
 use super::worker::Worker;
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::packet::Traveller;
+use crate::arrays::core::packet::ChunkTransfer;
 use crate::arrays::core::rank::{Actions, RankCore};
-use crate::arrays::core::reduction::{Agreement, Values};
+use crate::arrays::core::reduction::{ReductionSpec, Values};
 use crate::arrays::core::section::SectionContribution;
 use crate::ids::ChunkId;
 
@@ -23,17 +23,17 @@ impl Worker<'_> {
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        agreement: Agreement,
+        spec: ReductionSpec,
         values: Values,
         step: Option<u64>,
     ) {
         let mut contributed = None;
         self.with_core(|core, _, out| {
-            let step = step.unwrap_or(slot.passport().reductions.next);
+            let step = step.unwrap_or(slot.record().reductions.next);
             if abstain_until(core, chunk, slot, step, out) {
-                let report = slot.passport().reductions.report();
+                let report = slot.record().reductions.report();
                 contributed = Some(report.sequence);
-                core.contribute(chunk, report, agreement, values, out);
+                core.contribute(chunk, report, spec, values, out);
             }
         });
         if let (Some(recorder), Some(sequence)) = (self.instruments.recorder(), contributed) {
@@ -53,12 +53,12 @@ impl Worker<'_> {
     }
 
     pub(super) fn leave_reductions(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot) {
-        self.with_core(|core, _, out| core.leave_reductions(chunk, slot.passport(), out));
+        self.with_core(|core, _, out| core.leave_reductions(chunk, slot.record(), out));
     }
 
     /// A chunk without a parent joins where rank 0 says.
     pub(super) fn insert_root(&mut self, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
-        self.with_core(|core, _, out| core.insert_root(Traveller::inserted(chunk, slot), out));
+        self.with_core(|core, _, out| core.insert_root(ChunkTransfer::inserted(chunk, slot), out));
     }
 
     /// A child joins at the reduction and the sync that its parent comes to next.
@@ -68,9 +68,9 @@ impl Worker<'_> {
         mut child: Box<dyn ErasedSlot>,
         parent: &mut dyn ErasedSlot,
     ) {
-        child.passport().join(parent.passport());
-        let traveller = Box::new(Traveller::inserted(chunk, child));
-        self.with_core(|core, _, out| core.insert(traveller, out));
+        child.record().join(parent.record());
+        let transfer = Box::new(ChunkTransfer::inserted(chunk, child));
+        self.with_core(|core, _, out| core.insert(transfer, out));
     }
 }
 
@@ -82,7 +82,7 @@ fn abstain_until(
     step: u64,
     out: &mut Actions,
 ) -> bool {
-    let reductions = &mut slot.passport().reductions;
+    let reductions = &mut slot.record().reductions;
     let next = reductions.next;
     let why = if reductions.has_left() {
         "takes part in a reduction after it left them".to_owned()

@@ -5,17 +5,17 @@
 //! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
 
-use super::backlog::bytes_of;
-use super::mailbox::By;
-use super::mailroom::{Intake, Reception};
-use super::plane::Core;
+use super::control_plane::Core;
+use super::local_delivery::{PacketSink, PollState};
+use super::mailbox::PushedBy;
+use super::watermarks::bytes_of;
 use super::worker::Worker;
 use crate::arrays::core::action::Action;
-use crate::arrays::core::broadcast::again;
+use crate::arrays::core::broadcast::duplicate;
 use crate::arrays::core::envelope::Delivery;
 use crate::arrays::core::exit_value::ExitValue;
-use crate::arrays::core::mail::{Blanks, Letter};
-use crate::arrays::core::packet::{Cargo, Journey, Packet, Traveller};
+use crate::arrays::core::message_list::{FreeList, MessageNode};
+use crate::arrays::core::packet::{ChunkBody, ChunkTransfer, Packet, Transit};
 use crate::arrays::core::rank::{Actions, RankCore};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank, SyncId};
@@ -34,18 +34,18 @@ impl Worker<'_> {
         let mut actions = std::mem::take(&mut self.actions);
         let mut later = Actions::new();
         let has_seeds = {
-            let core = &mut *shared.plane.lock();
+            let core = &mut *shared.control_plane.lock();
             input(&mut core.rank, now_ns, &mut actions);
             while let Some(action) = actions.pop_front() {
                 if let Some(action) = self.at_once(core, action, now_ns, &mut actions) {
                     later.push_back(action);
                 }
             }
-            shared.backlog.follow(&core.rank);
+            shared.watermarks.update(&core.rank);
             shared.seeds.follow(&core.rank)
         };
         self.actions = actions;
-        self.gateway.hand_over_all();
+        self.remote_sender.flush();
         if has_seeds {
             self.share_among_workers();
         }
@@ -58,7 +58,7 @@ impl Worker<'_> {
     /// Ends the run if something failed while the core was locked.
     #[inline]
     pub(crate) fn fail_if_failed(&mut self) {
-        if let Some(error) = self.gateway.take_failure() {
+        if let Some(error) = self.remote_sender.take_error() {
             self.fail(error);
         }
     }
@@ -66,15 +66,15 @@ impl Worker<'_> {
     /// Carries out an action of the first group; returns one of the second.
     fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
         match action {
-            Action::Send(to, packet) => self.gateway.transmit(core, to, packet),
-            Action::Deliver { to, cell, delivery } => self.deliver(core, to, cell, delivery),
-            Action::DeliverToAll { to, delivery } => match to[..] {
+            Action::Send(to, packet) => self.remote_sender.transmit(core, to, packet),
+            Action::Enqueue { to, cell, delivery } => self.enqueue(core, to, cell, delivery),
+            Action::EnqueueToAll { to, delivery } => match to[..] {
                 [] => {}
-                [(to, cell)] => out.push_front(Action::Deliver { to, cell, delivery: delivery.alone() }),
+                [(to, cell)] => out.push_front(Action::Enqueue { to, cell, delivery: delivery.unshared() }),
                 _ => {
-                    let shared = delivery.shared(|bytes| self.shared.backlog.hold(bytes));
+                    let shared = delivery.shared(|bytes| self.shared.watermarks.track(bytes));
                     for (to, cell) in to {
-                        self.deliver(core, to, cell, again(&shared));
+                        self.enqueue(core, to, cell, duplicate(&shared));
                     }
                 }
             },
@@ -86,35 +86,35 @@ impl Worker<'_> {
                 }
             }
             Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
-            Action::BeginPhase => self.shared.record.begin_phase(now_ns),
-            Action::Admit(traveller) => self.admit(core, *traveller, out),
-            Action::Run(cell) => self.mailroom.put(cell, self.shared.cells.get(cell)),
-            Action::AskRoom => self.shared.backlog.answer(&mut core.rank, out),
-            Action::Widen => {
-                self.shared.backlog.widen();
-                core.rank.has_room(out);
+            Action::BeginPhase => self.shared.measurements.begin_phase(now_ns),
+            Action::Admit(transfer) => self.admit(core, *transfer, out),
+            Action::Unpark(cell) => self.local_delivery.enqueue_ready(cell, self.shared.cells.get(cell)),
+            Action::CheckLowWatermark => self.shared.watermarks.check_low_watermark(&mut core.rank, out),
+            Action::GrowLimit => {
+                self.shared.watermarks.grow_limit();
+                core.rank.below_low_watermark(out);
             }
-            Action::Landed => core.rank.landed(out),
+            Action::IncomingAdmitted => core.rank.incoming_admitted(out),
             later => return Some(later),
         }
         None
     }
 
     /// Puts a message of the core into a mailbox.
-    fn deliver(&mut self, core: &mut Core, to: ChunkId, cell: CellId, delivery: Delivery) {
-        let refused = self.mailroom.push(cell, Letter::new(to, delivery), By::Core);
+    fn enqueue(&mut self, core: &mut Core, to: ChunkId, cell: CellId, delivery: Delivery) {
+        let refused = self.local_delivery.push(cell, MessageNode::new(to, delivery), PushedBy::Core);
         // The chunk was removed between the core's look and now: it is found missing like any other.
-        refused.into_iter().for_each(|letter| core.rank.stash(to, letter.message.leaving()));
+        refused.into_iter().for_each(|node| core.rank.add_pending(to, node.message.for_other_rank()));
     }
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
-    fn admit(&mut self, core: &mut Core, traveller: Traveller, out: &mut Actions) {
-        let mail_bytes = traveller.mail_bytes();
-        let Traveller { chunk, cargo, mut mail, journey, bytes, .. } = traveller;
-        let Cargo::Live(mut slot) = cargo else { unreachable!("chunks are decoded with their packets") };
-        let next_sync = SyncId(slot.passport().syncs.next);
+    fn admit(&mut self, core: &mut Core, transfer: ChunkTransfer, out: &mut Actions) {
+        let mail_bytes = transfer.queued_bytes();
+        let ChunkTransfer { chunk, body, messages: mut mail, transit, bytes, .. } = transfer;
+        let ChunkBody::Live(mut slot) = body else { unreachable!("chunks are decoded with their packets") };
+        let next_sync = SyncId(slot.record().syncs.next);
         let in_handler = self.instruments.in_handler();
-        if journey.is_some() && !in_handler {
+        if transit.is_some() && !in_handler {
             // Its arrival is now, and not when the last slice ended: that may have been before it departed.
             self.instruments.skip(Part::Migrate, SyncId(next_sync.0.saturating_sub(1)));
         }
@@ -123,25 +123,25 @@ impl Worker<'_> {
             recorder.arrived(chunk, bytes, in_handler, || array.index_text(chunk.key));
         }
         // The worker that starts a seed has nothing else to do.
-        let starts_here = journey.is_none() && self.shared.arrays[chunk.array.index()].has_seeds();
+        let starts_here = transit.is_none() && self.shared.arrays[chunk.array.index()].has_seeds();
         let cell = self.shared.cells.reserve();
-        let rest = core.rank.admit(chunk, cell, journey, next_sync, mail_bytes, out);
+        let rest = core.rank.admit(chunk, cell, transit, next_sync, mail_bytes, out);
         let waiting = mail_bytes + rest.iter().map(|delivery| delivery.bytes).sum::<u64>();
         mail.extend(rest);
-        if journey.is_none_or(|journey| journey.pressed) {
-            core.rank.press_arrival(cell, self.shared.backlog.is_full());
+        if transit.is_none_or(|transit| transit.blocked) {
+            core.rank.block_incoming(cell, self.shared.watermarks.is_full());
         }
-        // At once: others may take its token before the core is unlocked.
-        self.shared.backlog.follow(&core.rank);
-        self.mailroom.count_in(waiting, By::Core);
-        let mail = mail.into_iter().map(|delivery| Letter::new(chunk, delivery)).collect();
+        // At once: others may take its entry before the core is unlocked.
+        self.shared.watermarks.update(&core.rank);
+        self.local_delivery.count_in(waiting, PushedBy::Core);
+        let mail = mail.into_iter().map(|delivery| MessageNode::new(chunk, delivery)).collect();
         // Only now can others find it: whatever they send comes after what waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
             let place = self.shared.cells.get(cell);
             if starts_here {
-                place.settle_at(self.id);
+                place.set_home(self.id);
             }
-            self.mailroom.put(cell, place);
+            self.local_delivery.enqueue_ready(cell, place);
         }
     }
 
@@ -149,8 +149,8 @@ impl Worker<'_> {
     /// returns to.
     #[cold]
     fn carry_out_later(&mut self, actions: Actions) {
-        self.mailroom.show_newest();
-        let chunk = self.instruments.in_hand().chunk.get();
+        self.local_delivery.share_newest();
+        let chunk = self.instruments.activity().chunk.get();
         for action in actions {
             self.afterwards(action);
         }
@@ -164,15 +164,15 @@ impl Worker<'_> {
                 let combined = packet.combine();
                 self.with_core(|core, now_ns, out| core.combined(packet, combined, now_ns, out));
             }
-            Action::Release { chunk, cell, to, journey } => self.release(chunk, cell, to, journey),
+            Action::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
             Action::Sample(reports) => self.sample(reports),
-            Action::Decide(problem) => self.decide(problem),
+            Action::Decide(request) => self.decide(request),
             Action::Explain { open } => {
                 let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
-            Action::Yield(values) => match ExitValue::reduced(&values) {
-                Ok(value) => self.shared.ending.yields(value),
+            Action::SetExitValue(values) => match ExitValue::reduced(&values) {
+                Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),
             },
             Action::Stop(result) => self.shared.stop(result.map_err(|error| *error)),
@@ -180,20 +180,25 @@ impl Worker<'_> {
         }
     }
 
-    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, journey: Journey) {
+    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, transit: Transit) {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
-        let counted = slot.kept_bytes() + bytes_of(&mail);
+        let counted = slot.deferred_bytes() + bytes_of(&mail);
         self.shared.cells.free(cell);
-        self.instruments.turn_to_hook(chunk, "on_depart", slot.passport().syncs.next);
-        let (bytes, mail) = (slot.state_bytes(), mail.into_messages().map(Delivery::leaving).collect());
+        self.instruments.turn_to_hook(chunk, "on_depart", slot.record().syncs.next);
+        let (bytes, mail) =
+            (slot.state_bytes(), mail.into_messages().map(Delivery::for_other_rank).collect());
         slot.on_depart();
         tracing::debug!(?chunk, to = to.0, "departs");
-        let traveller =
-            Box::new(Traveller { mail, bytes, journey: Some(journey), ..Traveller::inserted(chunk, slot) });
-        let backlog = &self.shared.backlog;
+        let transfer = Box::new(ChunkTransfer {
+            messages: mail,
+            bytes,
+            transit: Some(transit),
+            ..ChunkTransfer::inserted(chunk, slot)
+        });
+        let watermarks = &self.shared.watermarks;
         self.with_core(|core, now_ns, out| {
-            core.released(traveller, to, backlog.has_room_without(counted), now_ns, out);
+            core.migrated_out(transfer, to, watermarks.is_below_without(counted), now_ns, out);
         });
         self.count_out(counted);
         if let Some(recorder) = self.instruments.recorder() {
@@ -203,71 +208,71 @@ impl Worker<'_> {
 
     /// Sends what is due, takes packets from the transport and the answer of the strategy, on the runtime's own time. True
     /// if there was anything.
-    pub(crate) fn progress(&mut self, blanks: &mut Blanks) -> bool {
-        let any = self.take_packets(blanks);
-        if any || self.gateway.transfers() {
-            self.instruments.begin_anew();
-            self.gateway.looked(self.instruments.time_ns());
+    pub(crate) fn progress(&mut self, free_list: &mut FreeList) -> bool {
+        let any = self.take_packets(free_list);
+        if any || self.remote_sender.transfers() {
+            self.instruments.restart_clock();
+            self.remote_sender.end_poll(self.instruments.time_ns());
         }
         self.take_answer() || any
     }
 
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
-    pub(crate) fn take_packets(&mut self, blanks: &mut Blanks) -> bool {
+    pub(crate) fn take_packets(&mut self, free_list: &mut FreeList) -> bool {
         if !self.looks_around {
             return false;
         }
-        self.gateway.look(self.instruments.time_ns());
-        self.poll(PACKETS_MAX, blanks)
+        self.remote_sender.look(self.instruments.time_ns());
+        self.poll(PACKETS_MAX, free_list)
     }
 
     /// The same for one packet at most: a worker without work looks so, and has work then.
     #[inline]
-    pub(crate) fn take_packet(&mut self, blanks: &mut Blanks) -> bool {
+    pub(crate) fn take_packet(&mut self, free_list: &mut FreeList) -> bool {
         if !self.looks_around {
             return false;
         }
         // Where handlers are measured the time is at hand; elsewhere to read the counter takes longer than the look.
         if let Some(last_ns) = self.instruments.last_ns() {
-            self.gateway.look(last_ns);
+            self.remote_sender.look(last_ns);
         }
-        self.poll(1, blanks)
+        self.poll(1, free_list)
     }
 
     #[inline(never)]
-    fn poll(&mut self, packets_max: usize, blanks: &mut Blanks) -> bool {
-        let any = self.timers.next_ns().is_some() && self.send_due(blanks);
-        if !self.gateway.drives() {
+    fn poll(&mut self, packets_max: usize, free_list: &mut FreeList) -> bool {
+        let any = self.timers.next_ns().is_some() && self.send_due(free_list);
+        if !self.remote_sender.has_transport() {
             return any;
         }
-        if self.shared.plane.outbound_waits() {
-            self.gateway.send_outbound();
+        if self.shared.control_plane.outbound_waits() {
+            self.remote_sender.send_outbound();
             self.fail_if_failed();
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.turn_to_packets();
-        let mut intake = Intake::new(packets_max);
-        while intake.left > 0 {
-            self.gateway.poll(&mut self.mailroom, blanks, &mut intake);
-            if !self.goes_on(&mut intake) {
+        let mut poll_state = PollState::new(packets_max);
+        while poll_state.left > 0 {
+            self.remote_sender.poll(&mut self.local_delivery, free_list, &mut poll_state);
+            if !self.goes_on(&mut poll_state) {
                 break;
             }
         }
         self.fail_if_failed();
-        any || intake.left < packets_max
+        any || poll_state.left < packets_max
     }
 
     /// Deals with what a look at the transport has stopped at. False if it is over.
     #[inline]
-    fn goes_on(&mut self, intake: &mut Intake) -> bool {
-        if std::mem::take(&mut intake.drained) {
+    fn goes_on(&mut self, poll_state: &mut PollState) -> bool {
+        if std::mem::take(&mut poll_state.drained) {
             self.drained();
             return true;
         }
-        let Some((from, packet)) = intake.other.take() else { return false };
+        let Some((from, packet)) = poll_state.other.take() else { return false };
         // A chunk takes long to come: nobody who has work by now waits for the next.
-        let is_chunk = matches!(packet, Packet::Arrive(_));
+        let is_chunk = matches!(packet, Packet::TransferChunk(_));
         self.receive_other(from, packet);
         !is_chunk
     }
@@ -279,9 +284,10 @@ impl Worker<'_> {
     }
 
     /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
-    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, blanks: &mut Blanks) {
-        let mut intake = Intake::new(1);
-        let mut reception = Reception { mailroom: &mut self.mailroom, blanks, intake: &mut intake };
+    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, free_list: &mut FreeList) {
+        let mut poll_state = PollState::new(1);
+        let mut reception =
+            PacketSink { local_delivery: &mut self.local_delivery, free_list, poll_state: &mut poll_state };
         let read = match self.shared.message_bytes(&packet) {
             Ok(bytes) => bytes.and_then(|bytes| reception.read(from, &bytes)),
             Err(error) => Some(Err(Box::new(error))),
@@ -293,23 +299,23 @@ impl Worker<'_> {
                 reception.take(from, packet);
             }
         }
-        self.goes_on(&mut intake);
+        self.goes_on(&mut poll_state);
     }
 
     #[inline(never)]
     fn receive_other(&mut self, from: Rank, packet: Packet) {
-        self.mailroom.show_newest();
-        let packet = self.welcome(packet);
+        self.local_delivery.share_newest();
+        let packet = self.call_on_arrive(packet);
         self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
     }
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.
-    fn welcome(&mut self, mut packet: Packet) -> Packet {
-        if let Packet::Arrive(traveller) = &mut packet
-            && let (Cargo::Live(slot), Some(_)) = (&mut traveller.cargo, traveller.journey)
+    fn call_on_arrive(&mut self, mut packet: Packet) -> Packet {
+        if let Packet::TransferChunk(transfer) = &mut packet
+            && let (ChunkBody::Live(slot), Some(_)) = (&mut transfer.body, transfer.transit)
         {
-            let phase = slot.passport().syncs.next;
-            self.instruments.turn_to_hook(traveller.chunk, "on_arrive", phase);
+            let phase = slot.record().syncs.next;
+            self.instruments.turn_to_hook(transfer.chunk, "on_arrive", phase);
             slot.on_arrive();
         }
         packet
@@ -321,6 +327,6 @@ impl Worker<'_> {
         self.with_core(|core, _, out| core.fail(error, out));
         // At once: the run returns it when all handlers have returned, and one of them may never. But after everybody
         // was told: whoever writes the log may panic.
-        tracing::error!(rank = self.shared.facts.rank.0, error = %text, "the run has failed");
+        tracing::error!(rank = self.shared.info.rank.0, error = %text, "the run has failed");
     }
 }

@@ -1,12 +1,12 @@
-//! Queues of ready tokens, and the order in which a worker looks through them.
+//! SharedQueues of ready entries, and the queue_order in which a worker looks through them.
 //!
-//! A worker takes its *newest* token, but every [`OLDEST_EVERY`]th time the *oldest*, so that nobody waits for ever: on a ring of
+//! A worker takes its *newest* entry, but every [`OLDEST_EVERY`]th time the *oldest*, so that nobody waits for ever: on a ring of
 //! chunks that only send, which two workers share, a third faster than first in, first out. One that has its rank for itself
-//! takes always the oldest where that is faster: see [`order`](super::order).
+//! takes always the oldest where that is faster: see [`queue_order`](super::queue_order).
 //!
-//! Several workers of a rank steal from each other, the oldest first. The newest token is kept apart, and nobody can steal it: its
+//! Several workers of a rank steal from each other, the oldest first. The newest entry is kept apart, and nobody can steal it: its
 //! worker is about to run it, from its own cache. One that does something else first, which may take long, shows it before
-//! ([`Ready::show_newest`]).
+//! ([`ReadyQueue::share_newest`]).
 
 use std::collections::VecDeque;
 
@@ -15,112 +15,122 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::cells::{Cell, Cells};
-use super::order::{Order, Turn};
+use super::queue_order::{QueueOrder, TurnStats};
 use crate::ids::{CellId, WorkerId};
 
-/// A worker that takes its newest token takes every so many times the oldest.
+/// A worker that takes its newest entry takes every so many times the oldest.
 const OLDEST_EVERY: u32 = 8;
 
-/// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each token.
+/// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each entry.
 #[repr(u8)]
-pub(crate) enum Ready<'r> {
-    /// The rank has one worker, nobody else can look. The newest token is apart, with its cell: it is often the only one.
-    Alone { newest: Option<(CellId, &'r Cell)>, older: VecDeque<CellId>, taken: u32, order: Order },
-    /// The same, but that others of the rank may steal what is older, and send tokens to its inbox. It looks there first when it
+pub(crate) enum ReadyQueue<'r> {
+    /// The rank has one worker, nobody else can look. The newest entry is apart, with its cell: it is often the only one.
+    Single {
+        newest: Option<(CellId, &'r Cell)>,
+        older: VecDeque<CellId>,
+        taken: u32,
+        queue_order: QueueOrder,
+    },
+    /// The same, but that others of the rank may steal what is older, and send entries to its inbox. It looks there first when it
     /// is the turn of the oldest, half of the times: a worker whose own queue is never empty would not get there otherwise.
     Stealing { newest: Option<(CellId, &'r Cell)>, older: Deque<CellId>, taken: u32 },
-    /// The simulation: any token may be next.
-    Seeded { tokens: Vec<CellId>, rng: Pcg32 },
+    /// The simulation: any entry may be next.
+    Seeded { entries: Vec<CellId>, rng: Pcg32 },
 }
 
 /// The part of the queues that all workers of a rank see; empty for a rank with one worker.
 #[derive(Default)]
-pub(crate) struct Queues {
+pub(crate) struct SharedQueues {
     /// Tokens sent to a worker by others: those of chunks that are at home there.
     pub(crate) inboxes: Vec<Injector<CellId>>,
     pub(crate) stealers: Vec<Stealer<CellId>>,
 }
 
-impl Queues {
+impl SharedQueues {
     /// The queues of `workers` workers.
-    pub(crate) fn new<'r>(workers: u32) -> (Queues, Vec<Ready<'r>>) {
+    pub(crate) fn new<'r>(workers: u32) -> (SharedQueues, Vec<ReadyQueue<'r>>) {
         if workers == 1 {
             return (
-                Queues::default(),
-                vec![Ready::Alone { newest: None, older: VecDeque::new(), taken: 0, order: Order::new() }],
+                SharedQueues::default(),
+                vec![ReadyQueue::Single {
+                    newest: None,
+                    older: VecDeque::new(),
+                    taken: 0,
+                    queue_order: QueueOrder::new(),
+                }],
             );
         }
         let deques: Vec<_> = (0..workers).map(|_| Deque::new_lifo()).collect();
         let inboxes = (0..workers).map(|_| Injector::new()).collect();
         let stealers = deques.iter().map(Deque::stealer).collect();
-        let ready = |older| Ready::Stealing { newest: None, older, taken: 0 };
-        (Queues { inboxes, stealers }, deques.into_iter().map(ready).collect())
+        let ready = |older| ReadyQueue::Stealing { newest: None, older, taken: 0 };
+        (SharedQueues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
-    /// Tells whether there is a token that any worker could take.
+    /// Tells whether there is a entry that any worker could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
             || self.stealers.iter().any(|deque| !deque.is_empty())
     }
 }
 
-impl<'r> Ready<'r> {
-    pub(crate) fn seeded(seed: u64) -> Ready<'r> {
-        Ready::Seeded { tokens: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
+impl<'r> ReadyQueue<'r> {
+    pub(crate) fn seeded(seed: u64) -> ReadyQueue<'r> {
+        ReadyQueue::Seeded { entries: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
     }
 
-    /// Puts in the token of the chunk in this cell, if the worker is alone and there is no newest one. True if it did; otherwise
+    /// Puts in the entry of the chunk in this cell, if the worker is alone and there is no newest one. True if it did; otherwise
     /// it is to be [pushed](Self::push).
     #[inline]
-    pub(crate) fn push_newest(&mut self, token: CellId, cell: &'r Cell) -> bool {
-        let Ready::Alone { newest: newest @ None, .. } = self else { return false };
-        *newest = Some((token, cell));
+    pub(crate) fn push_newest(&mut self, entry: CellId, cell: &'r Cell) -> bool {
+        let ReadyQueue::Single { newest: newest @ None, .. } = self else { return false };
+        *newest = Some((entry, cell));
         true
     }
 
-    /// Puts in the token of the chunk in this cell.
-    pub(crate) fn push(&mut self, token: CellId, cell: &'r Cell) {
+    /// Puts in the entry of the chunk in this cell.
+    pub(crate) fn push(&mut self, entry: CellId, cell: &'r Cell) {
         match self {
-            Ready::Alone { newest, older, .. } => {
+            ReadyQueue::Single { newest, older, .. } => {
                 // Not by `extend`, which takes three times as long for one.
-                if let Some((token, _)) = newest.replace((token, cell)) {
-                    older.push_back(token);
+                if let Some((entry, _)) = newest.replace((entry, cell)) {
+                    older.push_back(entry);
                 }
             }
-            Ready::Stealing { newest, older, .. } => {
-                if let Some((token, _)) = newest.replace((token, cell)) {
-                    older.push(token);
+            ReadyQueue::Stealing { newest, older, .. } => {
+                if let Some((entry, _)) = newest.replace((entry, cell)) {
+                    older.push(entry);
                 }
             }
-            Ready::Seeded { tokens, .. } => tokens.push(token),
+            ReadyQueue::Seeded { entries, .. } => entries.push(entry),
         }
     }
 
     /// Tells whether the worker's own queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Ready::Alone { newest, older, .. } => newest.is_none() && older.is_empty(),
-            Ready::Stealing { newest, older, .. } => newest.is_none() && older.is_empty(),
-            Ready::Seeded { tokens, .. } => tokens.is_empty(),
+            ReadyQueue::Single { newest, older, .. } => newest.is_none() && older.is_empty(),
+            ReadyQueue::Stealing { newest, older, .. } => newest.is_none() && older.is_empty(),
+            ReadyQueue::Seeded { entries, .. } => entries.is_empty(),
         }
     }
 
-    /// A turn of the worker has ended: what it did may change the order, if the worker is alone.
-    pub(super) fn learn(&mut self, turn: &Turn) {
-        if let Ready::Alone { newest, older, order, .. } = self {
-            order.learn(turn, older.len() + usize::from(newest.is_some()));
+    /// A turn of the worker has ended: what it did may change the queue_order, if the worker is alone.
+    pub(super) fn learn(&mut self, turn: &TurnStats) {
+        if let ReadyQueue::Single { newest, older, queue_order, .. } = self {
+            queue_order.learn(turn, older.len() + usize::from(newest.is_some()));
         }
     }
 
-    /// Lets others steal the newest token too. True if there was one, so that somebody may have to be woken.
+    /// Lets others steal the newest entry too. True if there was one, so that somebody may have to be woken.
     #[inline]
-    pub(crate) fn show_newest(&mut self) -> bool {
-        let Ready::Stealing { newest: newest @ Some(_), older, .. } = self else { return false };
-        newest.take().into_iter().for_each(|(token, _)| older.push(token));
+    pub(crate) fn share_newest(&mut self) -> bool {
+        let ReadyQueue::Stealing { newest: newest @ Some(_), older, .. } = self else { return false };
+        newest.take().into_iter().for_each(|(entry, _)| older.push(entry));
         true
     }
 
-    /// The next token for worker `me`: its own queue, then what others sent it, then what it can steal, looking at its
+    /// The next entry for worker `me`: its own queue, then what others sent it, then what it can steal, looking at its
     /// neighbours in turn: first at their queues, then at what was sent to them (they may be busy for long).
     ///
     /// ```text
@@ -130,38 +140,40 @@ impl<'r> Ready<'r> {
     pub(crate) fn find(
         &mut self,
         me: WorkerId,
-        queues: &Queues,
+        queues: &SharedQueues,
         cells: &'r Cells,
     ) -> Option<(CellId, &'r Cell)> {
-        let with_cell = |token| (token, cells.get(token));
+        let with_cell = |entry| (entry, cells.get(entry));
         match self {
-            Ready::Alone { newest, older, taken, order } => {
+            ReadyQueue::Single { newest, older, taken, queue_order } => {
                 *taken = taken.wrapping_add(1);
                 if older.is_empty() {
                     newest.take()
-                } else if order.is_oldest_first() || taken.is_multiple_of(OLDEST_EVERY) {
+                } else if queue_order.is_oldest_first() || taken.is_multiple_of(OLDEST_EVERY) {
                     older.pop_front().map(with_cell)
                 } else {
                     newest.take().or_else(|| older.pop_back().map(with_cell))
                 }
             }
-            Ready::Stealing { newest, taken, .. } => {
+            ReadyQueue::Stealing { newest, taken, .. } => {
                 *taken = taken.wrapping_add(1);
                 let newest = if taken.is_multiple_of(OLDEST_EVERY) { None } else { newest.take() };
                 newest.or_else(|| self.find_among(me, queues).map(with_cell))
             }
-            Ready::Seeded { .. } => self.find_among(me, queues).map(with_cell),
+            ReadyQueue::Seeded { .. } => self.find_among(me, queues).map(with_cell),
         }
     }
 
     /// The same for a worker that is not alone and does not take its newest, or that a seed directs.
     #[inline(never)]
-    fn find_among(&mut self, me: WorkerId, queues: &Queues) -> Option<CellId> {
+    fn find_among(&mut self, me: WorkerId, queues: &SharedQueues) -> Option<CellId> {
         match self {
-            Ready::Alone { .. } => unreachable!("a lone worker has one queue"),
-            Ready::Seeded { tokens, .. } if tokens.is_empty() => None,
-            Ready::Seeded { tokens, rng } => Some(tokens.swap_remove(rng.random_range(0..tokens.len()))),
-            Ready::Stealing { newest, older, taken } => {
+            ReadyQueue::Single { .. } => unreachable!("a lone worker has one queue"),
+            ReadyQueue::Seeded { entries, .. } if entries.is_empty() => None,
+            ReadyQueue::Seeded { entries, rng } => {
+                Some(entries.swap_remove(rng.random_range(0..entries.len())))
+            }
+            ReadyQueue::Stealing { newest, older, taken } => {
                 let mine = &queues.stealers[me.index()];
                 let sent = &queues.inboxes[me.index()];
                 let first = match *taken % (2 * OLDEST_EVERY) {
@@ -169,17 +181,17 @@ impl<'r> Ready<'r> {
                     OLDEST_EVERY => sent.steal().success().or_else(|| mine.steal().success()),
                     _ => None,
                 };
-                let newest = || newest.take().map(|(token, _)| token);
+                let newest = || newest.take().map(|(entry, _)| entry);
                 first.or_else(newest).or_else(|| older.pop()).or_else(|| steal(older, me.index(), queues))
             }
         }
     }
 }
 
-fn steal(own: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
+fn steal(own: &Deque<CellId>, me: usize, queues: &SharedQueues) -> Option<CellId> {
     let workers = queues.stealers.len();
     loop {
-        // Each look is made only if those before it found nothing: a token that was taken must be run.
+        // Each look is made only if those before it found nothing: a entry that was taken must be run.
         let mut found = queues.inboxes[me].steal_batch_and_pop(own);
         for other in (1..workers).map(|step| (me + step) % workers) {
             found =
@@ -193,40 +205,40 @@ fn steal(own: &Deque<CellId>, me: usize, queues: &Queues) -> Option<CellId> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::order::PAUSE_MIN;
+    use super::super::queue_order::PAUSE_MIN;
     use super::*;
     use crate::threads::elided_mutex::Tag;
 
-    /// As many cells as there are tokens.
+    /// As many cells as there are entries.
     fn cells() -> Cells {
         let cells = Cells::new(Tag::SHARED);
         while cells.reserve() != CellId(63) {}
         cells
     }
 
-    fn push<'r>(ready: &mut Ready<'r>, token: u32, cells: &'r Cells) {
-        let token = CellId(token);
-        let cell = cells.get(token);
-        if !ready.push_newest(token, cell) {
-            ready.push(token, cell);
+    fn push<'r>(ready: &mut ReadyQueue<'r>, entry: u32, cells: &'r Cells) {
+        let entry = CellId(entry);
+        let cell = cells.get(entry);
+        if !ready.push_newest(entry, cell) {
+            ready.push(entry, cell);
         }
     }
 
-    /// The token that this worker finds next; its cell comes with it.
-    fn find<'r>(ready: &mut Ready<'r>, me: u32, queues: &Queues, cells: &'r Cells) -> Option<u32> {
-        let (token, cell) = ready.find(WorkerId(me), queues, cells)?;
-        assert!(std::ptr::eq(cell, cells.get(token)));
-        Some(token.0)
+    /// The entry that this worker finds next; its cell comes with it.
+    fn find<'r>(ready: &mut ReadyQueue<'r>, me: u32, queues: &SharedQueues, cells: &'r Cells) -> Option<u32> {
+        let (entry, cell) = ready.find(WorkerId(me), queues, cells)?;
+        assert!(std::ptr::eq(cell, cells.get(entry)));
+        Some(entry.0)
     }
 
     #[test]
     fn a_lone_worker_takes_the_oldest_first_where_messages_gather() {
         let cells = cells();
-        let (queues, mut ready) = Queues::new(1);
+        let (queues, mut ready) = SharedQueues::new(1);
         let mut next_four = || {
-            (0..4).for_each(|token| push(&mut ready[0], token, &cells));
+            (0..4).for_each(|entry| push(&mut ready[0], entry, &cells));
             let found = [(); 4].map(|()| find(&mut ready[0], 0, &queues, &cells));
-            let gather = Turn { runs: 512, messages: 2048, ns: 1 };
+            let gather = TurnStats { runs: 512, messages: 2048, ns: 1 };
             (0..PAUSE_MIN).for_each(|_| ready[0].learn(&gather));
             found
         };
@@ -239,7 +251,7 @@ mod tests {
     fn the_newest_goes_first_and_the_oldest_is_not_forgotten() {
         let cells = cells();
         for (workers, turns) in [(1, OLDEST_EVERY), (2, 2 * OLDEST_EVERY)] {
-            let (queues, mut ready) = Queues::new(workers);
+            let (queues, mut ready) = SharedQueues::new(workers);
             push(&mut ready[0], 0, &cells);
             let mut waited = 0;
             for newer in 1.. {
@@ -260,7 +272,7 @@ mod tests {
     #[test]
     fn what_others_sent_is_found_by_a_worker_that_always_has_work_of_its_own() {
         let cells = cells();
-        let (queues, mut ready) = Queues::new(2);
+        let (queues, mut ready) = SharedQueues::new(2);
         queues.inboxes[0].push(CellId(63));
         let found = (0..OLDEST_EVERY).any(|own| {
             push(&mut ready[0], 2 * own, &cells);
@@ -273,14 +285,14 @@ mod tests {
     #[test]
     fn the_newest_is_its_workers_until_it_is_shown() {
         let cells = cells();
-        let (queues, mut ready) = Queues::new(2);
+        let (queues, mut ready) = SharedQueues::new(2);
         let [owner, thief] = &mut ready[..] else { panic!("two were asked for") };
         let mut steal = || find(thief, 1, &queues, &cells);
-        assert!(!owner.show_newest());
-        (0..2).for_each(|token| push(owner, token, &cells));
+        assert!(!owner.share_newest());
+        (0..2).for_each(|entry| push(owner, entry, &cells));
         assert_eq!([steal(), steal()], [Some(0), None]);
         assert!(!owner.is_empty() && !queues.any());
-        assert!(owner.show_newest() && !owner.show_newest());
+        assert!(owner.share_newest() && !owner.share_newest());
         assert!(!owner.is_empty() && queues.any());
         assert_eq!(steal(), Some(1));
         assert!(owner.is_empty());
@@ -289,11 +301,11 @@ mod tests {
     #[test]
     fn every_token_is_found_once_wherever_it_lies() {
         let cells = cells();
-        let (queues, mut ready) = Queues::new(3);
+        let (queues, mut ready) = SharedQueues::new(3);
         let mut thief = ready.remove(0);
         for (worker, own) in (0..).zip(&mut ready) {
             push(own, worker, &cells);
-            assert!(own.show_newest());
+            assert!(own.share_newest());
             queues.inboxes[worker as usize + 1].push(CellId(10 + worker));
         }
         queues.inboxes[0].push(CellId(20));

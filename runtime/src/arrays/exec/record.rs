@@ -9,16 +9,16 @@ use crate::measure::speed::CalibrationRounds;
 use crate::trace::recording::Recording;
 
 /// A rank's gauges, one a worker, and its record.
-pub(crate) struct Record {
+pub(crate) struct RankMeasurements {
     gauges: RankCounters,
     recording: Arc<Recording>,
     /// True if the cost of handlers is measured.
     measures: bool,
 }
 
-impl Record {
-    pub(crate) fn new(gauges: RankCounters, recording: Arc<Recording>, measures: bool) -> Record {
-        Record { gauges, recording, measures }
+impl RankMeasurements {
+    pub(crate) fn new(gauges: RankCounters, recording: Arc<Recording>, measures: bool) -> RankMeasurements {
+        RankMeasurements { gauges, recording, measures }
     }
 
     pub(crate) fn measures(&self) -> bool {

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::cells::{Cell, Cells};
-use super::ready::{Queues, Ready};
+use super::ready::{ReadyQueue, SharedQueues};
 use crate::ids::{CellId, WorkerId};
 use crate::threads::team::Team;
 
 /// The queues of a rank and the sleeping places of its workers.
 pub(crate) struct Scheduler {
-    queues: Queues,
+    queues: SharedQueues,
     team: Arc<Team>,
     /// Turns an idle worker spins before it parks.
     spins: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(queues: Queues, team: Arc<Team>, spins: u32) -> Scheduler {
+    pub(crate) fn new(queues: SharedQueues, team: Arc<Team>, spins: u32) -> Scheduler {
         Scheduler { queues, team, spins, congested: AtomicBool::new(false) }
     }
 
@@ -30,46 +30,46 @@ impl Scheduler {
         self.queues.inboxes.is_empty()
     }
 
-    /// The next token for worker `me`, whose own queue is `ready`.
+    /// The next entry for worker `me`, whose own queue is `ready`.
     #[inline]
     pub(crate) fn find<'r>(
         &self,
         me: WorkerId,
-        ready: &mut Ready<'r>,
+        ready: &mut ReadyQueue<'r>,
         cells: &'r Cells,
     ) -> Option<(CellId, &'r Cell)> {
         ready.find(me, &self.queues, cells)
     }
 
-    /// Puts the token of the chunk in this cell on the queue of the worker where it is at home; `ready` is that of worker
+    /// Puts the entry of the chunk in this cell on the queue of the worker where it is at home; `ready` is that of worker
     /// `me`, the caller.
     #[inline]
-    pub(crate) fn put<'r>(&self, token: CellId, cell: &'r Cell, me: WorkerId, ready: &mut Ready<'r>) {
+    pub(crate) fn put<'r>(&self, entry: CellId, cell: &'r Cell, me: WorkerId, ready: &mut ReadyQueue<'r>) {
         let home = cell.home();
         if home == me {
             let busy = !ready.is_empty();
-            ready.push(token, cell);
+            ready.push(entry, cell);
             if busy {
                 self.team.wake_one(me.0);
             }
         } else {
-            self.queues.inboxes[home.index()].push(token);
+            self.queues.inboxes[home.index()].push(entry);
             if !self.team.sleepers[home.index()].wake() {
                 self.team.wake_one(me.0);
             }
         }
     }
 
-    /// Worker `me`, whose own queue is `ready`, is about to do what may take long: others may have its newest token.
+    /// Worker `me`, whose own queue is `ready`, is about to do what may take long: others may have its newest entry.
     #[inline]
-    pub(crate) fn show_newest(&self, me: WorkerId, ready: &mut Ready<'_>) {
-        if ready.show_newest() {
+    pub(crate) fn share_newest(&self, me: WorkerId, ready: &mut ReadyQueue<'_>) {
+        if ready.share_newest() {
             self.team.wake_one(me.0);
         }
     }
 
-    /// Tells whether there is a token that a worker could take from others.
-    pub(crate) fn has_tokens(&self) -> bool {
+    /// Tells whether there is a entry that a worker could take from others.
+    pub(crate) fn has_entries(&self) -> bool {
         self.queues.any()
     }
 

@@ -1,6 +1,6 @@
 //! The seeds of a rank as its workers see them: what there is to do, without a lock.
 //!
-//! A worker looks only when it finds no ready token, and after a handler that has left effects. The bits follow the core
+//! A worker looks only when it finds no ready entry, and after a handler that has left effects. The bits follow the core
 //! each time that it is unlocked; a run without seeds never sets one.
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use super::cells::Cell;
 use super::worker::Worker;
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::Passport;
-use crate::arrays::core::packet::Cargo;
+use crate::arrays::core::handler::ChunkRecord;
+use crate::arrays::core::packet::ChunkBody;
 use crate::arrays::core::rank::RankCore;
-use crate::arrays::core::seeds::Unstarted;
+use crate::arrays::core::seeds::UnstartedChunk;
 use crate::ids::{ArrayId, CellId};
 
 /// Seeds wait to be started.
@@ -23,14 +23,14 @@ const TO_SHARE: u8 = 4;
 
 /// The state of the core's seeds.
 #[derive(Default)]
-pub(crate) struct SeedBoard(AtomicU8);
+pub(crate) struct SeedFlags(AtomicU8);
 
-impl SeedBoard {
+impl SeedFlags {
     fn is(&self, what: u8) -> bool {
         self.0.load(Ordering::Acquire) & what != 0
     }
 
-    /// Tells whether a worker without a token finds a seed.
+    /// Tells whether a worker without a entry finds a seed.
     pub(super) fn wait(&self) -> bool {
         self.is(WAIT)
     }
@@ -41,7 +41,7 @@ impl SeedBoard {
         let bit = |now, bit| if now { bit } else { 0 };
         let seeds = &core.seeds;
         let now = bit(seeds.waiting() > 0, WAIT)
-            | bit(seeds.may_ask(), MAY_ASK)
+            | bit(seeds.may_request(), MAY_ASK)
             | bit(seeds.has_to_share(), TO_SHARE);
         let before = self.0.load(Ordering::Relaxed);
         if now != before {
@@ -52,19 +52,19 @@ impl SeedBoard {
 }
 
 impl<'r> Worker<'r> {
-    /// Tells whether the worker has a token of its own, or a seed to start.
+    /// Tells whether the worker has a entry of its own, or a seed to start.
     pub(super) fn has_chunks_to_run(&self) -> bool {
-        !self.mailroom.ready.is_empty() || self.shared.seeds.wait()
+        !self.local_delivery.ready.is_empty() || self.shared.seeds.wait()
     }
 
     /// A handler has spawned a chunk. It takes part in the reductions and syncs that its parent comes to next.
-    pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut Passport, mut child: Box<dyn ErasedSlot>) {
-        child.passport().join(parent);
-        let seed = Unstarted { array, cargo: Cargo::Live(child) };
+    pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut ChunkRecord, mut child: Box<dyn ErasedSlot>) {
+        child.record().join(parent);
+        let seed = UnstartedChunk { array, body: ChunkBody::Live(child) };
         self.with_core(|core, _, _| core.spawn(seed));
     }
 
-    /// The token of a seed that starts now, for a worker that finds no other. Asks other ranks if there is none.
+    /// The entry of a seed that starts now, for a worker that finds no other. Asks other ranks if there is none.
     #[inline]
     pub(super) fn find_seed(&mut self) -> Option<(CellId, &'r Cell)> {
         if self.shared.seeds.is(WAIT | MAY_ASK) { self.start_seed() } else { None }
@@ -75,8 +75,8 @@ impl<'r> Worker<'r> {
         self.with_core(|core, _, out| core.start_seed(out));
         self.share_among_workers();
         // The time until here is the runtime's.
-        self.instruments.begin_anew();
-        self.mailroom.find()
+        self.instruments.restart_clock();
+        self.local_delivery.find()
     }
 
     /// Seeds wait: a worker that is parked could start one.

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::backlog::Backlog;
 use super::cells::Cells;
+use super::control_plane::ControlPlane;
 use super::ending::Ending;
-use super::plane::Plane;
-use super::record::Record;
+use super::record::RankMeasurements;
 use super::scheduler::Scheduler;
-use super::seeds::SeedBoard;
+use super::seeds::SeedFlags;
+use super::watermarks::Watermarks;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::envelope::Envelope;
 use crate::arrays::core::erased::ErasedArray;
-use crate::arrays::core::handler::Facts;
+use crate::arrays::core::handler::RankInfo;
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::WorkerId;
@@ -22,31 +22,31 @@ use crate::threads::elided_mutex::Tag;
 
 /// One rank.
 pub(crate) struct RankShared {
-    pub(crate) facts: Facts,
+    pub(crate) info: RankInfo,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) codec: ArrayCodec,
     /// Every packet is encoded and decoded even inside the process.
     pub(crate) wire: bool,
     pub(crate) clock: Clock,
     pub(crate) cells: Cells,
-    pub(crate) plane: Plane,
+    pub(crate) control_plane: ControlPlane,
     pub(crate) scheduler: Scheduler,
-    pub(crate) backlog: Backlog,
-    pub(crate) seeds: SeedBoard,
-    pub(crate) record: Record,
+    pub(crate) watermarks: Watermarks,
+    pub(crate) seeds: SeedFlags,
+    pub(crate) measurements: RankMeasurements,
     pub(crate) ending: Ending,
 }
 
 impl RankShared {
     /// Ends the run where nothing but that may be relied on any more: without the core, without a log.
     pub(crate) fn give_up(&self, error: Error) {
-        self.ending.fail_untold(error);
+        self.ending.fail_unannounced(error);
         self.scheduler.stop();
     }
 
     /// A worker's thread dies of a panic that nothing else has caught.
     pub(crate) fn worker_died(&self, worker: WorkerId, panic: &(dyn std::any::Any + Send)) {
-        let what = format!("worker {worker} of rank {}", self.facts.rank);
+        let what = format!("worker {worker} of rank {}", self.info.rank);
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", panic_message(panic)) });
     }
 
@@ -57,7 +57,7 @@ impl RankShared {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        let beside = self.codec.write(*to, delivery, *epoch, &mut bytes)?;
+        let beside = self.codec.encode_message(*to, delivery, *epoch, &mut bytes)?;
         Ok(beside.is_none().then_some(bytes))
     }
 
@@ -69,6 +69,6 @@ impl RankShared {
 }
 
 /// The tag for what a rank's workers share.
-pub(crate) fn sharing(workers: u32, own: Tag) -> Tag {
+pub(crate) fn lock_tag(workers: u32, own: Tag) -> Tag {
     if workers == 1 { own } else { Tag::SHARED }
 }

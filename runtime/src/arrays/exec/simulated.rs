@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
 use crate::arrays::core::envelope::Payload;
-use crate::arrays::core::mail::Mail;
+use crate::arrays::core::message_list::MessageList;
 
 /// One worker's part in a simulation; does nothing outside of one.
 #[derive(Default)]
@@ -23,8 +23,8 @@ impl Simulated {
     /// Reorders the mail of a run and what is behind it in the mailbox, as far as the promised order allows, and says how much
     /// of it to handle at most.
     #[inline]
-    pub(crate) fn mix(&mut self, mail: &mut Mail, newer: impl FnOnce() -> Mail) -> usize {
-        self.rng.as_mut().map_or(usize::MAX, |rng| mix(mail, newer(), rng))
+    pub(crate) fn shuffle(&mut self, mail: &mut MessageList, newer: impl FnOnce() -> MessageList) -> usize {
+        self.rng.as_mut().map_or(usize::MAX, |rng| shuffle(mail, newer(), rng))
     }
 
     /// Tells whether other things happen before the strategy is asked.
@@ -44,17 +44,17 @@ impl Simulated {
 }
 
 /// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
-fn mix(mail: &mut Mail, newer: Mail, rng: &mut Pcg32) -> usize {
+fn shuffle(mail: &mut MessageList, newer: MessageList, rng: &mut Pcg32) -> usize {
     let mut all: Vec<_> = std::mem::take(mail).chain(newer).collect();
-    let front = all.first().map(|letter| &letter.message.payload);
-    let stays_first = usize::from(matches!(front, Some(Payload::Start | Payload::Kept)));
+    let front = all.first().map(|node| &node.message.payload);
+    let stays_first = usize::from(matches!(front, Some(Payload::Start | Payload::Deferred)));
     for place in stays_first..all.len() {
         let pick = rng.random_range(place..all.len());
         let from = all[pick].message.from.chunk();
         let same = |&earlier: &usize| all[earlier].message.from.chunk() == from;
         let first = (place..=pick).find(same).expect("the pick itself matches");
-        let letter = all.remove(first);
-        all.insert(place, letter);
+        let node = all.remove(first);
+        all.insert(place, node);
     }
     let handled = rng.random_range(1..=all.len());
     *mail = all.into_iter().collect();

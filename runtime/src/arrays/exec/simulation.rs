@@ -16,15 +16,15 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
 
-use super::backlog;
 use super::build::{NewChunk, RankParts, build_rank, name_chunk, set_up};
-use super::ready::{Queues, Ready};
+use super::ready::{ReadyQueue, SharedQueues};
 use super::scheduler::Scheduler;
 use super::shared::RankShared;
 use super::simulated::Simulated;
+use super::watermarks;
 use super::worker::Worker;
-use crate::arrays::core::erased::Described;
-use crate::arrays::core::mail::Blanks;
+use crate::arrays::core::erased::RankSetup;
+use crate::arrays::core::message_list::FreeList;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
@@ -67,7 +67,7 @@ pub(crate) fn run(
     strategy: &Arc<dyn Strategy>,
     seed: u64,
     lb: &str,
-    describe: &dyn Fn() -> Result<Described, Error>,
+    describe: &dyn Fn() -> Result<RankSetup, Error>,
 ) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
     let _restore = Restore::later();
@@ -95,7 +95,7 @@ pub(crate) fn run(
         rank.owner.enter();
         let (transport, mail) = SimTransport::connect(None);
         simulation.mail.push(mail);
-        let ready = Ready::seeded(seed.wrapping_mul(31) + number);
+        let ready = ReadyQueue::seeded(seed.wrapping_mul(31) + number);
         let mut worker =
             Worker::new(&rank.shared, WorkerId(0), ready, Some(TransportHandle::boxed(transport)));
         worker.simulated = Simulated::seeded(seed.wrapping_mul(37) + number);
@@ -132,7 +132,7 @@ fn build(
     strategy: &Arc<dyn Strategy>,
     rank: Rank,
     ranks: u32,
-    describe: &dyn Fn() -> Result<Described, Error>,
+    describe: &dyn Fn() -> Result<RankSetup, Error>,
     outcome: &Arc<Outcome>,
     recording: &Arc<Recording>,
 ) -> Result<(SimRank, Vec<NewChunk>), Error> {
@@ -142,7 +142,7 @@ fn build(
     let now_ns = Arc::new(AtomicU64::new(0));
     recording.describe(name_chunk(&described.arrays), strategy.name());
     let parts = RankParts {
-        scheduler: Scheduler::new(Queues::default(), Arc::new(Team::new(1)), 0),
+        scheduler: Scheduler::new(SharedQueues::default(), Arc::new(Team::new(1)), 0),
         clock: Clock::Virtual { now_ns: now_ns.clone() },
         outcome: outcome.clone(),
         strategy: strategy.clone(),
@@ -179,7 +179,7 @@ enum Event {
     Decision(usize),
     Idle(usize),
     /// This rank will have been full for long, then.
-    Patience(usize, u64),
+    Backoff(usize, u64),
     /// Nothing happens: time to ask whether anything will.
     Nothing,
 }
@@ -206,14 +206,14 @@ impl Simulation<'_> {
                 Event::Idle(rank) => {
                     self.idle[rank] = false;
                     self.on(rank, |worker| {
-                        worker.tell();
+                        worker.report_bytes();
                         if !worker.has_chunks_to_run() {
                             let shared = worker.shared;
-                            worker.with_core(|core, now_ns, out| backlog::idle(shared, core, now_ns, out));
+                            worker.with_core(|core, now_ns, out| watermarks::idle(shared, core, now_ns, out));
                         }
                     });
                 }
-                Event::Patience(rank, until_ns) => {
+                Event::Backoff(rank, until_ns) => {
                     self.ranks[rank].now_ns.fetch_max(until_ns, Ordering::Relaxed);
                     self.idle[rank] = true;
                 }
@@ -230,9 +230,9 @@ impl Simulation<'_> {
                 }
             }
         }
-        (0..self.workers.len()).for_each(|rank| self.on(rank, |worker| worker.hand_in_leftover()));
+        (0..self.workers.len()).for_each(|rank| self.on(rank, |worker| worker.report_undelivered()));
         for worker in &self.workers {
-            worker.shared.ending.tell(|figures| figures.messages = worker.instruments.handled());
+            worker.shared.ending.add(|figures| figures.messages = worker.instruments.handled());
         }
         self.on(0, |worker| worker.record_syncs());
     }
@@ -279,19 +279,19 @@ impl Simulation<'_> {
             (Some(rank), ..) => Event::Step(rank),
             (None, Some(_), _) => Event::Arrival,
             (None, None, Some(rank)) => Event::Idle(rank),
-            (None, None, None) => self.patience(decided_ns).unwrap_or(Event::Nothing),
+            (None, None, None) => self.next_backoff(decided_ns).unwrap_or(Event::Nothing),
         }
     }
 
     /// The first rank whose patience ends, by then at the latest.
-    fn patience(&self, latest_ns: u64) -> Option<Event> {
+    fn next_backoff(&self, latest_ns: u64) -> Option<Event> {
         let until_ns = |(rank, worker): (usize, &Worker<'_>)| {
             self.ranks[rank].owner.enter();
-            Some((worker.shared.plane.lock().rank.patient_until_ns()?, rank))
+            Some((worker.shared.control_plane.lock().rank.backoff_until_ns()?, rank))
         };
         let live = self.workers.iter().enumerate().filter(|(_, worker)| !worker.shared.scheduler.stopped());
         let (until_ns, rank) = live.filter_map(until_ns).min()?;
-        (until_ns <= latest_ns).then_some(Event::Patience(rank, until_ns))
+        (until_ns <= latest_ns).then_some(Event::Backoff(rank, until_ns))
     }
 
     fn step(&mut self, rank: usize) {
@@ -304,7 +304,7 @@ impl Simulation<'_> {
             if took_ns == 0 {
                 took_ns = default_ns;
                 if let Some(seed) = weights {
-                    took_ns *= weight(seed, worker.instruments.in_hand().chunk.get());
+                    took_ns *= weight(seed, worker.instruments.activity().chunk.get());
                     worker.measure_run(took_ns);
                 }
             }
@@ -322,7 +322,7 @@ impl Simulation<'_> {
         }
         self.ranks[to].now_ns.fetch_max(arrival_ns, Ordering::Relaxed);
         self.idle[to] = true;
-        self.on(to, |worker| worker.receive(from, packet, &mut Blanks::default()));
+        self.on(to, |worker| worker.receive(from, packet, &mut FreeList::default()));
     }
 
     fn due(&mut self, rank: usize) {
@@ -330,7 +330,7 @@ impl Simulation<'_> {
         self.ranks[rank].now_ns.fetch_max(due_ns, Ordering::Relaxed);
         self.idle[rank] = true;
         self.on(rank, |worker| {
-            worker.send_due(&mut Blanks::default());
+            worker.send_due(&mut FreeList::default());
         });
     }
 
@@ -359,7 +359,7 @@ impl Worker<'_> {
     fn measure_run(&mut self, took_ns: u64) {
         let shared = self.shared;
         // A chunk that was removed has no load.
-        let cell = shared.plane.lock().rank.location.cell(self.instruments.in_hand().chunk.get());
+        let cell = shared.control_plane.lock().rank.location.cell(self.instruments.activity().chunk.get());
         cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
     }
 }

@@ -8,11 +8,11 @@ use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 
 use super::build::{NewChunk, RankParts, build_rank, name_chunk};
-use super::ready::{Queues, Ready};
+use super::ready::{ReadyQueue, SharedQueues};
 use super::scheduler::Scheduler;
 use super::shared::RankShared;
 use super::worker::Worker;
-use crate::arrays::core::erased::Described;
+use crate::arrays::core::erased::RankSetup;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::tree::ARITY;
 use crate::arrays::report::Figures;
@@ -28,7 +28,7 @@ const SPINS: u32 = 1500;
 /// A rank of arrays about to run.
 pub(crate) struct Start<'s> {
     pub(crate) seat: RankContext<'s, Packet>,
-    pub(crate) described: Described,
+    pub(crate) described: RankSetup,
     /// Those that start here.
     pub(crate) chunks: Vec<NewChunk>,
     pub(crate) strategy: Arc<dyn Strategy>,
@@ -53,7 +53,7 @@ impl Start<'_> {
         let owner = Owner::new();
         owner.enter();
         let _bound = seats.pin_worker(rank, WorkerId(0), watch);
-        let (queues, readies) = Queues::new(seats.workers);
+        let (queues, readies) = SharedQueues::new(seats.workers);
         let spins = if seats.avoid_spinning { 0 } else { SPINS };
         let places =
             plan.placements.iter().map(|seats| RankPlace { host: seats.host, workers: seats.workers });
@@ -91,13 +91,13 @@ impl Start<'_> {
 fn run_worker<'r>(
     shared: &'r RankShared,
     id: WorkerId,
-    ready: Ready<'r>,
+    ready: ReadyQueue<'r>,
     transport: Option<TransportHandle<'r, Packet>>,
     chunks: Vec<NewChunk>,
     refused: Option<Error>,
 ) {
     shared.scheduler.occupy(id);
-    shared.record.gauge(id).bind_to_thread();
+    shared.measurements.gauge(id).bind_to_thread();
     let mut worker = Worker::new(shared, id, ready, transport);
     let life = || {
         worker.instruments.measure_speed();

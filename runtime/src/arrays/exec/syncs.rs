@@ -2,7 +2,7 @@
 //! is in [`deciding`](super::deciding).
 
 use super::worker::Worker;
-use crate::arrays::core::collect::{Arrival, Reports};
+use crate::arrays::core::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::ids::ArrayId;
 use crate::measure::counters::SampleTrigger;
 use crate::text::counted;
@@ -12,17 +12,17 @@ use crate::trace::Part;
 const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
-    pub(super) fn sample(&mut self, reports: Reports) {
+    pub(super) fn sample(&mut self, reports: UnmeasuredReport) {
         self.instruments.interrupt();
         self.instruments.close_batch();
         let shared = self.shared;
-        shared.record.rounds().ask(shared.clock.now_ns());
+        shared.measurements.rounds().ask(shared.clock.now_ns());
         self.instruments.calibrate();
-        let sample = shared.record.sample(shared.clock.now_ns());
+        let sample = shared.measurements.sample(shared.clock.now_ns());
         // A profile charges chunks too, but where nothing is measured only declared load counts. A simulation charges no others.
-        let counts = shared.record.measures() || shared.clock.is_virtual();
+        let counts = shared.measurements.measures() || shared.clock.is_virtual();
         let take_load =
-            |arrival: &Arrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
+            |arrival: &SyncArrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
         let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
         let sync = reports.sync;
         if let Some(recorder) = self.instruments.recorder() {
@@ -42,34 +42,34 @@ impl Worker<'_> {
     /// seen from here.
     pub(super) fn explain(&mut self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
         let shared = self.shared;
-        let open = shared.plane.lock().rank.open_sync();
+        let open = shared.control_plane.lock().rank.open_sync();
         let (mut missing, mut waiting, mut expecting) = (Vec::new(), Vec::new(), Vec::new());
         for cell in shared.cells.iter() {
             let looked = cell.mailbox.inspect(|chunk, slot| {
                 // Which may panic.
-                self.instruments.turn_to_hook(chunk, "waits_for", slot.passport().syncs.next);
-                (chunk, slot.kept(), slot.waits_for(), slot.passport().clone())
+                self.instruments.turn_to_hook(chunk, "waits_for", slot.record().syncs.next);
+                (chunk, slot.deferred(), slot.waits_for(), slot.record().clone())
             });
-            let Some((chunk, kept, waits_for, passport)) = looked else { continue };
+            let Some((chunk, kept, waits_for, record)) = looked else { continue };
             let syncs = self.shared.arrays[chunk.array.index()].syncs();
-            match open.filter(|&sync| syncs && passport.syncs.next <= sync.0) {
+            match open.filter(|&sync| syncs && record.syncs.next <= sync.0) {
                 Some(sync) => missing.push(format!("{} has not come to sync {sync}", self.describe(chunk))),
-                None if !passport.goes_on() => {
+                None if !record.is_runnable() => {
                     waiting.push(format!("{} waits at a sync", self.describe(chunk)));
                 }
                 None => {}
             }
             let of_array = reductions.iter().find(|(array, _)| *array == chunk.array);
             if let Some((_, reduction)) =
-                of_array.filter(|(_, reduction)| passport.reductions.next <= *reduction)
+                of_array.filter(|(_, reduction)| record.reductions.next <= *reduction)
             {
                 missing
                     .push(format!("{} has not contributed to reduction {reduction}", self.describe(chunk)));
             }
-            if let Some(what) = waits_for.filter(|_| passport.goes_on()) {
+            if let Some(what) = waits_for.filter(|_| record.is_runnable()) {
                 expecting.push(format!("{} waits for {what}", self.describe(chunk)));
             }
-            if kept > 0 && passport.goes_on() {
+            if kept > 0 && record.is_runnable() {
                 let kept = counted(kept, "message", "messages");
                 waiting.push(format!("{} keeps {kept} it is not ready for", self.describe(chunk)));
             }
@@ -79,7 +79,7 @@ impl Worker<'_> {
         let more = missing.len().saturating_sub(LINES_MAX);
         missing.truncate(LINES_MAX);
         if more > 0 {
-            missing.push(format!("and {more} more lines of rank {}", self.shared.facts.rank));
+            missing.push(format!("and {more} more lines of rank {}", self.shared.info.rank));
         }
         missing
     }

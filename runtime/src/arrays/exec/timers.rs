@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::arrays::core::mail::Letter;
+use crate::arrays::core::message_list::MessageNode;
 
 /// The timers of one worker.
 #[derive(Default)]
 pub(crate) struct Timers {
     /// By the time at which they are due, ns since the run began; in order of number where that is the same.
-    pending: BTreeMap<(u64, u64), Box<Letter>>,
+    pending: BTreeMap<(u64, u64), Box<MessageNode>>,
     /// Number of those that were set.
     set: u64,
 }
 
 impl Timers {
-    pub(crate) fn set(&mut self, due_ns: u64, message: Box<Letter>) {
+    pub(crate) fn set(&mut self, due_ns: u64, message: Box<MessageNode>) {
         self.set += 1;
         self.pending.insert((due_ns, self.set), message);
     }
@@ -31,7 +31,7 @@ impl Timers {
     }
 
     /// The next message that is due by now.
-    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<Letter>> {
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<MessageNode>> {
         let next = self.pending.first_entry()?;
         (next.key().0 <= now_ns).then(|| next.remove())
     }
@@ -49,9 +49,9 @@ mod tests {
     use crate::arrays::core::envelope::{Delivery, Payload};
     use crate::ids::{ArrayId, ChunkId};
 
-    fn message(key: u64) -> Box<Letter> {
+    fn message(key: u64) -> Box<MessageNode> {
         let delivery = Delivery::by_runtime(Payload::Start);
-        Letter::new(ChunkId { array: ArrayId(0), key }, delivery)
+        MessageNode::new(ChunkId { array: ArrayId(0), key }, delivery)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! One turn of a worker is the program in small:
 //!
 //! ```text
-//! find a token -> begin -> for each message: deliver, flush, lap -> finish -> poll
+//! find a entry -> begin -> for each message: deliver, flush, lap -> finish -> poll
 //! ```
 //!
 //! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
@@ -12,26 +12,26 @@
 
 use std::sync::Arc;
 
-use super::backlog::bytes_of;
 use super::cells::Cell;
-use super::deciding::Question;
-use super::gateway::Gateway;
+use super::deciding::PendingDecision;
 use super::instruments::Instruments;
-use super::mailbox::{Begun, By, Finished};
-use super::mailroom::Mailroom;
-use super::patience::Patience;
-use super::ready::Ready;
-use super::sending::Outgoing;
+use super::local_delivery::LocalDelivery;
+use super::mailbox::{BeginOutcome, FinishOutcome, PushedBy};
+use super::ready::ReadyQueue;
+use super::remote_sender::RemoteSender;
+use super::sending::SendState;
 use super::shared::RankShared;
 use super::simulated::Simulated;
+use super::spin_policy::SpinPolicy;
 use super::timers::Timers;
-use crate::arrays::core::collect::Arrival;
+use super::watermarks::bytes_of;
 use crate::arrays::core::envelope::{Delivery, Payload};
 use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::{Effect, Handler, Outlet};
-use crate::arrays::core::mail::{Blanks, Left, Letter, Mail, Outbox};
+use crate::arrays::core::handler::{Effect, Handler, HandlerHost};
+use crate::arrays::core::message_list::{FreeList, MessageList, MessageNode, Outbox, OutboxEntry};
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::Actions;
+use crate::arrays::core::sync_arrivals::SyncArrival;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, SyncId, WorkerId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
@@ -50,13 +50,13 @@ const LOOK_EVERY_HANDLERS: u64 = 4;
 pub(crate) struct Worker<'r> {
     pub(super) shared: &'r RankShared,
     pub(super) id: WorkerId,
-    pub(super) mailroom: Mailroom<'r>,
-    pub(super) patience: Patience,
-    pub(super) outgoing: Outgoing,
-    pub(super) gateway: Gateway<'r>,
+    pub(super) local_delivery: LocalDelivery<'r>,
+    pub(super) spin_policy: SpinPolicy,
+    pub(super) send_state: SendState,
+    pub(super) remote_sender: RemoteSender<'r>,
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
-    pub(super) question: Option<Arc<Question>>,
+    pub(super) pending_decision: Option<Arc<PendingDecision>>,
     /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
     pub(super) looks_around: bool,
     pub(super) instruments: Instruments<'r>,
@@ -68,7 +68,7 @@ pub(crate) struct Worker<'r> {
 /// The state of a chunk after the effects of its handler: still there or not, or one that has ended the run half way and
 /// handles nothing more.
 #[derive(PartialEq)]
-enum Fate {
+enum HandlerOutcome {
     Stays,
     Removed,
     Ended,
@@ -78,25 +78,25 @@ impl<'r> Worker<'r> {
     pub(crate) fn new(
         shared: &'r RankShared,
         id: WorkerId,
-        ready: Ready<'r>,
+        ready: ReadyQueue<'r>,
         transport: Option<TransportHandle<'r, Packet>>,
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
-        let gateway = Gateway::new(shared, transport);
+        let remote_sender = RemoteSender::new(shared, transport);
         Worker {
             shared,
             id,
-            mailroom: Mailroom::new(shared, id, ready),
-            patience: Patience::new(),
-            outgoing: Outgoing::new(
+            local_delivery: LocalDelivery::new(shared, id, ready),
+            spin_policy: SpinPolicy::new(),
+            send_state: SendState::new(
                 shared.scheduler.lone(),
                 shared.arrays.len(),
                 shared.wire || instruments.keeps_events(),
             ),
             timers: Timers::default(),
-            question: None,
-            looks_around: gateway.drives(),
-            gateway,
+            pending_decision: None,
+            looks_around: remote_sender.has_transport(),
+            remote_sender,
             instruments,
             simulated: Simulated::default(),
             actions: Actions::new(),
@@ -105,14 +105,14 @@ impl<'r> Worker<'r> {
 
     /// An outbox for the handlers that it runs.
     pub(crate) fn outbox(&self) -> Outbox {
-        Outbox::of(self.instruments.in_hand().clone())
+        Outbox::of(self.instruments.activity().clone())
     }
 
     /// Runs ready chunks, so many at most, until there is something to look at in between. Says how many.
     pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
         let mut steps = 0;
         while steps < most
-            && let Some((id, cell)) = self.mailroom.find().or_else(|| self.find_seed())
+            && let Some((id, cell)) = self.local_delivery.find().or_else(|| self.find_seed())
         {
             self.run(id, cell, outbox);
             steps += 1;
@@ -123,37 +123,37 @@ impl<'r> Worker<'r> {
         steps
     }
 
-    /// Runs the chunk whose token this is, for mail that it has now.
+    /// Runs the chunk whose entry this is, for mail that it has now.
     #[inline(always)]
     fn run(&mut self, id: CellId, cell: &'r Cell, outbox: &mut Outbox) {
         let shared = self.shared;
-        if shared.backlog.is_tight() && self.parks(id) {
+        if shared.watermarks.may_block() && self.park_if_blocked(id) {
             return;
         }
         let (chunk, mut slot, mut mail) = match cell.mailbox.begin() {
-            Begun::Run(chunk, slot, mail) => (chunk, slot, mail),
-            Begun::Start(chunk, slot, mut mail) => {
-                mail.push(outbox.blanks.write(chunk, Sender::RUNTIME, 0, || Payload::Start));
+            BeginOutcome::Run(chunk, slot, mail) => (chunk, slot, mail),
+            BeginOutcome::Start(chunk, slot, mut mail) => {
+                mail.push(outbox.free_list.fill(chunk, Sender::RUNTIME, 0, || Payload::Start));
                 (chunk, slot, mail)
             }
-            Begun::Held => return self.held(),
+            BeginOutcome::Held => return self.held(),
         };
         if !shared.scheduler.lone() {
-            self.mailroom.show_newest();
-            if cell.runs_on(self.id) {
+            self.local_delivery.share_newest();
+            if cell.count_run(self.id) {
                 // Its last handler, on another worker, may have ended a moment ago.
-                self.instruments.begin_anew();
+                self.instruments.restart_clock();
             }
         }
         self.instruments.turn_to(chunk, id, cell);
-        let left = self.simulated.mix(&mut mail, || cell.mailbox.take_newer());
-        if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == Fate::Removed {
+        let left = self.simulated.shuffle(&mut mail, || cell.mailbox.take_newer());
+        if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == HandlerOutcome::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
         match cell.mailbox.finish(slot, mail) {
-            Finished::Idle => {}
-            Finished::Token => self.mailroom.put(id, cell),
-            Finished::Held => self.held(),
+            FinishOutcome::Idle => {}
+            FinishOutcome::Ready => self.local_delivery.enqueue_ready(id, cell),
+            FinishOutcome::Held => self.held(),
         }
     }
 
@@ -169,73 +169,73 @@ impl<'r> Worker<'r> {
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        mail: &mut Mail,
+        mail: &mut MessageList,
         mut left: usize,
         outbox: &mut Outbox,
         cell: CellId,
-    ) -> Fate {
-        let facts = &self.shared.facts;
+    ) -> HandlerOutcome {
+        let info = &self.shared.info;
         while left > 0
-            && let Some(mut letter) = mail.next()
+            && let Some(mut node) = mail.next()
         {
             left -= 1;
-            self.count_out(letter.message.bytes);
+            self.count_out(node.message.bytes);
             self.instruments.begin();
-            if let Err(why) = slot.deliver(&mut letter.message, &mut Handler { outbox, facts, outlet: self })
-            {
+            if let Err(why) = slot.deliver(&mut node.message, &mut Handler { outbox, info, host: self }) {
                 self.fail_to_decode(chunk, &why);
-                return Fate::Stays;
+                return HandlerOutcome::Stays;
             }
-            outbox.blanks.keep(letter);
+            outbox.free_list.recycle(node);
             let more = !mail.is_empty();
-            if outbox.has_only_letters() {
+            if outbox.has_only_messages() {
                 self.send_letters(outbox);
                 self.instruments.lap(more);
             } else {
                 let fate = self.carry_out_all(chunk, slot, mail, outbox, cell);
-                self.instruments.lap(more && fate == Fate::Stays);
+                self.instruments.lap(more && fate == HandlerOutcome::Stays);
                 match fate {
-                    Fate::Stays => {}
-                    Fate::Removed => return fate,
-                    Fate::Ended => return Fate::Stays,
+                    HandlerOutcome::Stays => {}
+                    HandlerOutcome::Removed => return fate,
+                    HandlerOutcome::Ended => return HandlerOutcome::Stays,
                 }
             }
-            if self.mailroom.account.is_pressed() {
+            if self.local_delivery.gauge.is_blocked() {
                 self.instruments.pause();
-                self.press(cell);
-                return Fate::Stays;
+                self.block(cell);
+                return HandlerOutcome::Stays;
             }
             if !more {
-                return Fate::Stays;
+                return HandlerOutcome::Stays;
             }
-            self.mailroom.show_newest();
+            self.local_delivery.share_newest();
             if self.looks_around && self.has_run_long() {
-                self.look_around(chunk, cell, &mut outbox.blanks);
+                self.look_around(chunk, cell, &mut outbox.free_list);
                 if self.shared.scheduler.stopped() {
-                    return Fate::Stays;
+                    return HandlerOutcome::Stays;
                 }
             }
         }
-        Fate::Stays
+        HandlerOutcome::Stays
     }
 
     #[cold]
     fn fail_to_decode(&mut self, chunk: ChunkId, why: &WireError) {
         let what = format!("a message to {}", self.describe(chunk));
-        self.fail(Error::Wire { rank: self.shared.facts.rank, what, why: why.to_string() });
+        self.fail(Error::Wire { rank: self.shared.info.rank, what, why: why.to_string() });
     }
 
     /// Tells whether it is time to look around, though the chunk that runs has more mail.
     #[inline]
     fn has_run_long(&mut self) -> bool {
-        let reads = || self.gateway.looks_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
+        let reads =
+            || self.remote_sender.polls_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
         (self.instruments.last_ns().is_some() || reads())
-            && self.instruments.time_ns() >= self.gateway.next_look_ns(RUN_NS_MAX)
+            && self.instruments.time_ns() >= self.remote_sender.next_poll_ns(RUN_NS_MAX)
     }
 
     /// Tells whether there is anything to look at between two runs of chunks.
     pub(super) fn must_look_around(&self) -> bool {
-        self.gateway.drives() || self.timers.next_ns().is_some() || self.has_question()
+        self.remote_sender.has_transport() || self.timers.next_ns().is_some() || self.has_question()
     }
 
     /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of
@@ -243,9 +243,9 @@ impl<'r> Worker<'r> {
     #[inline]
     pub(super) fn has_just_looked(&self) -> bool {
         match self.instruments.last_ns() {
-            Some(last_ns) => last_ns < self.gateway.next_look_ns(LOOK_EVERY_NS),
+            Some(last_ns) => last_ns < self.remote_sender.next_poll_ns(LOOK_EVERY_NS),
             None => {
-                !self.gateway.looks_rarely()
+                !self.remote_sender.polls_rarely()
                     && !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS)
             }
         }
@@ -253,17 +253,17 @@ impl<'r> Worker<'r> {
 
     /// Sends and receives in the middle of a run.
     #[cold]
-    fn look_around(&mut self, chunk: ChunkId, id: CellId, blanks: &mut Blanks) {
+    fn look_around(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
         self.instruments.pause();
-        self.progress(blanks);
+        self.progress(free_list);
         self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
 
-    /// Hop 2, the flush, of a handler that has returned and left only letters, as most do.
+    /// Hop 2, the flush, of a handler that has returned and left only nodes, as most do.
     #[inline]
     fn send_letters(&mut self, outbox: &mut Outbox) {
-        for letter in outbox.take_letters() {
-            self.send(letter, &mut outbox.blanks);
+        for node in outbox.take_messages() {
+            self.send(node, &mut outbox.free_list);
         }
     }
 
@@ -273,39 +273,45 @@ impl<'r> Worker<'r> {
         &mut self,
         chunk: ChunkId,
         slot: &mut dyn ErasedSlot,
-        mail: &mut Mail,
+        mail: &mut MessageList,
         outbox: &mut Outbox,
         cell: CellId,
-    ) -> Fate {
-        let mut fate = Fate::Stays;
-        let (effects, blanks) = outbox.effects_and_blanks();
+    ) -> HandlerOutcome {
+        let mut fate = HandlerOutcome::Stays;
+        let (effects, free_list) = outbox.effects_and_free_list();
         for (before, effect) in effects {
-            self.send_all(before, blanks);
-            if let Effect::GoOnWithKept = effect {
-                mail.push(blanks.write(chunk, Sender::RUNTIME, 0, || Payload::Kept));
+            self.send_all(before, free_list);
+            if let Effect::HandleDeferred = effect {
+                mail.push(free_list.fill(chunk, Sender::RUNTIME, 0, || Payload::Deferred));
                 continue;
             }
             match self.carry_out(effect, chunk, slot, cell) {
-                Fate::Stays => {}
-                Fate::Removed => fate = Fate::Removed,
-                Fate::Ended => return Fate::Ended,
+                HandlerOutcome::Stays => {}
+                HandlerOutcome::Removed => fate = HandlerOutcome::Removed,
+                HandlerOutcome::Ended => return HandlerOutcome::Ended,
             }
         }
         outbox.shrink();
         self.share_seeds();
-        let behind = outbox.take_letters();
-        self.send_all(behind, &mut outbox.blanks);
+        let behind = outbox.take_messages();
+        self.send_all(behind, &mut outbox.free_list);
         fate
     }
 
     /// Carries out one effect of the chunk that runs.
-    fn carry_out(&mut self, effect: Effect, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) -> Fate {
+    fn carry_out(
+        &mut self,
+        effect: Effect,
+        chunk: ChunkId,
+        slot: &mut dyn ErasedSlot,
+        cell: CellId,
+    ) -> HandlerOutcome {
         match effect {
-            Effect::SendAtQuiescence(letter) => self.send_at_quiescence(letter),
-            Effect::SendAfter { delay, letter } => self.send_after(delay, letter),
+            Effect::SendAtQuiescence(node) => self.send_at_quiescence(node),
+            Effect::SendAfter { delay, node } => self.send_after(delay, node),
             Effect::Broadcast { .. } | Effect::Multicast { .. } => self.spread(chunk, effect),
-            Effect::Contribute { agreement, values, step } => {
-                self.contribute(chunk, slot, agreement, values, step);
+            Effect::Contribute { spec, values, step } => {
+                self.contribute(chunk, slot, spec, values, step);
             }
             Effect::ContributeIn(contribution) => self.contribute_in(chunk, *contribution),
             Effect::AbstainUntil(step) => self.abstain_until(chunk, slot, step),
@@ -314,25 +320,25 @@ impl<'r> Worker<'r> {
                 self.insert(ChunkId { array: chunk.array, key }, child, slot);
             }
             Effect::InsertRoot { chunk, slot } => self.insert_root(chunk, slot),
-            Effect::Spawn(child) => self.spawn(chunk.array, slot.passport(), child),
+            Effect::Spawn(child) => self.spawn(chunk.array, slot.record(), child),
             Effect::AtSync { bytes } => self.at_sync(chunk, slot, cell, bytes),
             Effect::Remove => {
-                let passport = slot.passport();
-                self.with_core(|core, _, out| core.remove(chunk, passport, out));
-                return Fate::Removed;
+                let record = slot.record();
+                self.with_core(|core, _, out| core.remove(chunk, record, out));
+                return HandlerOutcome::Removed;
             }
-            Effect::GoOnWithKept => unreachable!("it goes before the rest of the mail"),
+            Effect::HandleDeferred => unreachable!("it goes before the rest of the mail"),
             Effect::Exit(value) => {
-                value.into_iter().for_each(|value| self.shared.ending.yields(*value));
+                value.into_iter().for_each(|value| self.shared.ending.set_exit_value(*value));
                 self.with_core(|core, _, out| core.exit(out));
             }
             Effect::Fail(why) => {
-                let (rank, chunk) = (self.shared.facts.rank, self.describe(chunk));
+                let (rank, chunk) = (self.shared.info.rank, self.describe(chunk));
                 self.fail(Error::Program { rank, chunk, why: why.into() });
-                return Fate::Ended;
+                return HandlerOutcome::Ended;
             }
         }
-        Fate::Stays
+        HandlerOutcome::Stays
     }
 
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
@@ -341,33 +347,33 @@ impl<'r> Worker<'r> {
         self.instruments.lap(false);
         let declared = slot.declared_load();
         let migratable = slot.migratable();
-        let passport = slot.passport();
-        let report = passport.syncs.report();
-        let declared = passport.charged.take().or(declared);
-        let wish = passport.wish.take();
-        let stands = !passport.goes_on();
-        let arrival = Arrival { chunk, cell, report, declared, bytes, migratable, wish, stands };
+        let record = slot.record();
+        let report = record.syncs.report();
+        let declared = record.charged.take().or(declared);
+        let wish = record.wish.take();
+        let paused = !record.is_runnable();
+        let arrival = SyncArrival { chunk, cell, report, declared, bytes, migratable, wish, paused };
         let mut waits = true;
         // It may have come without having read what it kept at the last.
-        let kept_bytes = slot.kept_bytes();
+        let kept_bytes = slot.deferred_bytes();
         self.with_core(|core, _, out| {
             waits = core.at_sync(arrival, out);
-            core.keeps(SyncId(report.sequence), kept_bytes);
+            core.defer(SyncId(report.sequence), kept_bytes);
         });
         if !waits {
             let resume = Delivery::by_runtime(Payload::Resume);
-            let refused = self.mailroom.push(cell, Letter::new(chunk, resume), By::Core);
+            let refused = self.local_delivery.push(cell, MessageNode::new(chunk, resume), PushedBy::Core);
             assert!(refused.is_none(), "a chunk that runs is in its cell");
         }
     }
 
-    /// Gives back the cell of a chunk that was removed. Mail it did not handle is counted and dropped: it was for this
+    /// Gives back the cell of a chunk that was removed. MessageList it did not handle is counted and dropped: it was for this
     /// chunk, and not for the next of its index.
     #[cold]
-    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: Mail) {
-        let kept_bytes = slot.kept_bytes();
-        let (kept, newer) = (slot.into_kept(), self.shared.cells.get(id).mailbox.vacate());
-        self.press_nobody();
+    fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: MessageList) {
+        let kept_bytes = slot.deferred_bytes();
+        let (kept, newer) = (slot.into_deferred(), self.shared.cells.get(id).mailbox.vacate());
+        self.clear_blocked();
         self.count_out(kept_bytes + bytes_of(&mail) + bytes_of(&newer));
         let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
         // Broadcasts and results for all have no number: they are for whoever is there.
@@ -381,66 +387,71 @@ impl<'r> Worker<'r> {
     }
 
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
-        if chunk == RUNTIME { "the runtime".into() } else { self.shared.plane.lock().rank.describe(chunk) }
+        if chunk == RUNTIME {
+            "the runtime".into()
+        } else {
+            self.shared.control_plane.lock().rank.describe(chunk)
+        }
     }
 }
 
-impl Outlet for Worker<'_> {
+impl HandlerHost for Worker<'_> {
     fn flush(&mut self, outbox: &mut Outbox) {
         if let Some(recorder) = self.instruments.recorder() {
             recorder.flushes();
         }
-        let (chunk, mut all) = (outbox.in_hand.chunk.get(), outbox.take().peekable());
-        let leaves_now = |left: &Left| {
+        let (chunk, mut all) = (outbox.activity.chunk.get(), outbox.take().peekable());
+        let leaves_now = |left: &OutboxEntry| {
             matches!(
                 left,
-                Left::Letter(_) | Left::Effect(Effect::Broadcast { .. } | Effect::Multicast { .. })
+                OutboxEntry::Message(_)
+                    | OutboxEntry::Effect(Effect::Broadcast { .. } | Effect::Multicast { .. })
             )
         };
         while let Some(left) = all.next_if(leaves_now) {
             match left {
-                Left::Letter(letter) => self.send_one(letter, &mut outbox.blanks),
-                Left::Effect(spread) => self.spread(chunk, spread),
+                OutboxEntry::Message(node) => self.send_early(node, &mut outbox.free_list),
+                OutboxEntry::Effect(spread) => self.spread(chunk, spread),
             }
         }
         all.for_each(|left| outbox.put_back(left));
-        self.gateway.idle();
+        self.remote_sender.idle();
         // This worker is busy for longer: somebody else should run what it has just made ready.
-        self.mailroom.show_newest();
+        self.local_delivery.share_newest();
     }
 
-    fn sends(&mut self, outbox: &mut Outbox) -> bool {
-        let sends = outbox.has_only_letters();
-        if sends && outbox.has_letters() {
+    fn send_messages(&mut self, outbox: &mut Outbox) -> bool {
+        let sends = outbox.has_only_messages();
+        if sends && outbox.has_messages() {
             if let Some(recorder) = self.instruments.recorder() {
                 recorder.flushes();
             }
-            let letters = outbox.take_letters();
-            self.send_all(letters, &mut outbox.blanks);
-            self.mailroom.show_newest();
+            let nodes = outbox.take_messages();
+            self.send_all(nodes, &mut outbox.free_list);
+            self.local_delivery.share_newest();
         }
         sends
     }
 
-    fn stops(&self) -> bool {
-        self.mailroom.account.is_pressed()
+    fn is_blocked(&self) -> bool {
+        self.local_delivery.gauge.is_blocked()
     }
 
-    fn keeps(&mut self, sync: SyncId, bytes: u64) {
-        self.mailroom.count_in(bytes, By::Core);
-        self.shared.plane.lock().rank.keeps(sync, bytes);
+    fn defer(&mut self, sync: SyncId, bytes: u64) {
+        self.local_delivery.count_in(bytes, PushedBy::Core);
+        self.shared.control_plane.lock().rank.defer(sync, bytes);
     }
 
-    fn reads(&mut self, passed: Option<SyncId>, bytes: u64) {
+    fn read_deferred(&mut self, passed: Option<SyncId>, bytes: u64) {
         if let Some(sync) = passed {
-            self.shared.plane.lock().rank.reads(sync, bytes);
+            self.shared.control_plane.lock().rank.read_deferred(sync, bytes);
         }
         self.count_out(bytes);
     }
 
-    fn frees(&mut self) {
-        if self.shared.backlog.is_full() {
-            self.tell();
+    fn shared_message_read(&mut self) {
+        if self.shared.watermarks.is_full() {
+            self.report_bytes();
         }
     }
 
@@ -448,24 +459,24 @@ impl Outlet for Worker<'_> {
         self.shared.clock.now_ns()
     }
 
-    fn names(&mut self, kind: &'static str) {
-        self.instruments.names(kind);
+    fn set_kind(&mut self, kind: &'static str) {
+        self.instruments.set_kind(kind);
     }
 
-    fn tell(&mut self, event: UserEvent) {
+    fn record_event(&mut self, event: UserEvent) {
         self.instruments.tell(event);
     }
 
-    fn writes(&self) -> bool {
-        self.shared.record.recording().has_file()
+    fn is_traced(&self) -> bool {
+        self.shared.measurements.recording().has_file()
     }
 
-    fn steps(&mut self, steps: &[StepRecord]) {
-        self.shared.record.recording().steps(steps);
+    fn record_steps(&mut self, steps: &[StepRecord]) {
+        self.shared.measurements.recording().steps(steps);
     }
 
-    fn stepped(&mut self, update: &mut dyn FnMut(&mut StepsSoFar)) {
-        self.shared.record.recording().stepped(update);
+    fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar)) {
+        self.shared.measurements.recording().stepped(update);
     }
 
     fn charge(&mut self, ticks_ns: u64) {

@@ -1,16 +1,16 @@
 //! Drives the cores of some ranks without workers: their chunks only send messages, come to syncs and move.
 //!
 //! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
-//! arrives, and when the handlers of leavers return.
+//! arrives, and when the handlers of outgoing return.
 
 use std::convert::Infallible;
 
 use lb_strategies::{Assignment, ChunkLoad, Snapshot};
 
-use super::idlers::{Idlers, arrival};
+use super::idlers::{IdleChunks, arrival};
 use super::*;
-use crate::arrays::core::collect::{Arrival, Reports};
-use crate::arrays::core::coordinator::Problem;
+use crate::arrays::core::coordinator::DecisionRequest;
+use crate::arrays::core::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::measure::records::Sample;
 
 /// What the chunks of a run do. They are numbered, and at home on the ranks in turn.
@@ -26,12 +26,12 @@ pub(super) struct Plan {
     pub(super) goes_to: fn(u64, SyncId, Plan) -> Option<Rank>,
 }
 
-pub(super) struct Drive {
+pub(super) struct CoreDriver {
     pub(super) plan: Plan,
     pub(super) cores: Vec<RankCore>,
     /// What was sent, from where and to where.
     pub(super) sent: Vec<(Rank, Rank, Packet)>,
-    /// Handlers of leavers that have not returned, by rank.
+    /// Handlers of outgoing that have not returned, by rank.
     pub(super) running: Vec<usize>,
     /// Times that a chunk has moved, that a sync has moved any, and that a rank has landed.
     pub(super) moved: usize,
@@ -46,21 +46,21 @@ pub(super) struct Drive {
     came: BTreeMap<(u64, u64), Vec<u32>>,
 }
 
-impl Drive {
+impl CoreDriver {
     /// All chunks are made, and none has started.
-    pub(super) fn new(plan: Plan) -> Drive {
+    pub(super) fn new(plan: Plan) -> CoreDriver {
         let Plan { ranks, arity, chunks, .. } = plan;
         let places = vec![RankPlace { host: 0, workers: 1 }; ranks as usize];
         let home = |key: u64, ranks: u32| Rank((key % u64::from(ranks)) as u32);
-        let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks, home });
+        let idlers: Arc<dyn ErasedArray> = Arc::new(IdleChunks { chunks, home });
         let arrays: Arc<[_]> = [idlers].into();
         let strategy: Arc<dyn Strategy> = lb_strategies::ARRAYS.parse("rotate").expect("it is there").into();
         let core = |rank| {
             let tree = Tree { rank, ranks, arity };
-            let pressure = Pressure::without_limit(rank);
-            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, pressure)
+            let flow = FlowControl::without_limit(rank);
+            RankCore::new(tree, &places, arrays.clone(), strategy.clone(), false, flow)
         };
-        let mut drive = Drive {
+        let mut drive = CoreDriver {
             plan,
             cores: (0..ranks).map(Rank).map(core).collect(),
             sent: Vec::new(),
@@ -134,7 +134,7 @@ impl Drive {
         }
         let core = &mut self.cores[rank.index()];
         let cell = core.location.cell(chunk(key)).expect("it is here");
-        assert!(core.at_sync(Arrival { cell, ..arrival(key, *next) }, out), "it waits for a decision");
+        assert!(core.at_sync(SyncArrival { cell, ..arrival(key, *next) }, out), "it waits for a decision");
         *next = next.next();
     }
 
@@ -163,35 +163,38 @@ impl Drive {
         while let Some(action) = out.pop_front().or_else(|| later.pop_front()) {
             let core = &mut self.cores[rank.index()];
             match action {
-                Action::Release { .. } | Action::Sample(_) | Action::Decide(_) if !out.is_empty() => {
+                Action::MigrateOut { .. } | Action::Sample(_) | Action::Decide(_) if !out.is_empty() => {
                     later.push_back(action);
                 }
                 Action::Send(to, packet) => self.sent.push((rank, to, packet)),
-                Action::Deliver { to, delivery, .. } => self.hear(rank, to.key, &delivery, &mut out),
+                Action::Enqueue { to, delivery, .. } => self.hear(rank, to.key, &delivery, &mut out),
                 Action::Hold(cells) => self.running[rank.index()] += cells.len(),
-                Action::Admit(traveller) => self.admit(rank, &traveller, &mut out),
-                Action::Landed => {
-                    core.landed(&mut out);
+                Action::Admit(transfer) => self.admit(rank, &transfer, &mut out),
+                Action::IncomingAdmitted => {
+                    core.incoming_admitted(&mut out);
                     self.landed += 1;
                 }
-                Action::Release { chunk, to, journey, .. } => {
-                    let traveller =
-                        Traveller { bytes: 10, journey: Some(journey), ..Traveller::following(chunk) };
-                    core.released(Box::new(traveller), to, false, now_ns, &mut out);
+                Action::MigrateOut { chunk, to, transit, .. } => {
+                    let transfer = ChunkTransfer {
+                        bytes: 10,
+                        transit: Some(transit),
+                        ..ChunkTransfer::without_body(chunk)
+                    };
+                    core.migrated_out(Box::new(transfer), to, false, now_ns, &mut out);
                 }
                 Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
-                Action::Decide(problem) => self.decide(*problem, now_ns, &mut out),
-                Action::Close(_) | Action::BeginPhase | Action::AskRoom => {}
+                Action::Decide(request) => self.decide(*request, now_ns, &mut out),
+                Action::Close(_) | Action::BeginPhase | Action::CheckLowWatermark => {}
                 other => panic!("{other:?} has no part in a sync"),
             }
         }
     }
 
-    fn admit(&mut self, rank: Rank, traveller: &Traveller, out: &mut Actions) {
-        let (key, cell) = (traveller.chunk.key, self.new_cell(rank));
+    fn admit(&mut self, rank: Rank, transfer: &ChunkTransfer, out: &mut Actions) {
+        let (key, cell) = (transfer.chunk.key, self.new_cell(rank));
         let next = self.next_sync[&key];
         self.places.insert(key, rank);
-        let mail = self.cores[rank.index()].admit(traveller.chunk, cell, traveller.journey, next, 0, out);
+        let mail = self.cores[rank.index()].admit(transfer.chunk, cell, transfer.transit, next, 0, out);
         mail.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
     }
 
@@ -200,8 +203,8 @@ impl Drive {
         CellId(self.cells[rank.index()])
     }
 
-    fn decide(&mut self, problem: Problem, now_ns: u64, out: &mut Actions) {
-        let Problem { report, mut balancer } = problem;
+    fn decide(&mut self, request: DecisionRequest, now_ns: u64, out: &mut Actions) {
+        let DecisionRequest { report, mut balancer } = request;
         let plan = self.plan;
         let assign = |expected: &Snapshot| {
             let to = |chunk: &ChunkLoad| (plan.goes_to)(chunk.id.key, SyncId(expected.phase), plan);
@@ -219,7 +222,7 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-fn sample(core: &mut RankCore, reports: Reports, now_ns: u64, out: &mut Actions) {
+fn sample(core: &mut RankCore, reports: UnmeasuredReport, now_ns: u64, out: &mut Actions) {
     // As long as real ones: they are encoded in as many bytes as they need.
     let ns = 3_000_000_000;
     let sample =

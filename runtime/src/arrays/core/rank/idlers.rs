@@ -2,24 +2,24 @@
 
 use std::borrow::Cow;
 
-use crate::arrays::core::census::Report;
-use crate::arrays::core::collect::Arrival;
 use crate::arrays::core::envelope::Payload;
 use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::outline::Outline;
+use crate::arrays::core::population::MemberReport;
+use crate::arrays::core::signature::ArraySignature;
+use crate::arrays::core::sync_arrivals::SyncArrival;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
 
 /// An array of chunks that do nothing.
-pub(super) struct Idlers {
+pub(super) struct IdleChunks {
     pub(super) chunks: u64,
     /// The rank of a key, of so many ranks.
     pub(super) home: fn(u64, u32) -> Rank,
 }
 
-impl ErasedArray for Idlers {
+impl ErasedArray for IdleChunks {
     fn name(&self) -> &str {
-        "Idlers"
+        "IdleChunks"
     }
     fn kind(&self, _: &Payload) -> Cow<'static, str> {
         "message".into()
@@ -48,8 +48,8 @@ impl ErasedArray for Idlers {
     fn syncs(&self) -> bool {
         true
     }
-    fn outline(&self, _: u32) -> Outline {
-        Outline::default()
+    fn signature(&self, _: u32) -> ArraySignature {
+        ArraySignature::default()
     }
     fn encode_into(&self, _: &Payload, _: &mut Vec<u8>) -> Result<(), WireError> {
         unreachable!("nothing is sent")
@@ -63,10 +63,10 @@ impl ErasedArray for Idlers {
 }
 
 /// A chunk of theirs comes to a sync, and waits.
-pub(super) fn arrival(key: u64, sync: SyncId) -> Arrival {
-    let report = Report { sequence: sync.0, depth: 0, born: 0, leaving: false };
+pub(super) fn arrival(key: u64, sync: SyncId) -> SyncArrival {
+    let report = MemberReport { sequence: sync.0, generation: 0, born: 0, leaving: false };
     let chunk = ChunkId { array: ArrayId(0), key };
-    Arrival {
+    SyncArrival {
         chunk,
         cell: CellId(key as u32),
         report,
@@ -74,6 +74,6 @@ pub(super) fn arrival(key: u64, sync: SyncId) -> Arrival {
         bytes: 0,
         migratable: true,
         wish: None,
-        stands: true,
+        paused: true,
     }
 }

@@ -9,7 +9,7 @@
 use lb_strategies::virtual_time::Events;
 use lb_strategies::virtual_time::splitmix::mix;
 
-use super::drive::{Drive, Plan};
+use super::drive::{CoreDriver, Plan};
 use super::*;
 use crate::arrays::core::tree::ARITY;
 use crate::wire::encoded_bytes;
@@ -67,7 +67,7 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
         goes.then(|| Rank((by_chance / ONE_MOVES_OF % u64::from(plan.ranks)) as u32))
     };
     let plan = Plan { ranks, arity: ARITY, chunks: chunks * u64::from(ranks), syncs: 1, sends_to, goes_to };
-    let mut drive = Drive::new(plan);
+    let mut drive = CoreDriver::new(plan);
     let mut network = Network {
         free_ns: vec![0; ranks as usize],
         loads: vec![Load::default(); ranks as usize],
@@ -80,7 +80,7 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
     let mut time_ns = 0;
     while let Some((at_ns, (from, to, packet))) = network.under_way.pop() {
         let now_ns = network.take_time(to, at_ns, &packet);
-        let lands = matches!(packet, Packet::Land);
+        let lands = matches!(packet, Packet::CompleteMigration);
         drive.receive(from, to, packet, now_ns);
         network.take(&mut drive, to);
         time_ns = if lands { now_ns } else { time_ns };
@@ -97,9 +97,9 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
 }
 
 impl Network {
-    /// Takes what a rank has sent, each packet when it is through with those before. The handlers of leavers return at
+    /// Takes what a rank has sent, each packet when it is through with those before. The handlers of outgoing return at
     /// once.
-    fn take(&mut self, drive: &mut Drive, rank: Rank) {
+    fn take(&mut self, drive: &mut CoreDriver, rank: Rank) {
         loop {
             for (from, to, packet) in std::mem::take(&mut drive.sent) {
                 let sent_ns = self.take_time(from, 0, &packet);
@@ -126,7 +126,7 @@ impl Network {
 }
 
 fn bytes_of(packet: &Packet) -> u64 {
-    let state_bytes = if matches!(packet, Packet::Arrive(_)) { STATE_BYTES } else { 0 };
+    let state_bytes = if matches!(packet, Packet::TransferChunk(_)) { STATE_BYTES } else { 0 };
     encoded_bytes(packet) + state_bytes
 }
 

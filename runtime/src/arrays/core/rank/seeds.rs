@@ -3,41 +3,41 @@
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
-use crate::arrays::core::packet::{Packet, Traveller};
-use crate::arrays::core::seeds::Unstarted;
+use crate::arrays::core::packet::{ChunkTransfer, Packet};
+use crate::arrays::core::seeds::UnstartedChunk;
 use crate::ids::{ChunkId, Rank};
 
 impl RankCore {
     /// A handler of this rank has spawned a chunk.
-    pub(crate) fn spawn(&mut self, seed: Unstarted) {
+    pub(crate) fn spawn(&mut self, seed: UnstartedChunk) {
         self.seeds.spawned(seed);
     }
 
     /// A worker of this rank finds no ready chunk: starts a seed, or asks other ranks for some.
     pub(crate) fn start_seed(&mut self, out: &mut Actions) {
-        let Some((Unstarted { array, cargo }, key)) = self.seeds.start() else {
-            return self.ask_for_seeds(out);
+        let Some((UnstartedChunk { array, body }, key)) = self.seeds.start() else {
+            return self.request_seeds(out);
         };
         if self.arrays[array.index()].syncs() {
             self.begin_phase(out);
         }
-        let traveller = Traveller { cargo, ..Traveller::following(ChunkId { array, key }) };
-        out.push_back(Action::Admit(Box::new(traveller)));
+        let transfer = ChunkTransfer { body, ..ChunkTransfer::without_body(ChunkId { array, key }) };
+        out.push_back(Action::Admit(Box::new(transfer)));
     }
 
-    pub(super) fn ask_for_seeds(&mut self, out: &mut Actions) {
-        for lifeline in self.seeds.ask() {
-            self.send(lifeline, Packet::WantsSeeds, 0, out);
+    pub(super) fn request_seeds(&mut self, out: &mut Actions) {
+        for lifeline in self.seeds.request() {
+            self.send(lifeline, Packet::SeedRequest, 0, out);
         }
     }
 
-    pub(super) fn wants_seeds(&mut self, rank: Rank, out: &mut Actions) {
-        self.seeds.asked_by(rank);
+    pub(super) fn seeds_requested(&mut self, rank: Rank, out: &mut Actions) {
+        self.seeds.requested_by(rank);
         self.share_seeds(out);
     }
 
-    pub(super) fn seeds_come(&mut self, from: Rank, seeds: Vec<Unstarted>, out: &mut Actions) {
-        self.seeds.come(from, seeds);
+    pub(super) fn seeds_received(&mut self, from: Rank, seeds: Vec<UnstartedChunk>, out: &mut Actions) {
+        self.seeds.receive(from, seeds);
         self.share_seeds(out);
     }
 

@@ -1,16 +1,16 @@
-//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::collect),
-//! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::balance), and does what that says.
+//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::sync_arrivals),
+//! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::migration), and does what that says.
 
 use lb_strategies::balancer::{Balancer, Decision};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
-use crate::arrays::core::ascent::{Collected, Upwards};
-use crate::arrays::core::balance::{Leaver, Move, Step};
-use crate::arrays::core::collect::{Arrival, MeasuredChunk, MeasuredRank, Reports};
 use crate::arrays::core::envelope::{Delivery, Payload};
-use crate::arrays::core::freight::Freight;
-use crate::arrays::core::packet::{Founder, Journey, Packet, Traveller};
+use crate::arrays::core::migration::{MigrationStep, Move, Outgoing};
+use crate::arrays::core::migration_bytes::MigrationBytes;
+use crate::arrays::core::packet::{ChunkTransfer, Origin, Packet, Transit};
+use crate::arrays::core::report_aggregation::{AggregatedReports, UpwardReports};
+use crate::arrays::core::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::records::Sample;
@@ -32,30 +32,30 @@ impl RankCore {
     }
 
     /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
-    pub(crate) fn at_sync(&mut self, arrival: Arrival, out: &mut Actions) -> bool {
+    pub(crate) fn at_sync(&mut self, arrival: SyncArrival, out: &mut Actions) -> bool {
         self.syncs.arrive(arrival, self.blocking);
         self.sample_complete(out);
         self.blocking
     }
 
     pub(super) fn sample_complete(&mut self, out: &mut Actions) {
-        out.extend(self.syncs.complete().into_iter().map(Action::Sample));
+        out.extend(self.syncs.take_complete().into_iter().map(Action::Sample));
     }
 
     /// Answers [`Action::Sample`]: sends what arrived. `loads` are the chunks' CPU times since their last sync, in order.
     pub(crate) fn sampled(
         &mut self,
-        reports: Reports,
+        reports: UnmeasuredReport,
         sample: Sample,
         loads: &[u64],
         now_ns: u64,
         out: &mut Actions,
     ) {
-        let Reports { sync, tallies, arrivals } = reports;
+        let UnmeasuredReport { sync, tallies, arrivals } = reports;
         self.syncs.sampled(sync);
-        let standing = arrivals.iter().filter(|arrival| self.blocking && arrival.stands);
+        let standing = arrivals.iter().filter(|arrival| self.blocking && arrival.paused);
         let waited = standing.count() as u64;
-        let measured = |(arrival, &cpu_ns): (Arrival, &u64)| MeasuredChunk {
+        let measured = |(arrival, &cpu_ns): (SyncArrival, &u64)| MeasuredChunk {
             chunk: arrival.chunk,
             load_ns: arrival.declared.unwrap_or(cpu_ns),
             declared: arrival.declared.is_some(),
@@ -65,18 +65,18 @@ impl RankCore {
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
-        let collected = Collected { sync, tallies, ranks, waited, first_ns: now_ns, last_ns: now_ns };
-        self.collected(collected, now_ns, out);
+        let collected = AggregatedReports { sync, tallies, ranks, waited, first_ns: now_ns, last_ns: now_ns };
+        self.reports_collected(collected, now_ns, out);
     }
 
     /// This rank, or ranks below it, report to a sync.
-    pub(super) fn collected(&mut self, collected: Collected, now_ns: u64, out: &mut Actions) {
+    pub(super) fn reports_collected(&mut self, collected: AggregatedReports, now_ns: u64, out: &mut Actions) {
         let Some(root) = &mut self.root else {
-            self.ascent.add(collected);
+            self.report_aggregation.add(collected);
             return self.report(now_ns, out);
         };
-        let problem = root.coordinator.collect(collected);
-        out.extend(problem.map(|problem| Action::Decide(Box::new(problem))));
+        let request = root.coordinator.collect(collected);
+        out.extend(request.map(|request| Action::Decide(Box::new(request))));
     }
 
     /// Passes on the reports to syncs to which nobody here and below has yet to come.
@@ -84,13 +84,13 @@ impl RankCore {
         if self.root.is_some() {
             return;
         }
-        let Upwards { reports, next } = self.ascent.pass_on(self.syncs.next());
+        let UpwardReports { reports, next } = self.report_aggregation.take_complete(self.syncs.next());
         let Some(next) = next else { return };
         if reports.is_empty() {
-            self.send_up(Packet::Due(next), now_ns, out);
+            self.send_up(Packet::NextSyncChanged(next), now_ns, out);
         }
         for collected in reports {
-            self.send_up(Packet::Collected(Box::new(collected), next), now_ns, out);
+            self.send_up(Packet::AggregatedReports(Box::new(collected), next), now_ns, out);
         }
     }
 
@@ -104,130 +104,137 @@ impl RankCore {
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
         let (sync, moves) = root.coordinator.decided(balancer, decision, now_ns);
         if self.blocking {
-            self.spread(ROOT, Packet::Moves { sync, moves: moves.into() }, now_ns, out);
+            self.broadcast_down(ROOT, Packet::SyncDecision { sync, moves: moves.into() }, now_ns, out);
         }
         // The next sync may have become complete meanwhile.
         let root = self.root.as_mut().expect("only rank 0 is asked to decide");
-        out.extend(root.coordinator.problem().map(|problem| Action::Decide(Box::new(problem))));
+        out.extend(root.coordinator.take_complete().map(|request| Action::Decide(Box::new(request))));
     }
 
-    pub(super) fn moves(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Actions) {
-        self.pressure.sync_ended();
+    pub(super) fn apply_decision(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Actions) {
+        self.flow.sync_ended();
         let steps = self.migrations.begin(sync, moves, |chunk| self.location.cell(chunk));
         for (chunk, cell) in self.syncs.decided(sync) {
-            if self.migrations.leaver(chunk).is_none() {
+            if self.migrations.outgoing_cell(chunk).is_none() {
                 let delivery = Delivery::by_runtime(Payload::Resume);
-                out.push_back(Action::Deliver { to: chunk, cell, delivery });
+                out.push_back(Action::Enqueue { to: chunk, cell, delivery });
             }
         }
         if moves.is_empty() {
             return;
         }
-        self.fates.migrations += 1;
+        self.undelivered.migrations += 1;
         self.broadcasts.start_log();
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
             self.location.moved(elsewhere.chunk, elsewhere.to);
         }
         // Who knew the new routes before this rank may have sent by them.
-        self.pressure.holds_less(std::mem::take(&mut self.early_bytes));
+        self.flow.remove_incoming(std::mem::take(&mut self.early_bytes));
         let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
-        self.pressure.holds_more(expected.map(|expected| self.location.stashed_bytes(expected.chunk)).sum());
-        self.migrate(steps, now_ns, out);
+        self.flow.add_incoming(expected.map(|expected| self.location.pending_bytes(expected.chunk)).sum());
+        self.carry_out_migration(steps, now_ns, out);
     }
 
-    /// Answers [`Action::Hold`], once a leaver: no handler of it runs any more.
+    /// Answers [`Action::Hold`], once a outgoing_chunk: no handler of it runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Actions) {
-        let journey = |array| Journey { broadcasts: self.broadcasts.next(array), pressed: false };
-        let steps = self.migrations.held(journey);
-        self.migrate(steps, now_ns, out);
+        let transit = |array| Transit { next_broadcast: self.broadcasts.next(array), blocked: false };
+        let steps = self.migrations.held(transit);
+        self.carry_out_migration(steps, now_ns, out);
     }
 
     /// The last message under the old routes has come, and lies where its chunk finds it.
     pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Actions) {
         let steps = self.migrations.drained();
-        self.migrate(steps, now_ns, out);
+        self.carry_out_migration(steps, now_ns, out);
     }
 
     /// This rank or a child has flushed, with those below it: what has moved to them.
-    pub(super) fn flushed(&mut self, freight: &Freight, now_ns: u64, out: &mut Actions) {
-        let join = |sum: &mut Freight| sum.add(freight);
-        let Some(freight) = self.told.flushed.hear(&self.tree, join) else { return };
+    pub(super) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64, out: &mut Actions) {
+        let join = |sum: &mut MigrationBytes| sum.add(migration_bytes);
+        let Some(migration_bytes) = self.convergecasts.flushed.add(&self.tree, join) else { return };
         match &mut self.root {
-            None => self.send_up(Packet::Flushed(freight), now_ns, out),
+            None => self.send_up(Packet::Flushed(migration_bytes), now_ns, out),
             Some(root) => {
-                root.coordinator.flushed(&freight, now_ns);
-                self.spread(ROOT, Packet::Land, now_ns, out);
+                root.coordinator.flushed(&migration_bytes, now_ns);
+                self.broadcast_down(ROOT, Packet::CompleteMigration, now_ns, out);
             }
         }
     }
 
-    fn migrate(&mut self, steps: impl IntoIterator<Item = Step>, now_ns: u64, out: &mut Actions) {
+    fn carry_out_migration(
+        &mut self,
+        steps: impl IntoIterator<Item = MigrationStep>,
+        now_ns: u64,
+        out: &mut Actions,
+    ) {
         for step in steps {
             match step {
-                Step::Hold(cells) => {
+                MigrationStep::Hold(cells) => {
                     out.push_back(Action::Hold(cells.clone()));
-                    cells.into_iter().for_each(|cell| self.leave_pressed(cell, out));
+                    cells.into_iter().for_each(|cell| self.unblock_leaving(cell, out));
                 }
-                Step::Switch { sync, leavers } => self.switch_routes(sync, &leavers, now_ns, out),
-                Step::Release { leaver: Leaver { chunk, cell, to }, journey } => {
-                    let journey = Journey { pressed: self.pressure.left(cell), ..journey };
-                    out.push_back(Action::Release { chunk, cell, to, journey });
+                MigrationStep::SwitchRoutes { sync, outgoing } => {
+                    self.switch_routes(sync, &outgoing, now_ns, out);
                 }
-                Step::Flushed(freight) => self.flushed(&freight, now_ns, out),
+                MigrationStep::MigrateOut { outgoing_chunk: Outgoing { chunk, cell, to }, transit } => {
+                    let transit = Transit { blocked: self.flow.leave(cell), ..transit };
+                    out.push_back(Action::MigrateOut { chunk, cell, to, transit });
+                }
+                MigrationStep::Flushed(migration_bytes) => self.flushed(&migration_bytes, now_ns, out),
             }
         }
     }
 
-    fn switch_routes(&mut self, sync: SyncId, leavers: &[Leaver], now_ns: u64, out: &mut Actions) {
-        for &Leaver { chunk, cell, to } in leavers {
+    fn switch_routes(&mut self, sync: SyncId, outgoing: &[Outgoing], now_ns: u64, out: &mut Actions) {
+        for &Outgoing { chunk, cell, to } in outgoing {
             self.location.departed(chunk);
             self.location.moved(chunk, to);
             self.syncs.left(sync.next());
             out.push_back(Action::Close(cell));
         }
-        // Those who stay may all have come to the next sync before the last leaver stopped.
+        // Those who stay may all have come to the next sync before the last outgoing_chunk stopped.
         self.sample_complete(out);
         self.report(now_ns, out);
         self.cut(now_ns, out);
     }
 
     /// A released chunk goes to its new rank; `makes_room` where this one is full, and will not be without its mail.
-    pub(crate) fn released(
+    pub(crate) fn migrated_out(
         &mut self,
-        mut traveller: Box<Traveller>,
+        mut transfer: Box<ChunkTransfer>,
         to: Rank,
         makes_room: bool,
         now_ns: u64,
         out: &mut Actions,
     ) {
         if makes_room {
-            traveller.owed = self.pressure.hand_over(to, traveller.mail_bytes());
+            transfer.deferred_acks = self.flow.hand_over_acks(to, transfer.queued_bytes());
         }
-        self.send(to, Packet::Arrive(traveller), now_ns, out);
+        self.send(to, Packet::TransferChunk(transfer), now_ns, out);
     }
 
-    pub(super) fn arrive(
+    pub(super) fn receive_chunk(
         &mut self,
         from: Rank,
-        mut traveller: Box<Traveller>,
+        mut transfer: Box<ChunkTransfer>,
         now_ns: u64,
         out: &mut Actions,
     ) {
-        match traveller.founder {
-            Some(Founder { rank, admitted: false }) => return self.found(traveller, rank, out),
-            Some(Founder { rank, admitted: true }) => return self.arrive_new(rank, traveller, out),
-            None if traveller.journey.is_none() => return self.arrive_new(from, traveller, out),
+        match transfer.origin {
+            Some(Origin { rank, admitted: false }) => return self.admit_rootless(transfer, rank, out),
+            Some(Origin { rank, admitted: true }) => return self.receive_inserted(rank, transfer, out),
+            None if transfer.transit.is_none() => return self.receive_inserted(from, transfer, out),
             None => {}
         }
-        self.pressure.holds_more(traveller.mail_bytes());
-        self.take_over(from, std::mem::take(&mut traveller.owed), out);
-        let steps = self.migrations.arrive(*traveller);
-        self.migrate(steps, now_ns, out);
+        self.flow.add_incoming(transfer.queued_bytes());
+        self.take_over_acks(from, std::mem::take(&mut transfer.deferred_acks), out);
+        let steps = self.migrations.receive(*transfer);
+        self.carry_out_migration(steps, now_ns, out);
     }
 
     /// A chunk has come that was inserted by a handler of rank `by`.
-    fn arrive_new(&mut self, by: Rank, traveller: Box<Traveller>, out: &mut Actions) {
-        let chunk = traveller.chunk;
+    fn receive_inserted(&mut self, by: Rank, transfer: Box<ChunkTransfer>, out: &mut Actions) {
+        let chunk = transfer.chunk;
         let holder = self.location.rank_of(chunk);
         let comes = self.migrations.expects(chunk);
         // Rank `by` may know of a move to this rank that this one has not heard of yet.
@@ -235,11 +242,11 @@ impl RankCore {
             let chunk = self.describe(chunk);
             return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
         }
-        self.fates.admitted += 1;
+        self.undelivered.admitted += 1;
         if self.arrays[chunk.array.index()].syncs() {
             self.begin_phase(out);
         }
-        out.push_back(Action::Admit(traveller));
+        out.push_back(Action::Admit(transfer));
     }
 
     /// Answers [`Action::Admit`]: the chunk has a cell with its mail in it, of so many bytes. Returns what else waits for it, in
@@ -248,40 +255,40 @@ impl RankCore {
         &mut self,
         chunk: ChunkId,
         cell: CellId,
-        journey: Option<Journey>,
+        transit: Option<Transit>,
         next_sync: SyncId,
         mail_bytes: u64,
         out: &mut Actions,
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
-        let payload = if journey.is_some() { Payload::Resume } else { Payload::Start };
+        let payload = if transit.is_some() { Payload::Resume } else { Payload::Start };
         let mut mail = vec![Delivery::by_runtime(payload)];
-        if let Some(Journey { broadcasts, .. }) = journey {
+        if let Some(Transit { next_broadcast: broadcasts, .. }) = transit {
             mail.extend(self.broadcasts.missed(chunk.array, broadcasts));
-            self.pressure.holds_less(mail_bytes + self.location.stashed_bytes(chunk));
+            self.flow.remove_incoming(mail_bytes + self.location.pending_bytes(chunk));
         }
         mail.extend(self.location.arrived(chunk, cell));
-        self.gathers(chunk.array, out);
+        self.update_receivers(chunk.array, out);
         mail
     }
 
-    pub(super) fn land(&mut self, out: &mut Actions) {
-        let travellers = self.migrations.land();
-        if !travellers.is_empty() {
+    pub(super) fn complete_migration(&mut self, out: &mut Actions) {
+        let chunks = self.migrations.complete();
+        if !chunks.is_empty() {
             self.begin_phase(out);
         }
-        out.extend(travellers.into_iter().map(|traveller| Action::Admit(Box::new(traveller))));
-        out.push_back(Action::Landed);
+        out.extend(chunks.into_iter().map(|transfer| Action::Admit(Box::new(transfer))));
+        out.push_back(Action::IncomingAdmitted);
     }
 
     /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
     pub(super) fn begin_phase(&self, out: &mut Actions) {
-        out.extend(self.syncs.nobody_due().then_some(Action::BeginPhase));
+        out.extend(self.syncs.has_no_members().then_some(Action::BeginPhase));
     }
 
-    /// Answers [`Action::Landed`]: all arrivals are admitted, their log has served.
-    pub(crate) fn landed(&mut self, out: &mut Actions) {
+    /// Answers [`Action::IncomingAdmitted`]: all arrivals are admitted, their log has served.
+    pub(crate) fn incoming_admitted(&mut self, out: &mut Actions) {
         self.broadcasts.end_log();
-        out.push_back(Action::AskRoom);
+        out.push_back(Action::CheckLowWatermark);
     }
 }

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::arrays::core::coordinator::Problem;
-use crate::arrays::core::crossings::Counts;
+use crate::arrays::core::coordinator::DecisionRequest;
 use crate::arrays::core::erased::ErasedArray;
-use crate::arrays::core::pressure::{Presser, Pressure};
-use crate::arrays::core::rank::idlers::{Idlers, arrival};
+use crate::arrays::core::flow::{Destination, FlowControl};
+use crate::arrays::core::in_flight::CountsByRank;
+use crate::arrays::core::rank::idlers::{IdleChunks, arrival};
 use crate::arrays::core::tree::{ARITY, Tree};
 use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
@@ -13,21 +13,21 @@ use lb_strategies::balancer::RankPlace;
 /// A report to `sync` from a rank that has nothing to report on.
 fn collected(sync: SyncId) -> Packet {
     let (tallies, ranks) = (Vec::new(), Vec::new());
-    let collected = Collected { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
-    Packet::Collected(Box::new(collected), None)
+    let collected = AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
+    Packet::AggregatedReports(Box::new(collected), None)
 }
 
-fn problems(out: &mut Actions) -> Vec<Problem> {
-    let problem = |action| match action {
-        Action::Decide(problem) => Some(*problem),
+fn problems(out: &mut Actions) -> Vec<DecisionRequest> {
+    let request = |action| match action {
+        Action::Decide(request) => Some(*request),
         _ => None,
     };
-    out.drain(..).filter_map(problem).collect()
+    out.drain(..).filter_map(request).collect()
 }
 
 /// Everybody stays.
-fn decide(core: &mut RankCore, problem: Problem, out: &mut Actions) {
-    let Problem { report, mut balancer } = problem;
+fn decide(core: &mut RankCore, request: DecisionRequest, out: &mut Actions) {
+    let DecisionRequest { report, mut balancer } = request;
     let decision = balancer.decide(&report);
     assert!(decision.moves.is_empty(), "{decision:?}");
     core.decided(balancer, decision, 0, out);
@@ -52,7 +52,7 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     core.at_sync(arrival(leaver, SyncId(0)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0)]);
     let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
     core.at_sync(arrival(stayer, SyncId(1)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0); 0], "the leaver may still be running");
     core.held(0, &mut out);
@@ -75,28 +75,28 @@ fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
         !out.is_empty()
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
-    core.press(CellId(0), vec![Presser::Rank(Rank(1))]);
-    assert!(core.parks(CellId(0)));
+    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.block(CellId(0), vec![Destination::Rank(Rank(1))]);
+    assert!(core.park_if_blocked(CellId(0)));
     assert!(!stands_still(&mut core, &mut out));
     core.held(0, &mut out);
-    core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
+    core.receive(ROOT, Packet::ExpectedCounts(CountsByRank::default()), 0, &mut out);
     assert!(!stands_still(&mut core, &mut out));
-    core.receive(ROOT, Packet::Land, 0, &mut out);
+    core.receive(ROOT, Packet::CompleteMigration, 0, &mut out);
     assert!(stands_still(&mut core, &mut out));
 }
 
 fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
-    let idlers: Arc<dyn ErasedArray> = Arc::new(Idlers { chunks: 2, home: |_, _| Rank(1) });
+    let idlers: Arc<dyn ErasedArray> = Arc::new(IdleChunks { chunks: 2, home: |_, _| Rank(1) });
     let tree = Tree { rank, ranks: ranks as u32, arity: ARITY };
-    RankCore::new(tree, &places, [idlers].into(), strategy, false, Pressure::without_limit(rank))
+    RankCore::new(tree, &places, [idlers].into(), strategy, false, FlowControl::without_limit(rank))
 }
 
-fn traveller(key: u64, journey: Option<Journey>) -> Packet {
+fn transfer(key: u64, transit: Option<Transit>) -> Packet {
     let chunk = arrival(key, SyncId(0)).chunk;
-    Packet::Arrive(Box::new(Traveller { journey, ..Traveller::following(chunk) }))
+    Packet::TransferChunk(Box::new(ChunkTransfer { transit, ..ChunkTransfer::without_body(chunk) }))
 }
 
 /// The actions of rank 1 for a chunk that comes to it at sync 0, or is inserted there.
@@ -104,12 +104,17 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
     let (mut out, from) = (Actions::new(), Rank(2));
     if migrates {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
-        core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
-        core.receive(ROOT, Packet::Expect(Counts::default()), 0, &mut out);
-        core.receive(from, traveller(5, Some(Journey { broadcasts: 0, pressed: false })), 0, &mut out);
-        core.receive(ROOT, Packet::Land, 0, &mut out);
+        core.receive(
+            ROOT,
+            Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() },
+            0,
+            &mut out,
+        );
+        core.receive(ROOT, Packet::ExpectedCounts(CountsByRank::default()), 0, &mut out);
+        core.receive(from, transfer(5, Some(Transit { next_broadcast: 0, blocked: false })), 0, &mut out);
+        core.receive(ROOT, Packet::CompleteMigration, 0, &mut out);
     } else {
-        core.receive(from, traveller(5, None), 0, &mut out);
+        core.receive(from, transfer(5, None), 0, &mut out);
     }
     let name = |action| match action {
         Action::BeginPhase => Some("begin a phase"),
@@ -136,11 +141,11 @@ fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
     let mut core = rank_of(4, Rank(2));
     let mut out = Actions::new();
     // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
-    core.receive(Rank(3), traveller(0, None), 0, &mut out);
+    core.receive(Rank(3), transfer(0, None), 0, &mut out);
     let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
     assert_eq!(
         *error,
-        Error::IndexInUse { chunk: "Idlers[0] of array 0".into(), rank: Rank(1), by: Rank(3) }
+        Error::IndexInUse { chunk: "IdleChunks[0] of array 0".into(), rank: Rank(1), by: Rank(3) }
     );
     assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
 }
@@ -151,8 +156,8 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
         let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
-        let pressure = Pressure::without_limit(ROOT);
-        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, pressure);
+        let flow = FlowControl::without_limit(ROOT);
+        let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, flow);
         let mut out = Actions::new();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = problems(&mut out).pop().expect("nobody is missing");
@@ -160,31 +165,31 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits
         core.receive(ROOT, collected(SyncId(1)), 0, &mut out);
         assert!(problems(&mut out).is_empty(), "one decision at a time");
         decide(&mut core, first, &mut out);
-        let next: Vec<SyncId> = problems(&mut out).iter().map(Problem::sync).collect();
+        let next: Vec<SyncId> = problems(&mut out).iter().map(DecisionRequest::sync).collect();
         assert_eq!(next, [SyncId(1)], "{spec}");
     }
 }
 
 /// A rank that is alone and has something to decide, and what.
-fn root_that_decides() -> (RankCore, Problem) {
+fn root_that_decides() -> (RankCore, DecisionRequest) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
     let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
-    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, Pressure::without_limit(ROOT));
+    let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, FlowControl::without_limit(ROOT));
     let mut out = Actions::new();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
-    let problem = problems(&mut out).pop().expect("nobody is missing");
-    (core, problem)
+    let request = problems(&mut out).pop().expect("nobody is missing");
+    (core, request)
 }
 
 #[test]
 fn a_rank_that_waits_for_its_decision_is_not_idle() {
-    let (mut core, problem) = root_that_decides();
+    let (mut core, request) = root_that_decides();
     let mut out = Actions::new();
     core.suspect(&mut out);
     core.idle(0, &mut out);
     assert!(out.is_empty() && !core.is_searched(), "{out:?}");
-    decide(&mut core, problem, &mut out);
+    decide(&mut core, request, &mut out);
     assert!(core.is_searched());
     out.clear();
     core.idle(0, &mut out);
@@ -198,45 +203,45 @@ fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ev
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
     }
     core.at_sync(arrival(0, SyncId(0)), &mut out);
-    core.keeps(SyncId(0), 70);
-    core.reads(SyncId(0), 10);
-    core.keeps(SyncId(1), 60);
-    core.reads(SyncId(1), 60);
-    core.press(CellId(1), vec![Presser::Rank(Rank(1))]);
-    assert!(core.parks(CellId(1)));
+    core.defer(SyncId(0), 70);
+    core.read_deferred(SyncId(0), 10);
+    core.defer(SyncId(1), 60);
+    core.read_deferred(SyncId(1), 60);
+    core.block(CellId(1), vec![Destination::Rank(Rank(1))]);
+    assert!(core.park_if_blocked(CellId(1)));
     out.clear();
     core.full_and_idle(60, &mut out);
     assert!(out.is_empty(), "{out:?}");
-    core.full(61, true, 0, &mut out);
-    assert_eq!(core.patient_until_ns(), None, "the end of the sync is not enough");
+    core.above_high_watermark(61, true, 0, &mut out);
+    assert_eq!(core.backoff_until_ns(), None, "the end of the sync is not enough");
     let mut widens = |core: &mut RankCore, now_ns| {
-        core.full(60, false, now_ns, &mut out);
-        matches!(out.pop_front(), Some(Action::Widen))
+        core.above_high_watermark(60, false, now_ns, &mut out);
+        matches!(out.pop_front(), Some(Action::GrowLimit))
     };
     for (begin_ns, times) in [(5, 1), (u64::MAX / 2, 2)] {
         assert!(!widens(&mut core, begin_ns));
-        let until_ns = core.patient_until_ns().expect("it waits");
+        let until_ns = core.backoff_until_ns().expect("it waits");
         assert_eq!(until_ns - begin_ns, times * 250_000_000);
         assert!(!widens(&mut core, until_ns - 1) && widens(&mut core, until_ns));
     }
     assert!(!widens(&mut core, 7));
-    core.receive(ROOT, Packet::Moves { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
-    assert_eq!(core.patient_until_ns(), None, "the next sync has its own time");
+    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
+    assert_eq!(core.backoff_until_ns(), None, "the next sync has its own time");
     out.clear();
     core.full_and_idle(0, &mut out);
-    let stands_still = |action: &Action| matches!(action, Action::Send(ROOT, Packet::StandsStill { .. }));
+    let stands_still = |action: &Action| matches!(action, Action::Send(ROOT, Packet::Stalled { .. }));
     assert!(out.iter().any(stands_still), "nothing is kept for a sync any more: {out:?}");
 }
 
 #[test]
 fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
-    let (mut core, problem) = root_that_decides();
+    let (mut core, request) = root_that_decides();
     let mut out = Actions::new();
-    core.press(CellId(0), vec![Presser::Rank(ROOT)]);
-    assert!(core.parks(CellId(0)));
+    core.block(CellId(0), vec![Destination::Rank(ROOT)]);
+    assert!(core.park_if_blocked(CellId(0)));
     core.full_and_idle(0, &mut out);
     assert!(out.is_empty(), "{out:?}");
-    decide(&mut core, problem, &mut out);
+    decide(&mut core, request, &mut out);
     core.full_and_idle(0, &mut out);
-    assert!(out.iter().any(|action| matches!(action, Action::Run(CellId(0)))), "{out:?}");
+    assert!(out.iter().any(|action| matches!(action, Action::Unpark(CellId(0)))), "{out:?}");
 }

@@ -22,16 +22,16 @@ const TRUST_MAX: u32 = 8;
 const TRY_EVERY: u32 = 32;
 
 /// The experience of a worker with its waits.
-pub(crate) struct Patience {
+pub(crate) struct SpinPolicy {
     trust: u32,
     doubted: u32,
     /// Time asleep since it last found work, ns.
     rested_ns: u64,
 }
 
-impl Patience {
-    pub(crate) fn new() -> Patience {
-        Patience { trust: TRUST_MAX, doubted: 0, rested_ns: 0 }
+impl SpinPolicy {
+    pub(crate) fn new() -> SpinPolicy {
+        SpinPolicy { trust: TRUST_MAX, doubted: 0, rested_ns: 0 }
     }
 
     /// The worker has found work, or asks others for it.
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     /// Number of waits that are spun on, of so many, of which `soon` says whether they end soon.
-    fn spun_on(patience: &mut Patience, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
+    fn spun_on(patience: &mut SpinPolicy, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
         let mut spun = 0;
         for wait in 0..waits {
             if patience.spins_on() {
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn who_waits_long_soon_stops_spinning_on() {
-        let mut patience = Patience::new();
+        let mut patience = SpinPolicy::new();
         assert!(spun_on(&mut patience, 10, |_| false) <= 4);
         assert_eq!(spun_on(&mut patience, 10 * TRY_EVERY, |_| false), 10, "but for a try now and then");
     }
 
     #[test]
     fn who_is_answered_soon_spins_on_though_some_answers_are_late() {
-        assert_eq!(spun_on(&mut Patience::new(), 1000, |wait| !wait.is_multiple_of(4)), 1000);
+        assert_eq!(spun_on(&mut SpinPolicy::new(), 1000, |wait| !wait.is_multiple_of(4)), 1000);
     }
 
     #[test]
     fn answers_that_come_soon_again_are_noticed() {
-        let mut patience = Patience::new();
+        let mut patience = SpinPolicy::new();
         spun_on(&mut patience, 100, |_| false);
         let spun = spun_on(&mut patience, 1000, |_| true);
         assert!(spun >= 1000 - TRY_EVERY, "{spun}");

@@ -1,9 +1,9 @@
 //! Collect: the chunks of a rank come to a sync, and hear of its decision.
 //!
 //! A rank reports to a sync when every chunk of its own has come to it; chunks that were inserted or have moved here since
-//! may lead to a second report. It goes up the tree, see [`ascent`](super::ascent). The rank keeps who waits for the
+//! may lead to a second report. It goes up the tree, see [`report_aggregation`](super::report_aggregation). The rank keeps who waits for the
 //! decision, and tells them once that is known: at once those who stay, on their new rank those who move (see
-//! [`balance`](super::balance)).
+//! [`balance`](super::migration)).
 //!
 //! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
 //! nobody does: chunks resume at once, loads are collected all the same.
@@ -11,7 +11,7 @@
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
-use super::census::{Report, Tally};
+use super::population::{MemberReport, Tally};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::measure::records::Sample;
 
@@ -38,36 +38,36 @@ pub(crate) struct MeasuredRank {
 
 /// A chunk that has come to a sync.
 #[derive(Clone, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct SyncArrival {
     pub(crate) chunk: ChunkId,
     pub(crate) cell: CellId,
-    pub(crate) report: Report,
+    pub(crate) report: MemberReport,
     pub(crate) declared: Option<u64>,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
     pub(crate) wish: Option<Rank>,
     /// It handles nothing until it resumes.
-    pub(crate) stands: bool,
+    pub(crate) paused: bool,
 }
 
 #[derive(Debug, Default)]
-struct Gathering {
+struct PendingReport {
     tallies: LiteMap<ArrayId, Tally>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<SyncArrival>,
 }
 
 /// The report of a rank at a sync, but for the loads.
 #[derive(Debug)]
-pub(crate) struct Reports {
+pub(crate) struct UnmeasuredReport {
     pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
-    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) arrivals: Vec<SyncArrival>,
 }
 
 /// One rank's syncs.
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
-    gathering: LiteMap<SyncId, Gathering>,
+    pending: LiteMap<SyncId, PendingReport>,
     /// Chunks of this rank, counted by the sync they come to next.
     due: LiteMap<SyncId, u64>,
     /// Syncs that are reported to as soon as the rank has been measured.
@@ -75,7 +75,7 @@ pub(crate) struct Syncs {
     /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
     waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
     /// Bytes of the messages that these keep meanwhile.
-    kept: LiteMap<SyncId, u64>,
+    deferred_bytes: LiteMap<SyncId, u64>,
 }
 
 impl Syncs {
@@ -85,7 +85,7 @@ impl Syncs {
     }
 
     /// Tells whether no chunk of this rank comes to syncs.
-    pub(crate) fn nobody_due(&self) -> bool {
+    pub(crate) fn has_no_members(&self) -> bool {
         self.due.is_empty()
     }
 
@@ -99,7 +99,7 @@ impl Syncs {
     }
 
     /// A chunk has come to a sync; it hears of the decision if one will be made.
-    pub(crate) fn arrive(&mut self, arrival: Arrival, decides: bool) {
+    pub(crate) fn arrive(&mut self, arrival: SyncArrival, decides: bool) {
         let sync = SyncId(arrival.report.sequence);
         if decides {
             self.waiting.entry(sync).or_default().push((arrival.chunk, arrival.cell));
@@ -110,25 +110,25 @@ impl Syncs {
     }
 
     /// A chunk was removed: its last report to the syncs of its array.
-    pub(crate) fn removed(&mut self, array: ArrayId, report: Report) {
+    pub(crate) fn removed(&mut self, array: ArrayId, report: MemberReport) {
         self.left(SyncId(report.sequence));
         self.report(array, report);
     }
 
-    fn report(&mut self, array: ArrayId, report: Report) -> &mut Gathering {
-        let gathering = self.gathering.entry(SyncId(report.sequence)).or_default();
-        gathering.tallies.entry(array).or_default().merge(&Tally::of(report));
-        gathering
+    fn report(&mut self, array: ArrayId, report: MemberReport) -> &mut PendingReport {
+        let pending = self.pending.entry(SyncId(report.sequence)).or_default();
+        pending.tallies.entry(array).or_default().merge(&Tally::of(report));
+        pending
     }
 
     /// Takes the reports to syncs to which every chunk of this rank has come.
-    pub(crate) fn complete(&mut self) -> Vec<Reports> {
+    pub(crate) fn take_complete(&mut self) -> Vec<UnmeasuredReport> {
         let first_due = self.due.keys().next().copied().unwrap_or(SyncId(u64::MAX));
         let mut complete = Vec::new();
-        while let Some((&sync, _)) = self.gathering.first().filter(|&(&sync, _)| sync < first_due) {
-            let gathering = self.gathering.remove(&sync).expect("looked at just above");
-            let tallies = gathering.tallies.into_tuple_vec();
-            complete.push(Reports { sync, tallies, arrivals: gathering.arrivals });
+        while let Some((&sync, _)) = self.pending.first().filter(|&(&sync, _)| sync < first_due) {
+            let pending = self.pending.remove(&sync).expect("looked at just above");
+            let tallies = pending.tallies.into_tuple_vec();
+            complete.push(UnmeasuredReport { sync, tallies, arrivals: pending.arrivals });
             self.sampling.push(sync);
         }
         complete
@@ -148,43 +148,43 @@ impl Syncs {
     /// this rank wait for, since a newcomer may come to the rank after that has reported.
     pub(crate) fn open(&self) -> Option<SyncId> {
         let come =
-            |(&sync, gathering): (&SyncId, &Gathering)| (!gathering.arrivals.is_empty()).then_some(sync);
+            |(&sync, pending): (&SyncId, &PendingReport)| (!pending.arrivals.is_empty()).then_some(sync);
         let reported = || self.waiting.keys().next().copied();
-        self.gathering.iter().find_map(come).or_else(reported)
+        self.pending.iter().find_map(come).or_else(reported)
     }
 
     /// The tallies of chunks that have come to syncs to which others of this rank have not.
     pub(crate) fn reported(&self) -> Vec<(SyncId, ArrayId, Tally)> {
-        let by_sync = self.gathering.iter();
-        let its = |(&sync, gathering): (&SyncId, &Gathering)| {
-            let tallies = gathering.tallies.iter();
+        let by_sync = self.pending.iter();
+        let its = |(&sync, pending): (&SyncId, &PendingReport)| {
+            let tallies = pending.tallies.iter();
             tallies.map(|(&array, tally)| (sync, array, tally.clone())).collect::<Vec<_>>()
         };
         by_sync.flat_map(its).collect()
     }
 
     /// A chunk keeps a message of so many bytes until a sync has ended. None are counted where it has.
-    pub(crate) fn keeps(&mut self, sync: SyncId, bytes: u64) {
+    pub(crate) fn defer(&mut self, sync: SyncId, bytes: u64) {
         if self.waiting.contains_key(&sync) {
-            *self.kept.entry(sync).or_default() += bytes;
+            *self.deferred_bytes.entry(sync).or_default() += bytes;
         }
     }
 
     /// A chunk that passes a sync has read so many of them.
-    pub(crate) fn reads(&mut self, sync: SyncId, bytes: u64) {
-        if let Some(kept) = self.kept.get_mut(&sync) {
+    pub(crate) fn read_deferred(&mut self, sync: SyncId, bytes: u64) {
+        if let Some(kept) = self.deferred_bytes.get_mut(&sync) {
             *kept = kept.saturating_sub(bytes);
         }
     }
 
     /// Bytes of the messages that chunks of this rank keep until syncs have ended.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        self.kept.values().sum()
+    pub(crate) fn deferred_bytes(&self) -> u64 {
+        self.deferred_bytes.values().sum()
     }
 
     /// The decision on a sync is known: who hears of it.
     pub(crate) fn decided(&mut self, sync: SyncId) -> Vec<(ChunkId, CellId)> {
-        self.kept.remove(&sync);
+        self.deferred_bytes.remove(&sync);
         self.waiting.remove(&sync).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The order in which a lone worker takes its tokens: the newest first, or the oldest.
+//! The order in which a lone worker takes its entries: the newest first, or the oldest.
 //!
 //! *Newest first*, but for every eighth token, runs the chunk whose last message was sent a moment ago, so that its data and its
 //! neighbour's are still in the cache, and a step follows the step before it through memory while both are warm: a stencil
@@ -29,7 +29,7 @@ const RUNS_MIN: u64 = 64;
 
 /// What a worker did in a turn.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct TurnStats {
     /// Tokens that it took.
     pub(super) runs: u64,
     /// Messages that it handled.
@@ -39,7 +39,7 @@ pub(super) struct Turn {
 }
 
 /// A worker's order.
-pub(crate) struct Order {
+pub(crate) struct QueueOrder {
     /// Turns with newest first to come; 0 where the oldest goes first.
     newest_for: u32,
     /// So many the next time that oldest first does not pay.
@@ -50,9 +50,9 @@ pub(crate) struct Order {
     ready: usize,
 }
 
-impl Order {
-    pub(crate) fn new() -> Order {
-        Order { newest_for: PAUSE_MIN, pause: PAUSE_MIN, doubted: false, ready: 0 }
+impl QueueOrder {
+    pub(crate) fn new() -> QueueOrder {
+        QueueOrder { newest_for: PAUSE_MIN, pause: PAUSE_MIN, doubted: false, ready: 0 }
     }
 
     /// Tells whether the oldest token goes first.
@@ -61,8 +61,8 @@ impl Order {
         self.newest_for == 0
     }
 
-    /// A turn in this order has ended, with so many tokens ready.
-    pub(super) fn learn(&mut self, turn: &Turn, ready: usize) {
+    /// A turn in this order has ended, with so many entries ready.
+    pub(super) fn learn(&mut self, turn: &TurnStats, ready: usize) {
         // At the end of a step there may be few.
         let ready_max = ready.max(std::mem::replace(&mut self.ready, ready));
         if turn.runs < RUNS_MIN {
@@ -81,7 +81,7 @@ impl Order {
     }
 }
 
-impl Turn {
+impl TurnStats {
     fn gathers(&self) -> bool {
         self.messages >= self.runs * MESSAGES_A_RUN
     }
@@ -96,12 +96,12 @@ mod tests {
     use super::*;
 
     /// A turn of 512 runs that handled so many messages in so many ns.
-    fn turn(messages: u64, ns: u64) -> Turn {
-        Turn { runs: 512, messages, ns }
+    fn turn(messages: u64, ns: u64) -> TurnStats {
+        TurnStats { runs: 512, messages, ns }
     }
 
     /// Learns from turns like this until the oldest goes first: how many it took.
-    fn turns_of_newest(order: &mut Order, turn: &Turn, ready: usize) -> u32 {
+    fn turns_of_newest(order: &mut QueueOrder, turn: &TurnStats, ready: usize) -> u32 {
         let mut turns = 0;
         while !order.is_oldest_first() {
             order.learn(turn, ready);
@@ -111,8 +111,8 @@ mod tests {
     }
 
     /// An order whose first turns are over.
-    fn oldest_first() -> Order {
-        let mut order = Order::new();
+    fn oldest_first() -> QueueOrder {
+        let mut order = QueueOrder::new();
         assert_eq!(turns_of_newest(&mut order, &turn(512, 0), 0), PAUSE_MIN);
         order
     }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_oldest_goes_first_while_messages_gather_and_a_round_is_short() {
         let mut order = oldest_first();
-        let mut pause = |turn: &Turn, ready| {
+        let mut pause = |turn: &TurnStats, ready| {
             assert!(order.is_oldest_first());
             (0..2).for_each(|_| order.learn(turn, ready));
             turns_of_newest(&mut order, turn, ready)
@@ -167,14 +167,14 @@ mod tests {
 
     #[test]
     fn a_turn_of_few_runs_says_nothing() {
-        let few = Turn { runs: RUNS_MIN - 1, messages: 0, ns: u64::MAX };
-        let mut order = Order::new();
+        let few = TurnStats { runs: RUNS_MIN - 1, messages: 0, ns: u64::MAX };
+        let mut order = QueueOrder::new();
         (0..2 * PAUSE_MIN).for_each(|_| order.learn(&few, usize::MAX));
         assert_eq!(turns_of_newest(&mut order, &turn(512, 0), 0), PAUSE_MIN);
         (0..2).for_each(|_| order.learn(&few, usize::MAX));
-        (0..2).for_each(|_| order.learn(&Turn { runs: 0, messages: 0, ns: 1 }, 0));
+        (0..2).for_each(|_| order.learn(&TurnStats { runs: 0, messages: 0, ns: 1 }, 0));
         assert!(order.is_oldest_first());
-        (0..2).for_each(|_| order.learn(&Turn { runs: RUNS_MIN, ..few }, usize::MAX));
+        (0..2).for_each(|_| order.learn(&TurnStats { runs: RUNS_MIN, ..few }, usize::MAX));
         assert!(!order.is_oldest_first());
     }
 }

@@ -1,4 +1,4 @@
-//! Crossings: messages from rank to rank, counted by the routes under which they were sent.
+//! InFlight: messages from rank to rank, counted by the routes under which they were sent.
 //!
 //! When a sync moves chunks, every rank switches to new routes, each at its own time. An *epoch* is the time between two
 //! switches of a rank, and each message says of which epoch of its sender it is. A rank counts what it sends in an epoch, by
@@ -7,7 +7,7 @@
 //! them: it is *drained*.
 //!
 //! Two epochs at most are on their way at a time, so one bit names them: who switches again has been told that all ranks
-//! are drained of the epoch before, see [`balance`](super::balance).
+//! are drained of the epoch before, see [`balance`](super::migration).
 //!
 //! The cost is one addition for a message that leaves a rank, and one for one that comes; messages within a rank are not
 //! counted. The counts are hashed, for speed, and leave sorted.
@@ -41,11 +41,11 @@ impl Epoch {
 
 /// Numbers of messages by receiver, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts(Vec<(Rank, u64)>);
+pub(crate) struct CountsByRank(Vec<(Rank, u64)>);
 
-impl Counts {
+impl CountsByRank {
     /// Adds those of others.
-    pub(crate) fn add(&mut self, other: Counts) {
+    pub(crate) fn add(&mut self, other: CountsByRank) {
         if self.0.is_empty() {
             self.0 = other.0;
             return;
@@ -61,9 +61,9 @@ impl Counts {
     }
 
     /// The messages to this rank, and for each child of it the counts of the ranks from there on.
-    pub(crate) fn split(self, tree: &Tree) -> (u64, Vec<(Rank, Counts)>) {
+    pub(crate) fn split(self, tree: &Tree) -> (u64, Vec<(Rank, CountsByRank)>) {
         let (mut own, mut below) =
-            (0, Vec::from_iter(tree.children().map(|child| (child, Counts::default()))));
+            (0, Vec::from_iter(tree.children().map(|child| (child, CountsByRank::default()))));
         for (rank, messages) in self.0 {
             let towards = tree.child_towards(rank);
             match below.iter_mut().find(|(child, _)| Some(*child) == towards) {
@@ -80,7 +80,7 @@ const RECENT: usize = 8;
 
 /// The messages of one rank to others and from them.
 #[derive(Debug, Default)]
-pub(crate) struct Crossings {
+pub(crate) struct InFlight {
     epoch: Epoch,
     /// Sent in this epoch, but for those in `recent`.
     sent: FxHashMap<Rank, u64>,
@@ -92,13 +92,13 @@ pub(crate) struct Crossings {
     expected: Option<u64>,
 }
 
-impl Crossings {
+impl InFlight {
     /// A message leaves for another rank, by the routes of now.
     #[inline]
-    pub(crate) fn leave(&mut self, to: Rank) -> Epoch {
+    pub(crate) fn count_sent(&mut self, to: Rank) -> Epoch {
         let place = to.index() % RECENT;
         if self.recent[place].0 != to {
-            self.put_by(place, to);
+            self.evict(place, to);
         }
         self.recent[place].1 += 1;
         self.epoch
@@ -106,7 +106,7 @@ impl Crossings {
 
     /// Gives a place to another rank.
     #[inline(never)]
-    fn put_by(&mut self, place: usize, next: Rank) {
+    fn evict(&mut self, place: usize, next: Rank) {
         let (rank, messages) = std::mem::replace(&mut self.recent[place], (next, 0));
         if messages > 0 {
             *self.sent.entry(rank).or_default() += messages;
@@ -120,30 +120,30 @@ impl Crossings {
 
     /// A message has come from another rank. True if it was the last one of the epoch that has ended.
     #[inline]
-    pub(crate) fn come(&mut self, epoch: Epoch) -> bool {
+    pub(crate) fn count_received(&mut self, epoch: Epoch) -> bool {
         self.received[usize::from(epoch.bit())] += 1;
-        self.expected.is_some() && self.drains()
+        self.expected.is_some() && self.check_drained()
     }
 
     /// The routes change. Returns what was sent under the old ones.
-    pub(crate) fn switch(&mut self) -> Counts {
+    pub(crate) fn end_epoch(&mut self) -> CountsByRank {
         assert!(self.expected.is_none(), "a rank is drained of one epoch before it ends the next");
         self.epoch = self.epoch.other();
         for place in 0..RECENT {
-            self.put_by(place, Rank::default());
+            self.evict(place, Rank::default());
         }
         let mut counts: Vec<_> = std::mem::take(&mut self.sent).into_iter().collect();
         counts.sort_unstable_by_key(|&(rank, _)| rank);
-        Counts(counts)
+        CountsByRank(counts)
     }
 
     /// So many messages of the epoch that has ended were sent to this rank. True if it has all of them.
     pub(crate) fn expect(&mut self, messages: u64) -> bool {
         self.expected = Some(messages);
-        self.drains()
+        self.check_drained()
     }
 
-    fn drains(&mut self) -> bool {
+    fn check_drained(&mut self) -> bool {
         let received = &mut self.received[usize::from(self.epoch.other().bit())];
         if self.expected != Some(*received) {
             return false;
@@ -160,48 +160,48 @@ mod tests {
     const OLD: Epoch = Epoch(0);
     const NEW: Epoch = Epoch(1);
 
-    fn counts(all: &[(u32, u64)]) -> Counts {
-        Counts(all.iter().map(|&(rank, messages)| (Rank(rank), messages)).collect())
+    fn counts(all: &[(u32, u64)]) -> CountsByRank {
+        CountsByRank(all.iter().map(|&(rank, messages)| (Rank(rank), messages)).collect())
     }
 
     #[test]
     fn what_was_sent_in_an_epoch_is_counted_by_receiver_and_the_next_begins_at_nothing() {
-        let mut crossings = Crossings::default();
-        assert_eq!([9, 2, 9].map(|to| crossings.leave(Rank(to))), [OLD; 3]);
-        assert_eq!(crossings.switch(), counts(&[(2, 1), (9, 2)]));
-        assert_eq!(crossings.leave(Rank(2)), NEW);
-        assert!(crossings.expect(0));
-        assert_eq!(crossings.switch(), counts(&[(2, 1)]));
+        let mut in_flight = InFlight::default();
+        assert_eq!([9, 2, 9].map(|to| in_flight.count_sent(Rank(to))), [OLD; 3]);
+        assert_eq!(in_flight.end_epoch(), counts(&[(2, 1), (9, 2)]));
+        assert_eq!(in_flight.count_sent(Rank(2)), NEW);
+        assert!(in_flight.expect(0));
+        assert_eq!(in_flight.end_epoch(), counts(&[(2, 1)]));
     }
 
     #[test]
     fn many_receivers_are_counted_like_few() {
-        let mut crossings = Crossings::default();
+        let mut in_flight = InFlight::default();
         for messages in 1..=3 {
-            (0..messages * 20).for_each(|to| _ = crossings.leave(Rank(to)));
+            (0..messages * 20).for_each(|to| _ = in_flight.count_sent(Rank(to)));
         }
         let expected: Vec<_> = (0..60).map(|to| (to, u64::from(3 - to / 20))).collect();
-        assert_eq!(crossings.switch(), counts(&expected));
+        assert_eq!(in_flight.end_epoch(), counts(&expected));
     }
 
     #[test]
     fn a_rank_is_drained_by_the_last_message_of_the_old_epoch_whatever_comes_of_the_new_one() {
-        let mut crossings = Crossings::default();
-        assert!(!crossings.come(OLD));
-        assert!(!crossings.come(NEW), "its sender has switched, this rank has not");
-        crossings.switch();
-        assert!(!crossings.come(NEW));
-        assert!(!crossings.expect(2), "one is on its way");
-        assert!(!crossings.come(NEW));
-        assert!(crossings.come(OLD));
-        crossings.switch();
-        assert!(crossings.expect(3), "of the new epoch, which is now the old one");
+        let mut in_flight = InFlight::default();
+        assert!(!in_flight.count_received(OLD));
+        assert!(!in_flight.count_received(NEW), "its sender has switched, this rank has not");
+        in_flight.end_epoch();
+        assert!(!in_flight.count_received(NEW));
+        assert!(!in_flight.expect(2), "one is on its way");
+        assert!(!in_flight.count_received(NEW));
+        assert!(in_flight.count_received(OLD));
+        in_flight.end_epoch();
+        assert!(in_flight.expect(3), "of the new epoch, which is now the old one");
     }
 
     #[test]
     fn counts_add_up_on_the_way_to_rank_0_and_come_apart_on_the_way_back() {
         let mut all = counts(&[(1, 4), (5, 2)]);
-        all.add(Counts::default());
+        all.add(CountsByRank::default());
         all.add(counts(&[(0, 1), (5, 3), (6, 7)]));
         assert_eq!(all, counts(&[(0, 1), (1, 4), (5, 5), (6, 7)]));
         // 0 has children 1 and 2; 1 has 3 and 4, 2 has 5 and 6.

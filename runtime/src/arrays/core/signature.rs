@@ -1,6 +1,6 @@
 //! What each rank says of the arrays it has set up, so that ranks with different arrays are refused by name.
 //!
-//! A setup function must do the same on every rank. Rank 0 compares the outlines of all ranks with its own: names, indices,
+//! A setup function must do the same on every rank. Rank 0 compares the signatures of all ranks with its own: names, indices,
 //! placement, and the part in syncs. Indices and placement are compared by a hash. Of a placement the hash covers a sample
 //! of [`SAMPLE_MAX`] indices at most: two functions that differ only elsewhere are taken for the same.
 //! How chunks are made and which services there are is not compared.
@@ -18,7 +18,7 @@ pub(crate) const SAMPLE_MAX: u64 = 1_000;
 
 /// One array, as a rank has set it up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Outline {
+pub(crate) struct ArraySignature {
     /// Of the types of its chunks and of their messages.
     pub(crate) chunk: String,
     pub(crate) message: String,
@@ -49,37 +49,39 @@ pub(crate) fn hash_homes(homes: impl Iterator<Item = Rank>) -> u64 {
 }
 
 /// How the arrays of a rank differ from those of rank 0, for people; none if they are the same.
-pub(crate) fn difference(its: &[Outline], first: &[Outline]) -> Option<String> {
+pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Option<String> {
     let differing = (0..).map(ArrayId).zip(its.iter().zip(first)).find(|(_, (its, first))| its != first);
     if let Some((array, (its, first))) = differing {
         let aspects = its.differs(first).join("; ");
         return Some(format!("array {array} `{}`: {aspects}", first.chunk));
     }
-    let arrays = |outlines: &[Outline]| counted(outlines.len(), "array", "arrays");
+    let arrays = |signatures: &[ArraySignature]| counted(signatures.len(), "array", "arrays");
     (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
 }
 
-impl Outline {
+impl ArraySignature {
     /// The aspects in which it differs from that of rank 0.
-    fn differs(&self, first: &Outline) -> Vec<String> {
+    fn differs(&self, first: &ArraySignature) -> Vec<String> {
         let mut aspects = Vec::new();
         let mut compare = |same: bool, its: String, at_first: String| {
             if !same {
                 aspects.push(format!("{its} there, {at_first} on rank 0"));
             }
         };
-        let chunk = |outline: &Outline| format!("chunks of type `{}`", outline.chunk);
+        let chunk = |signature: &ArraySignature| format!("chunks of type `{}`", signature.chunk);
         compare(self.chunk == first.chunk, chunk(self), chunk(first));
-        let message = |outline: &Outline| format!("messages of type `{}`", outline.message);
+        let message = |signature: &ArraySignature| format!("messages of type `{}`", signature.message);
         compare(self.message == first.message, message(self), message(first));
-        let chunks = |outline: &Outline| counted(outline.chunks as usize, "chunk", "chunks");
+        let chunks = |signature: &ArraySignature| counted(signature.chunks as usize, "chunk", "chunks");
         compare(self.chunks == first.chunks, chunks(self), chunks(first));
-        let placement = |outline: &Outline| format!("placement {}", outline.placement);
+        let placement = |signature: &ArraySignature| format!("placement {}", signature.placement);
         compare(self.placement == first.placement, placement(self), placement(first));
-        let syncs = |outline: &Outline| if outline.syncs { "in syncs" } else { "without syncs" }.to_owned();
+        let syncs = |signature: &ArraySignature| {
+            if signature.syncs { "in syncs" } else { "without syncs" }.to_owned()
+        };
         compare(self.syncs == first.syncs, syncs(self), syncs(first));
-        let beside = |outline: &Outline| {
-            outline.leader.map_or("beside none".into(), |of| format!("beside array {of}"))
+        let beside = |signature: &ArraySignature| {
+            signature.leader.map_or("beside none".into(), |of| format!("beside array {of}"))
         };
         compare(self.leader == first.leader, beside(self), beside(first));
         // Other indices have other homes too: the second would be no news.
@@ -96,31 +98,31 @@ impl Outline {
 mod tests {
     use super::*;
 
-    fn cell() -> Outline {
+    fn cell() -> ArraySignature {
         let (chunk, message, placement) = ("Cell".into(), "Halo".into(), "Block".into());
-        Outline { chunk, message, chunks: 6, placement, syncs: true, ..Outline::default() }
+        ArraySignature { chunk, message, chunks: 6, placement, syncs: true, ..ArraySignature::default() }
     }
 
     #[test]
     fn the_first_array_that_differs_is_named_with_all_that_differs() {
-        let differs = |its: Outline| difference(&[cell(), its], &[cell(), cell()]);
+        let differs = |its: ArraySignature| difference(&[cell(), its], &[cell(), cell()]);
         assert_eq!(differs(cell()), None);
         let (leader, chunk) = (Some(ArrayId(0)), "Tile".into());
         for (its, expected) in [
-            (Outline { indices: 1, homes: 1, ..cell() }, "other indices"),
-            (Outline { homes: 1, ..cell() }, "its placement gives other ranks"),
-            (Outline { chunks: 7, indices: 1, ..cell() }, "7 chunks there, 6 chunks on rank 0"),
-            (Outline { syncs: false, ..cell() }, "without syncs there, in syncs on rank 0"),
+            (ArraySignature { indices: 1, homes: 1, ..cell() }, "other indices"),
+            (ArraySignature { homes: 1, ..cell() }, "its placement gives other ranks"),
+            (ArraySignature { chunks: 7, indices: 1, ..cell() }, "7 chunks there, 6 chunks on rank 0"),
+            (ArraySignature { syncs: false, ..cell() }, "without syncs there, in syncs on rank 0"),
             (
-                Outline { message: "()".into(), ..cell() },
+                ArraySignature { message: "()".into(), ..cell() },
                 "messages of type `()` there, messages of type `Halo` on rank 0",
             ),
             (
-                Outline { chunk, leader, ..cell() },
+                ArraySignature { chunk, leader, ..cell() },
                 "chunks of type `Tile` there, chunks of type `Cell` on rank 0; beside array 0 there, beside none on rank 0",
             ),
             (
-                Outline { placement: "RoundRobin".into(), homes: 3, ..cell() },
+                ArraySignature { placement: "RoundRobin".into(), homes: 3, ..cell() },
                 "placement RoundRobin there, placement Block on rank 0",
             ),
         ] {

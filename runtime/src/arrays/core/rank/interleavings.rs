@@ -3,13 +3,13 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use super::drive::{Drive, Plan};
+use super::drive::{CoreDriver, Plan};
 use super::*;
 
 /// Goes through a plan in the order that is chosen: `choose` picks one of so many. Chunks that run send messages in between,
 /// so many times.
 fn run(plan: Plan, mut talks: u32, choose: &mut dyn FnMut(usize) -> usize) {
-    let mut drive = Drive::new(plan);
+    let mut drive = CoreDriver::new(plan);
     let mut under_way = BTreeMap::<(Rank, Rank), VecDeque<Packet>>::new();
     (0..plan.ranks).for_each(|rank| drive.start(Rank(rank), 0));
     loop {

@@ -7,7 +7,7 @@ use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender};
 
 /// One thing that a worker does: a handler, a hook of a chunk, or something of its own. Its outbox and its instruments
 /// share it, so that a message costs some stores and no call.
-pub(crate) struct InHand {
+pub(crate) struct Activity {
     pub(crate) chunk: Cell<ChunkId>,
     pub(crate) kind: Cell<&'static str>,
     pub(crate) phase: Cell<u64>,
@@ -15,27 +15,27 @@ pub(crate) struct InHand {
     pub(crate) from: Cell<Sender>,
     /// A handler is running that has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The array and the kind of message that the outlet was told last; none where they are to be told anew.
-    pub(crate) told: Cell<Option<(ArrayId, &'static str)>>,
+    /// The array and the kind of message that the host was told last; none where they are to be told anew.
+    pub(crate) reported: Cell<Option<(ArrayId, &'static str)>>,
 }
 
-impl Default for InHand {
-    fn default() -> InHand {
-        InHand {
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity {
             chunk: Cell::new(RUNTIME),
             kind: Cell::new("nothing"),
             phase: Cell::new(0),
             from: Cell::new(Sender::RUNTIME),
             running: Cell::new(false),
-            told: Cell::new(None),
+            reported: Cell::new(None),
         }
     }
 }
 
-impl InHand {
+impl Activity {
     /// The chunk is asked about a message, or for one: no handler of it yet, but a panic would be told as of this kind.
     #[inline]
-    pub(crate) fn names(&self, kind: &'static str, phase: u64) {
+    pub(crate) fn set(&self, kind: &'static str, phase: u64) {
         self.kind.set(kind);
         self.phase.set(phase);
     }
@@ -43,14 +43,14 @@ impl InHand {
     /// A handler of the chunk begins.
     #[inline]
     pub(crate) fn begin(&self, kind: &'static str, phase: u64, from: &Sender) {
-        self.names(kind, phase);
+        self.set(kind, phase);
         self.from.set(*from);
         self.running.set(true);
     }
 
     /// No handler is running that is to be recorded.
     #[inline]
-    pub(crate) fn forget(&self) {
+    pub(crate) fn end(&self) {
         self.running.set(false);
     }
 }

@@ -14,18 +14,18 @@ use crate::wire::{self, bulk};
 
 /// A list of moves, shared; and once it has been between processes its encoding.
 #[derive(Clone, Debug)]
-pub(crate) struct Moves {
+pub(crate) struct MoveList {
     all: Arc<[Move]>,
     encoded: Arc<OnceLock<Arc<[u8]>>>,
 }
 
-impl From<Vec<Move>> for Moves {
-    fn from(all: Vec<Move>) -> Moves {
-        Moves { all: all.into(), encoded: Arc::default() }
+impl From<Vec<Move>> for MoveList {
+    fn from(all: Vec<Move>) -> MoveList {
+        MoveList { all: all.into(), encoded: Arc::default() }
     }
 }
 
-impl Deref for Moves {
+impl Deref for MoveList {
     type Target = [Move];
 
     fn deref(&self) -> &[Move] {
@@ -33,7 +33,7 @@ impl Deref for Moves {
     }
 }
 
-impl Serialize for Moves {
+impl Serialize for MoveList {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let bytes = match self.encoded.get() {
             Some(bytes) => bytes,
@@ -46,11 +46,11 @@ impl Serialize for Moves {
     }
 }
 
-impl<'de> Deserialize<'de> for Moves {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Moves, D::Error> {
+impl<'de> Deserialize<'de> for MoveList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MoveList, D::Error> {
         let bytes: Arc<[u8]> = bulk::deserialize(deserializer)?;
         let all: Vec<Move> = wire::decode(&bytes).map_err(de::Error::custom)?;
-        Ok(Moves { all: all.into(), encoded: Arc::new(OnceLock::from(bytes)) })
+        Ok(MoveList { all: all.into(), encoded: Arc::new(OnceLock::from(bytes)) })
     }
 }
 
@@ -63,9 +63,9 @@ mod tests {
     fn moves_come_out_as_they_went_in_and_go_on_by_the_same_bytes() {
         let one = |key| Move { chunk: ChunkId { array: ArrayId(1), key }, from: Rank(7), to: Rank(300) };
         for moves in [0, 1, 10_000] {
-            let moves: Moves = Vec::from_iter((0..moves).map(one)).into();
+            let moves: MoveList = Vec::from_iter((0..moves).map(one)).into();
             let bytes = wire::encode(&moves).expect("numbers encode");
-            let came: Moves = wire::decode(&bytes).expect("it was encoded");
+            let came: MoveList = wire::decode(&bytes).expect("it was encoded");
             assert_eq!(came[..], moves[..]);
             let before = came.encoded.get().map(|bytes| bytes.as_ptr());
             assert_eq!(wire::encode(&came.clone()).expect("it was decoded"), bytes);

@@ -1,6 +1,6 @@
 //! The control plane of a rank as its workers reach it: one at a time.
 //!
-//! Only worker 0 calls the transport. What other workers have to send they leave here, in order, while they have the plane
+//! Only worker 0 calls the transport. What other workers have to send they leave here, in order, while they have the control_plane
 //! locked; worker 0 looks at a flag to see that something waits, and sends it before anything of its own.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use crate::ids::Rank;
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
 /// The core of a rank, and what waits beside it for worker 0.
-pub(crate) struct Plane {
+pub(crate) struct ControlPlane {
     core: ElidedMutex<Core>,
     /// Set while `Core::outbound` may hold something for worker 0.
     outbound_waits: AtomicBool,
@@ -25,10 +25,10 @@ pub(crate) struct Core {
     outbound: Vec<(Rank, Packet)>,
 }
 
-impl Plane {
-    pub(crate) fn new(tag: Tag, rank: RankCore) -> Plane {
+impl ControlPlane {
+    pub(crate) fn new(tag: Tag, rank: RankCore) -> ControlPlane {
         let core = Core { rank, outbound: Vec::new() };
-        Plane { core: ElidedMutex::new(tag, core), outbound_waits: AtomicBool::new(false) }
+        ControlPlane { core: ElidedMutex::new(tag, core), outbound_waits: AtomicBool::new(false) }
     }
 
     #[inline]

@@ -16,34 +16,34 @@ fn one_move(key: u64, from: u32, to: u32) -> Move {
     Move { chunk: chunk(key), from: Rank(from), to: Rank(to) }
 }
 
-fn traveller(key: u64) -> Traveller {
-    Traveller { bytes: 10, ..Traveller::following(chunk(key)) }
+fn transfer(key: u64) -> ChunkTransfer {
+    ChunkTransfer { bytes: 10, ..ChunkTransfer::without_body(chunk(key)) }
 }
 
-fn journey(_: ArrayId) -> Journey {
-    Journey { broadcasts: 3, pressed: false }
+fn transit(_: ArrayId) -> Transit {
+    Transit { next_broadcast: 3, blocked: false }
 }
 
-fn leaver(key: u64, to: u32) -> Leaver {
-    Leaver { chunk: chunk(key), cell: CellId(key as u32), to: Rank(to) }
+fn outgoing_chunk(key: u64, to: u32) -> Outgoing {
+    Outgoing { chunk: chunk(key), cell: CellId(key as u32), to: Rank(to) }
 }
 
-fn switch(leavers: &[Leaver]) -> Step {
-    Step::Switch { sync: SYNC, leavers: leavers.to_vec() }
+fn switch(outgoing: &[Outgoing]) -> MigrationStep {
+    MigrationStep::SwitchRoutes { sync: SYNC, outgoing: outgoing.to_vec() }
 }
 
-fn release(key: u64, to: u32) -> Step {
-    Step::Release { leaver: leaver(key, to), journey: journey(ArrayId(0)) }
+fn release(key: u64, to: u32) -> MigrationStep {
+    MigrationStep::MigrateOut { outgoing_chunk: outgoing_chunk(key, to), transit: transit(ArrayId(0)) }
 }
 
-fn flushed(bytes: u64) -> Step {
-    let mut freight = Freight::default();
-    freight.bytes = bytes;
-    Step::Flushed(freight)
+fn flushed(bytes: u64) -> MigrationStep {
+    let mut migration_bytes = MigrationBytes::default();
+    migration_bytes.bytes = bytes;
+    MigrationStep::Flushed(migration_bytes)
 }
 
 fn landed(migrations: &mut Migrations) -> Vec<ChunkId> {
-    migrations.land().into_iter().map(|traveller| traveller.chunk).collect()
+    migrations.complete().into_iter().map(|transfer| transfer.chunk).collect()
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn a_sync_that_moves_nothing_changes_nothing() {
 fn leavers_stop_then_the_routes_change_then_they_go_when_the_rank_is_drained() {
     let mut migrations = Migrations::new(HERE);
     let moves = [one_move(1, 1, 0), one_move(2, 1, 2), one_move(3, 0, 2)];
-    assert_eq!(migrations.begin(SYNC, &moves, cell), [Step::Hold(vec![CellId(1), CellId(2)])]);
-    assert_eq!(migrations.held(journey), []);
-    assert_eq!(migrations.held(journey), [switch(&[leaver(1, 0), leaver(2, 2)])]);
-    let found = migrations.leaver(chunk(2));
+    assert_eq!(migrations.begin(SYNC, &moves, cell), [MigrationStep::Hold(vec![CellId(1), CellId(2)])]);
+    assert_eq!(migrations.held(transit), []);
+    assert_eq!(migrations.held(transit), [switch(&[outgoing_chunk(1, 0), outgoing_chunk(2, 2)])]);
+    let found = migrations.outgoing_cell(chunk(2));
     assert_eq!(found, Some(CellId(2)), "messages under the old routes go to its mailbox");
     assert_eq!(migrations.drained(), [release(1, 0), release(2, 2), flushed(0)]);
-    assert_eq!(migrations.leaver(chunk(2)), None);
+    assert_eq!(migrations.outgoing_cell(chunk(2)), None);
     assert_eq!(landed(&mut migrations), []);
 }
 
@@ -80,9 +80,9 @@ fn an_arrival_may_come_before_the_rank_is_drained_and_lands_with_the_others() {
     let mut migrations = Migrations::new(HERE);
     let moves = [one_move(1, 0, 1), one_move(2, 2, 1)];
     assert_eq!(migrations.begin(SYNC, &moves, cell), [switch(&[])]);
-    assert_eq!(migrations.arrive(traveller(2)), None);
+    assert_eq!(migrations.receive(transfer(2)), None);
     assert_eq!(migrations.drained(), []);
-    assert_eq!(migrations.arrive(traveller(1)), Some(flushed(20)));
+    assert_eq!(migrations.receive(transfer(1)), Some(flushed(20)));
     assert!(migrations.expects(chunk(1)), "its index is in use until it lands");
     assert_eq!(landed(&mut migrations), [chunk(2), chunk(1)]);
     assert!(!migrations.expects(chunk(1)));

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::mailroom::{Intake, Mailroom, Reception};
-use super::plane::Core;
+use super::control_plane::Core;
+use super::local_delivery::{LocalDelivery, PacketSink, PollState};
 use super::shared::RankShared;
-use crate::arrays::core::crossings::Epoch;
 use crate::arrays::core::envelope::Payload;
-use crate::arrays::core::mail::{Blanks, Letter};
+use crate::arrays::core::in_flight::Epoch;
+use crate::arrays::core::message_list::{FreeList, MessageNode};
 use crate::arrays::core::packet::Packet;
 use crate::error::Error;
 use crate::ids::Rank;
@@ -20,21 +20,21 @@ use crate::wire::codec::Codec;
 const RARE_NS: u64 = 10_000;
 
 /// One worker's way out.
-pub(crate) struct Gateway<'r> {
+pub(crate) struct RemoteSender<'r> {
     shared: &'r RankShared,
     /// Worker 0 of a rank that is not alone.
     transport: Option<TransportHandle<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
     /// The error of a packet that could not be sent.
-    failed: Option<Error>,
-    look: Look,
+    error: Option<Error>,
+    look: PollTimes,
 }
 
 /// The last look at the transport of which the time was known: a lap of the worker ended before it, ns. Those of a worker
 /// without work are not, where handlers are not measured.
 #[derive(Default)]
-struct Look {
+struct PollTimes {
     began_ns: u64,
     /// As far as it is known: the end of a look that found nothing is not worth reading the clock.
     ended_ns: u64,
@@ -42,93 +42,101 @@ struct Look {
     rare: bool,
 }
 
-impl<'r> Gateway<'r> {
-    pub(crate) fn new(shared: &'r RankShared, transport: Option<TransportHandle<'r, Packet>>) -> Gateway<'r> {
-        let mut gateway =
-            Gateway { shared, transport, leaving: VecDeque::new(), failed: None, look: Look::default() };
-        gateway.looks_often(true);
-        gateway
+impl<'r> RemoteSender<'r> {
+    pub(crate) fn new(
+        shared: &'r RankShared,
+        transport: Option<TransportHandle<'r, Packet>>,
+    ) -> RemoteSender<'r> {
+        let mut remote_sender = RemoteSender {
+            shared,
+            transport,
+            leaving: VecDeque::new(),
+            error: None,
+            look: PollTimes::default(),
+        };
+        remote_sender.looks_often(true);
+        remote_sender
     }
 
     /// Tells whether this worker calls the transport.
     #[inline]
-    pub(crate) fn drives(&self) -> bool {
+    pub(crate) fn has_transport(&self) -> bool {
         self.transport.is_some()
     }
 
     /// Tells whether other ranks are other processes.
-    pub(crate) fn leads_to_processes(&self) -> bool {
+    pub(crate) fn is_between_processes(&self) -> bool {
         matches!(self.transport, Some(TransportHandle::Boxed(_)))
     }
 
     /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
-    /// it sends itself. Worker 0 calls [`hand_over_all`](Self::hand_over_all) once the core is free again.
+    /// it sends itself. Worker 0 calls [`flush`](Self::flush) once the core is free again.
     #[inline]
     pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::send");
         if self.transport.is_none() {
-            self.shared.plane.leave(core, to, packet);
+            self.shared.control_plane.leave(core, to, packet);
             self.shared.scheduler.wake_driver();
             return;
         }
-        self.shared.plane.take_outbound(core, &mut self.leaving);
+        self.shared.control_plane.take_outbound(core, &mut self.leaving);
         self.leaving.push_back((to, packet));
     }
 
     /// Gives the transport what other workers left for it.
     pub(crate) fn send_outbound(&mut self) {
-        let plane = &self.shared.plane;
-        plane.take_outbound(&mut plane.lock(), &mut self.leaving);
-        self.hand_over_all();
+        let control_plane = &self.shared.control_plane;
+        control_plane.take_outbound(&mut control_plane.lock(), &mut self.leaving);
+        self.flush();
     }
 
     /// Gives the transport all that is about to leave, in order.
     #[inline]
-    pub(crate) fn hand_over_all(&mut self) {
+    pub(crate) fn flush(&mut self) {
         while let Some((to, packet)) = self.leaving.pop_front() {
-            self.hand_over(to, packet);
+            self.flush_one(to, packet);
         }
     }
 
     /// The same of one packet, which goes through the wire format where a run asks for that.
     #[inline(never)]
-    fn hand_over(&mut self, to: Rank, packet: Packet) {
+    fn flush_one(&mut self, to: Rank, packet: Packet) {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let through =
             if self.shared.wire && !crossed() { self.shared.codec.round_trip(packet) } else { Ok(packet) };
         match through {
             Ok(packet) => self.send(to, packet),
-            Err(error) => self.fails(error),
+            Err(error) => self.set_error(error),
         }
     }
 
-    /// Hands the transport a message, from the letter it is on, which is blank then. One that cannot be encoded ends the run as
+    /// Hands the transport a message, from the node it is on, which is blank then. One that cannot be encoded ends the run as
     /// soon as the worker is back from what it does.
     #[inline]
-    pub(crate) fn send_letter(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
+    pub(crate) fn send_node(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) {
         match &mut self.transport {
-            Some(TransportHandle::Threads(local)) => local.send_with(to, || Packet::of_letter(letter, epoch)),
-            Some(TransportHandle::Boxed(_)) => self.send_written(to, letter, epoch),
+            Some(TransportHandle::Threads(local)) => local.send_with(to, || Packet::from_node(node, epoch)),
+            Some(TransportHandle::Boxed(_)) => self.send_encoded(to, node, epoch),
             None => {}
         }
     }
 
     /// The same where the transport sends bytes.
     #[inline(never)]
-    fn send_written(&mut self, to: Rank, letter: &mut Letter, epoch: Epoch) {
+    fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) {
         let codec = &self.shared.codec;
-        if letter.message.payload.is_value()
+        if node.message.payload.is_value()
             && let Some(TransportHandle::Boxed(transport)) = &mut self.transport
-            && let Some(sent) =
-                transport.send_written(to, &mut |bytes| codec.write(letter.to, &letter.message, epoch, bytes))
+            && let Some(sent) = transport
+                .send_written(to, &mut |bytes| codec.encode_message(node.to, &node.message, epoch, bytes))
         {
-            letter.message.payload = Payload::Resume;
+            node.message.payload = Payload::Resume;
             if let Err(error) = sent {
-                self.fails(error);
+                self.set_error(error);
             }
         } else {
-            self.send(to, Packet::of_letter(letter, epoch));
+            self.send(to, Packet::from_node(node, epoch));
         }
     }
 
@@ -143,19 +151,19 @@ impl<'r> Gateway<'r> {
             None => Ok(()),
         };
         if let Err(error) = sent {
-            self.fails(error);
+            self.set_error(error);
         }
     }
 
     #[cold]
-    fn fails(&mut self, error: Error) {
-        self.failed.get_or_insert(error);
+    fn set_error(&mut self, error: Error) {
+        self.error.get_or_insert(error);
     }
 
     /// Takes the error of a packet that could not be sent.
     #[inline]
-    pub(crate) fn take_failure(&mut self) -> Option<Error> {
-        self.failed.take()
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
     }
 
     /// Drops what is about to leave.
@@ -165,7 +173,7 @@ impl<'r> Gateway<'r> {
 
     /// Tells whether other workers have left something to send.
     pub(crate) fn outbound_waits(&self) -> bool {
-        self.drives() && self.shared.plane.outbound_waits()
+        self.has_transport() && self.shared.control_plane.outbound_waits()
     }
 
     /// A look at the transport begins, `now_ns` after the run did.
@@ -175,7 +183,7 @@ impl<'r> Gateway<'r> {
         if rare != self.look.rare {
             self.looks_often(!rare);
         }
-        self.look = Look { began_ns: now_ns, ended_ns: now_ns, rare };
+        self.look = PollTimes { began_ns: now_ns, ended_ns: now_ns, rare };
     }
 
     #[cold]
@@ -187,39 +195,44 @@ impl<'r> Gateway<'r> {
 
     /// Tells whether looks are rare: handlers, or waits, are long.
     #[inline]
-    pub(crate) fn looks_rarely(&self) -> bool {
+    pub(crate) fn polls_rarely(&self) -> bool {
         self.look.rare
     }
 
     /// It has ended.
-    pub(crate) fn looked(&mut self, now_ns: u64) {
+    pub(crate) fn end_poll(&mut self, now_ns: u64) {
         self.look.ended_ns = now_ns;
     }
 
     /// The time from which on the next look is due, if chunks are to run for so long at least, ns. They run for as long
     /// as the last look took: while chunks migrate it may copy one.
     #[inline]
-    pub(crate) fn next_look_ns(&self, run_ns: u64) -> u64 {
-        let Look { began_ns, ended_ns, .. } = self.look;
+    pub(crate) fn next_poll_ns(&self, run_ns: u64) -> u64 {
+        let PollTimes { began_ns, ended_ns, .. } = self.look;
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: the mailroom gets what has come, as long as it takes more. Between
+    /// Hop 3, receiving side: the local_delivery gets what has come, as long as it takes more. Between
     /// threads by a closure that nothing else calls: it is inlined, and no packet is copied to be handed over.
     #[inline(always)]
-    pub(crate) fn poll(&mut self, mailroom: &mut Mailroom<'r>, blanks: &mut Blanks, intake: &mut Intake) {
+    pub(crate) fn poll(
+        &mut self,
+        local_delivery: &mut LocalDelivery<'r>,
+        free_list: &mut FreeList,
+        poll_state: &mut PollState,
+    ) {
         let polled = match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
-                local.take_each(|from, packet| mailroom.receive(from, packet, blanks, intake));
+                local.take_each(|from, packet| local_delivery.receive(from, packet, free_list, poll_state));
                 Ok(())
             }
             Some(TransportHandle::Boxed(transport)) => {
-                transport.poll_each(&mut Reception { mailroom, blanks, intake })
+                transport.poll_each(&mut PacketSink { local_delivery, free_list, poll_state })
             }
             None => Ok(()),
         };
         if let Err(error) = polled {
-            self.fails(error);
+            self.set_error(error);
         }
     }
 
@@ -258,8 +271,8 @@ impl<'r> Gateway<'r> {
     pub(crate) fn close(&mut self) {
         let shared = self.shared;
         let Some(mut transport) = self.transport.take() else { return };
-        if let Some(error) = shared.ending.untold() {
-            for to in (0..shared.facts.ranks).map(Rank).filter(|&to| to != shared.facts.rank) {
+        if let Some(error) = shared.ending.unannounced() {
+            for to in (0..shared.info.ranks).map(Rank).filter(|&to| to != shared.info.rank) {
                 // Each for itself: who cannot be told must not keep the others from hearing it.
                 let abort = Packet::Abort(Box::new(error.clone()));
                 let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));

@@ -2,15 +2,15 @@
 //!
 //! A reduction (and a sync) is complete when *every* member has reported. Members come and go, and a newcomer's report
 //! may overtake the news of its birth, so a plain count can look complete too early. Each report therefore says how many
-//! children its sender inserted since its last report, and a newcomer reports at its *depth*: 0 for old members,
+//! children its sender inserted since its last report, and a newcomer reports at its *generation*: 0 for old members,
 //! one more than its parent's for a chunk born since the last completed count.
 //!
-//! Complete means: all old members were heard, and at every depth as many newcomers were heard as the depth above gave
-//! birth to. By induction over the depth nobody is missing: once depth `d` is complete, the births it announces are all
-//! known, so depth `d + 1` can be checked. Tallies add up in any order and in any grouping, which is what lets them travel
+//! Complete means: all old members were heard, and at every generation as many newcomers were heard as the generation above gave
+//! birth to. By induction over the generation nobody is missing: once generation `d` is complete, the births it announces are all
+//! known, so generation `d + 1` can be checked. Tallies add up in any order and in any grouping, which is what lets them travel
 //! through a tree and across migrations.
 //!
-//! A tally therefore keeps for each depth only who was heard *minus* who was announced by the depth above, and nothing
+//! A tally therefore keeps for each generation only who was heard *minus* who was announced by the generation above, and nothing
 //! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
 //!
 //! A chunk of another array cannot announce a newcomer, since it does not report to the same counts. It names a member as the
@@ -35,28 +35,28 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// The tally of one report.
-    pub(crate) fn of(report: Report) -> Tally {
+    pub(crate) fn of(report: MemberReport) -> Tally {
         let mut tally =
             Tally { heard: 1, born: report.born.into(), left: report.leaving.into(), ..Tally::default() };
-        tally.add(report.depth, 1);
-        tally.add(report.depth + 1, -i64::from(report.born));
+        tally.add(report.generation, 1);
+        tally.add(report.generation + 1, -i64::from(report.born));
         tally
     }
 
     /// Adds another tally of the same count.
     pub(crate) fn merge(&mut self, other: &Tally) {
-        for (&depth, &surplus) in &other.surplus {
-            self.add(depth, surplus);
+        for (&generation, &surplus) in &other.surplus {
+            self.add(generation, surplus);
         }
         self.heard += other.heard;
         self.born += other.born;
         self.left += other.left;
     }
 
-    fn add(&mut self, depth: u32, surplus: i64) {
-        let total = surplus + self.surplus.remove(&depth).unwrap_or(0);
+    fn add(&mut self, generation: u32, surplus: i64) {
+        let total = surplus + self.surplus.remove(&generation).unwrap_or(0);
         if total != 0 {
-            self.surplus.insert(depth, total);
+            self.surplus.insert(generation, total);
         }
     }
 
@@ -73,7 +73,7 @@ impl Tally {
     /// Reports of which is known that they are still to come, given the population before this count.
     pub(crate) fn missing(&self, population: u64) -> u64 {
         let old = self.surplus.get(&0).map_or(0, |old| old.unsigned_abs());
-        let announced = self.surplus.iter().filter(|&(&depth, &surplus)| depth > 0 && surplus < 0);
+        let announced = self.surplus.iter().filter(|&(&generation, &surplus)| generation > 0 && surplus < 0);
         let newcomers: u64 = announced.map(|(_, surplus)| surplus.unsigned_abs()).sum();
         population.saturating_sub(old) + newcomers
     }
@@ -81,7 +81,7 @@ impl Tally {
     /// The population after this count if everybody has been heard, given the population before it.
     pub(crate) fn complete(&self, population: u64) -> Option<u64> {
         // Nobody announced the old members: they alone may be left over.
-        let missing = self.surplus.iter().any(|(&depth, _)| depth > 0);
+        let missing = self.surplus.iter().any(|(&generation, _)| generation > 0);
         let old = self.surplus.get(&0).copied().unwrap_or(0);
         (!missing && u64::try_from(old) == Ok(population)).then(|| population + self.born - self.left)
     }
@@ -92,9 +92,9 @@ const LEFT: u64 = u64::MAX;
 
 /// The report of one member in one count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct MemberReport {
     pub(crate) sequence: u64,
-    pub(crate) depth: u32,
+    pub(crate) generation: u32,
     pub(crate) born: u32,
     pub(crate) leaving: bool,
 }
@@ -104,22 +104,27 @@ pub(crate) struct Report {
 pub(crate) struct Membership {
     /// The count this member reports to next.
     pub(crate) next: u64,
-    depth: u32,
+    generation: u32,
     born: u32,
 }
 
 impl Membership {
     /// Reports to the next count.
-    pub(crate) fn report(&mut self) -> Report {
-        let report = Report { sequence: self.next, depth: self.depth, born: self.born, leaving: false };
-        *self = Membership { next: self.next + 1, depth: 0, born: 0 };
+    pub(crate) fn report(&mut self) -> MemberReport {
+        let report = MemberReport {
+            sequence: self.next,
+            generation: self.generation,
+            born: self.born,
+            leaving: false,
+        };
+        *self = Membership { next: self.next + 1, generation: 0, born: 0 };
         report
     }
 
     /// The last report: the member takes part in no later count.
-    pub(crate) fn leave(&mut self) -> Report {
-        let report = Report { leaving: true, ..self.report() };
-        *self = Membership { next: LEFT, depth: 0, born: 0 };
+    pub(crate) fn leave(&mut self) -> MemberReport {
+        let report = MemberReport { leaving: true, ..self.report() };
+        *self = Membership { next: LEFT, generation: 0, born: 0 };
         report
     }
 
@@ -130,7 +135,7 @@ impl Membership {
 
     /// The membership of a chunk that a count admits without a parent: as if it had been there at the last one.
     pub(crate) fn admitted(next: u64) -> Membership {
-        Membership { next, depth: 0, born: 0 }
+        Membership { next, generation: 0, born: 0 }
     }
 
     /// The membership of a child inserted now: it joins at the count its parent reports to next.
@@ -139,7 +144,7 @@ impl Membership {
             return *self;
         }
         self.born += 1;
-        Membership { next: self.next, depth: self.depth + 1, born: 0 }
+        Membership { next: self.next, generation: self.generation + 1, born: 0 }
     }
 }
 
@@ -204,7 +209,7 @@ mod tests {
             tally.merge(&report);
             assert_eq!(tally.complete(1), None, "its successor has not reported");
         }
-        // Three varints a depth, four for the sums: none of more than five bytes.
+        // Three varints a generation, four for the sums: none of more than five bytes.
         assert!(said < 100_000 * 40, "{said} bytes");
         assert!(encoded_bytes(&tally) < 40, "{tally:?}");
         tally.merge(&Tally::of(link.report()));

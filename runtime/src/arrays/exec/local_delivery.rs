@@ -1,0 +1,168 @@
+//! Where a worker puts nodes into the mailboxes of its rank, and the entries that this makes on a queue; and where packets of
+//! other ranks come in.
+
+use super::cells::Cell;
+use super::mailbox::{PushOutcome, PushedBy};
+use super::ready::ReadyQueue;
+use super::shared::RankShared;
+use super::watermarks::QueueGauge;
+use crate::arrays::core::envelope::Envelope;
+use crate::arrays::core::in_flight::Epoch;
+use crate::arrays::core::message_list::{FreeList, MessageNode};
+use crate::arrays::core::packet::Packet;
+use crate::error::Error;
+use crate::ids::{CellId, Rank, WorkerId};
+use crate::transport::PacketHandler;
+
+/// That of one worker.
+pub(crate) struct LocalDelivery<'r> {
+    pub(super) shared: &'r RankShared,
+    id: WorkerId,
+    pub(super) ready: ReadyQueue<'r>,
+    pub(super) gauge: QueueGauge,
+}
+
+/// Takes what another process has sent: a message goes from its bytes onto its node.
+pub(crate) struct PacketSink<'a, 'r> {
+    pub(super) local_delivery: &'a mut LocalDelivery<'r>,
+    pub(super) free_list: &'a mut FreeList,
+    pub(super) poll_state: &'a mut PollState,
+}
+
+impl PacketHandler<Packet> for PacketSink<'_, '_> {
+    fn take(&mut self, from: Rank, packet: Packet) -> bool {
+        self.local_delivery.receive(from, packet, self.free_list, self.poll_state)
+    }
+
+    fn read(&mut self, _from: Rank, bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
+        let (node, epoch) = match self.local_delivery.shared.codec.decode_onto(bytes, self.free_list)? {
+            Ok(read) => read,
+            Err(why) => return Some(Err(why)),
+        };
+        self.poll_state.left -= 1;
+        self.poll_state.drained = self.local_delivery.receive_message(node, epoch);
+        Some(Ok(self.poll_state.wants_more()))
+    }
+}
+
+/// How far a look at the transport has come: messages go into mailboxes at once, and it stops at anything else.
+pub(crate) struct PollState {
+    /// Packets that may still be taken: one at least when the look begins.
+    pub(super) left: usize,
+    /// The rank has all messages of the epoch that has ended.
+    pub(super) drained: bool,
+    /// The packet that is no message.
+    pub(super) other: Option<(Rank, Packet)>,
+}
+
+impl PollState {
+    pub(crate) fn new(packets_max: usize) -> PollState {
+        PollState { left: packets_max, drained: false, other: None }
+    }
+
+    #[inline]
+    fn wants_more(&self) -> bool {
+        self.left > 0 && !self.drained && self.other.is_none()
+    }
+}
+
+impl<'r> LocalDelivery<'r> {
+    pub(crate) fn new(shared: &'r RankShared, id: WorkerId, ready: ReadyQueue<'r>) -> LocalDelivery<'r> {
+        LocalDelivery { shared, id, ready, gauge: shared.watermarks.gauge(shared.measurements.workers()) }
+    }
+
+    /// The next entry, with its cell.
+    #[inline]
+    pub(super) fn find(&mut self) -> Option<(CellId, &'r Cell)> {
+        self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
+    }
+
+    /// The worker is about to call what users wrote, which may take long: nobody is to wait behind that who need not.
+    #[inline]
+    pub(super) fn share_newest(&mut self) {
+        self.shared.scheduler.share_newest(self.id, &mut self.ready);
+    }
+
+    /// Hop 4, and the entry on its way if the push made one. Returns what the mailbox refused.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        cell: CellId,
+        node: Box<MessageNode>,
+        by: PushedBy,
+    ) -> Option<Box<MessageNode>> {
+        let bytes = node.message.bytes;
+        let shared = self.shared;
+        let place = shared.cells.get(cell);
+        match place.mailbox.push(node, by) {
+            PushOutcome::Queued => {}
+            PushOutcome::Ready => self.enqueue_ready(cell, place),
+            PushOutcome::Refused(node) => return Some(node),
+        }
+        self.count_in(bytes, by);
+        None
+    }
+
+    /// A packet has come: a message goes into its mailbox, anything else is put by for the worker. True if another one may be
+    /// taken.
+    #[inline(always)]
+    pub(super) fn receive(
+        &mut self,
+        from: Rank,
+        packet: Packet,
+        free_list: &mut FreeList,
+        poll_state: &mut PollState,
+    ) -> bool {
+        poll_state.left -= 1;
+        match packet {
+            Packet::Message(envelope) => poll_state.drained = self.receive_envelope(envelope, free_list),
+            packet => poll_state.other = Some((from, packet)),
+        }
+        poll_state.wants_more()
+    }
+
+    /// A message of another rank has come; it is written on a node from where it lies. True if the rank is drained now.
+    #[inline(always)]
+    fn receive_envelope(&mut self, envelope: Envelope, free_list: &mut FreeList) -> bool {
+        let Envelope { to, delivery, epoch } = envelope;
+        let node = free_list.fill(to, delivery.from, delivery.bytes, || delivery.payload);
+        self.receive_message(node, epoch)
+    }
+
+    /// The same of one that is written on its node.
+    #[inline(always)]
+    fn receive_message(&mut self, node: Box<MessageNode>, epoch: Epoch) -> bool {
+        tracing::trace!(hop = 3, "Transport::poll");
+        let to = node.to;
+        let mut core = self.shared.control_plane.lock();
+        let (cell, drained) = core.rank.message_received(to, epoch);
+        let unread = match cell {
+            Some(cell) => self.push(cell, node, PushedBy::Core),
+            None => Some(node),
+        };
+        if let Some(early) = unread {
+            // Its chunk has not arrived, or was removed between the look and the push.
+            core.rank.add_pending_remote(epoch, to, early.message);
+            self.shared.watermarks.update(&core.rank);
+        }
+        drained
+    }
+
+    /// Puts the entry of the chunk in this cell on a queue: that of the worker where it is at home.
+    #[inline]
+    pub(crate) fn enqueue_ready(&mut self, entry: CellId, cell: &'r Cell) {
+        if !self.ready.push_newest(entry, cell) {
+            self.enqueue_ready_shared(entry, cell);
+        }
+    }
+
+    /// The same where there are other entries, or other workers.
+    #[inline(never)]
+    fn enqueue_ready_shared(&mut self, entry: CellId, cell: &'r Cell) {
+        if self.shared.scheduler.lone() {
+            self.ready.push(entry, cell);
+        } else {
+            self.shared.scheduler.put(entry, cell, self.id, &mut self.ready);
+        }
+    }
+}
