@@ -3,8 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::core::exit_value::ExitValue;
-use super::core::undelivered::{Undelivered, UndeliveredReport, undelivered};
+use super::core::collectives::exit_value::ExitValue;
+use super::core::termination::undelivered::{Undelivered, UndeliveredReport, undelivered};
 use crate::error::Error;
 use crate::run::report::RunReport;
 use crate::trace::{SyncReport, SyncTotals};

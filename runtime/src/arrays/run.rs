@@ -7,7 +7,7 @@ use lb_strategies::Strategy;
 use super::api::setup::Setup;
 #[cfg(feature = "mpi")]
 use super::core::codec::ArrayCodec;
-use super::core::erased::RankSetup;
+use super::core::lifecycle::erased::RankSetup;
 use super::core::packet::Packet;
 use super::exec::build::{NewChunk, set_up};
 use super::exec::simulation;

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::ctx::Ctx;
 use super::index::Index;
-use crate::arrays::core::reduction::Values;
+use crate::arrays::core::collectives::reduction::Values;
 
 /// The work of a chunk, for the balancer.
 ///

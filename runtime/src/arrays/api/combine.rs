@@ -5,8 +5,8 @@ use std::any::type_name;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::arrays::core::own::Own;
-use crate::arrays::core::reduction::Values;
+use crate::arrays::core::collectives::own::Own;
+use crate::arrays::core::collectives::reduction::Values;
 use crate::arrays::report::Report;
 use crate::error::Error;
 use crate::text::short_type_name;

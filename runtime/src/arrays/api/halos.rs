@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_value_of_two_words_travels_in_its_envelope() {
-        use crate::arrays::core::envelope::{Value, WideOption};
+        use crate::arrays::core::routing::envelope::{Value, WideOption};
         use smallbox::smallbox;
         let message: Value = smallbox!(WideOption::Filled(Halos::new(1).halo(0, [1_i64, 2])));
         assert!(!message.is_heap());

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::index::Index;
-use crate::arrays::core::reduction::Values;
+use crate::arrays::core::collectives::reduction::Values;
 use crate::arrays::report::Report;
 use crate::error::Error;
 use crate::wire;

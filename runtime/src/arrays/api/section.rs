@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::chunk::Chunk;
 use super::ctx::{Ctx, Target};
 use super::index::Index;
-use crate::arrays::core::handler::Effect;
-use crate::arrays::core::reduction::{Reducer, Values};
-use crate::arrays::core::section::SectionContribution;
+use crate::arrays::core::collectives::reduction::{Reducer, Values};
+use crate::arrays::core::collectives::section::SectionContribution;
+use crate::arrays::core::lifecycle::handler::Effect;
 
 /// Some chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. It can be stored,
 /// sent and migrated; its chunks may migrate. Two sections are the same if they have the same chunks, in any order.

@@ -8,7 +8,7 @@ use super::chunk::Chunk;
 use super::ctx::Ctx;
 use super::index::{Extent, Index};
 use super::slot::spawning;
-use crate::arrays::core::seeds::split_key;
+use crate::arrays::core::lifecycle::seeds::split_key;
 
 /// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. For searches and
 /// for divide and conquer, where a chunk makes others of unknown number and size, and no placement could tell where.

@@ -12,7 +12,7 @@ use super::ctx::Array;
 use super::index::{Extent, Index};
 use super::keys::{KeyPosition, Keys};
 use super::slot::ArrayOf;
-use crate::arrays::core::erased::{ErasedArray, RankSetup};
+use crate::arrays::core::lifecycle::erased::{ErasedArray, RankSetup};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 

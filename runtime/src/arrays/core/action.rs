@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::coordinator::DecisionRequest;
-use super::envelope::Delivery;
+use super::collectives::reduction::Values;
 use super::packet::{ChunkTransfer, Packet, Transit};
-use super::reduction::Values;
-use super::sync_arrivals::UnmeasuredReport;
+use super::routing::envelope::Delivery;
+use super::sync::coordinator::DecisionRequest;
+use super::sync::sync_arrivals::UnmeasuredReport;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
@@ -20,7 +20,7 @@ pub(crate) enum Action {
     Send(Rank, Packet),
     /// Append to a mailbox, even of a chunk that is about to leave.
     Enqueue { to: ChunkId, cell: CellId, delivery: Delivery },
-    /// Append the same to several mailboxes, each of which gets it [again](super::broadcast::duplicate).
+    /// Append the same to several mailboxes, each of which gets it [again](super::collectives::broadcast::duplicate).
     EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
     /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
     Hold(Vec<CellId>),

@@ -10,12 +10,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
-use super::erased::ErasedArray;
-use super::in_flight::Epoch;
-use super::message_list::{FreeList, MessageNode};
+use super::lifecycle::erased::ErasedArray;
+use super::lifecycle::seeds::UnstartedChunk;
 use super::packet::{ChunkBody, Packet};
-use super::seeds::UnstartedChunk;
+use super::routing::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
+use super::routing::in_flight::Epoch;
+use super::routing::message_list::{FreeList, MessageNode};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::wire::bulk::{Attachment, Block, Gathering, gather, scatter};
@@ -54,7 +54,7 @@ impl Codec for ArrayCodec {
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
     }
 
-    /// A chunk on its way to another rank: see [`balance`](super::migration) for why that may take its time.
+    /// A chunk on its way to another rank: see [`balance`](super::sync::migration) for why that may take its time.
     #[inline]
     fn is_freight(packet: &Packet) -> bool {
         matches!(packet, Packet::TransferChunk(transfer) if transfer.transit.is_some())

@@ -21,9 +21,9 @@
 //! 4. A chunk that was blocked when it left comes blocked to its new rank, and one that is inserted comes blocked: by all that
 //!    blocks there, and by that rank if it is full. So to go on elsewhere, or as another, is no way past.
 //! 5. Broadcasts go to all ranks by way of rank 0, and a rank that makes some has one window for them, in which each counts as
-//!    on the rank where [most](super::receivers) hear it. A mark travels with a broadcast, to all ranks; each where chunks have
+//!    on the rank where [most](super::flow::receivers) hear it. A mark travels with a broadcast, to all ranks; each where chunks have
 //!    heard any since the last first_deferred_ack its answer until it has room, and none is on its way to it, who may still have to hear
-//!    them; rank 0 answers for all: see [`broadcast_acks`](super::broadcast_acks).
+//!    them; rank 0 answers for all: see [`broadcast_acks`](super::flow::broadcast_acks).
 //! 6. A full rank that has nothing to run, and parked entries, *stands still*, and tells rank 0 for whom they wait. Ranks that
 //!    stand still and wait, by whatever way, for nobody but such ranks, themselves among them, are told so by rank 0. The
 //!    first time each runs what is parked once: it may be its own mail that a chunk is held back from. One that stands
@@ -60,6 +60,9 @@
 //!
 //! *A gap.* Broadcasts are answered for by all ranks, and no debt of theirs goes along with a chunk: each move of one that
 //! hears them slowly lets them be a window further ahead.
+
+pub(crate) mod broadcast_acks;
+pub(crate) mod receivers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,27 +1,27 @@
 //! Packets between the ranks of a program of arrays.
 //!
 //! A transport moves packets and keeps the order between each pair of ranks; it promises nothing else. Everything that
-//! rank 0 decides (numbers of broadcasts, assignments) relies on that order, along the ways of the [tree](super::tree).
+//! rank 0 decides (numbers of broadcasts, assignments) relies on that order, along the ways of the [tree](super::collectives::tree).
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::broadcast::duplicate;
-use super::envelope::{Delivery, Envelope, Payload};
-use super::erased::{ErasedArray, ErasedSlot};
+use super::collectives::broadcast::duplicate;
+use super::collectives::population::Tally;
+use super::collectives::reduction::{Partial, Values};
+use super::collectives::section::SectionPartial;
 use super::flow::StallReport;
-use super::in_flight::{CountsByRank, Epoch};
-use super::message_list::MessageNode;
-use super::migration_bytes::MigrationBytes;
-use super::move_list::MoveList;
-use super::population::Tally;
-use super::quiescence::Traffic;
-use super::reduction::{Partial, Values};
-use super::report_aggregation::{AggregatedReports, NextSync};
-use super::section::SectionPartial;
-use super::seeds::UnstartedChunk;
-use super::signature::ArraySignature;
+use super::lifecycle::erased::{ErasedArray, ErasedSlot};
+use super::lifecycle::seeds::UnstartedChunk;
+use super::lifecycle::signature::ArraySignature;
+use super::routing::envelope::{Delivery, Envelope, Payload};
+use super::routing::in_flight::{CountsByRank, Epoch};
+use super::routing::message_list::MessageNode;
+use super::sync::migration_bytes::MigrationBytes;
+use super::sync::move_list::MoveList;
+use super::sync::report_aggregation::{AggregatedReports, NextSync};
+use super::termination::quiescence::Traffic;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;

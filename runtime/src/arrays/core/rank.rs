@@ -14,30 +14,34 @@ use lb_strategies::balancer::RankPlace;
 use litemap::LiteMap;
 
 use super::action::Action;
-use super::broadcast::{Broadcasts, duplicate};
-use super::broadcast_acks::BroadcastAcks;
-use super::coordinator::Coordinator;
-use super::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
-use super::erased::ErasedArray;
+use super::collectives::broadcast::{Broadcasts, duplicate};
+use super::collectives::population::{MemberReport, Membership};
+use super::collectives::reduction::{
+    FinishedReduction, Partial, ReductionSpec, Reductions, ResultTarget, Values, scan,
+};
+use super::collectives::section::{
+    SectionContribution, SectionOutput, SectionPartial, SectionResult, Sections,
+};
+use super::collectives::tree::{Convergecast, Tree};
+use super::flow::broadcast_acks::BroadcastAcks;
+use super::flow::receivers::Receivers;
 use super::flow::{Destination, FlowControl, SendOutcome, StallDetector};
-use super::handler::ChunkRecord;
-use super::in_flight::{CountsByRank, Epoch, InFlight};
-use super::location::Location;
-use super::migration::Migrations;
-use super::migration_bytes::MigrationBytes;
+use super::lifecycle::erased::ErasedArray;
+use super::lifecycle::handler::ChunkRecord;
+use super::lifecycle::seeds::Seeds;
+use super::lifecycle::signature::{ArraySignature, difference};
 use super::packet::{ChunkBody, ChunkTransfer, Origin, Packet, StallExplanation};
-use super::population::{MemberReport, Membership};
-use super::quiescence::{Quiescence, SearchStep, Traffic};
-use super::receivers::Receivers;
-use super::reduction::{FinishedReduction, Partial, ReductionSpec, Reductions, ResultTarget, Values, scan};
-use super::report_aggregation::ReportAggregation;
-use super::section::{SectionContribution, SectionOutput, SectionPartial, SectionResult, Sections};
-use super::seeds::Seeds;
-use super::signature::{ArraySignature, difference};
-use super::sync_arrivals::Syncs;
-use super::sync_log::SyncLog;
-use super::tree::{Convergecast, Tree};
-use super::undelivered::{Addressees, UndeliveredReport};
+use super::routing::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
+use super::routing::in_flight::{CountsByRank, Epoch, InFlight};
+use super::routing::location::Location;
+use super::sync::coordinator::Coordinator;
+use super::sync::migration::Migrations;
+use super::sync::migration_bytes::MigrationBytes;
+use super::sync::report_aggregation::ReportAggregation;
+use super::sync::sync_arrivals::Syncs;
+use super::sync::sync_log::SyncLog;
+use super::termination::quiescence::{Quiescence, SearchStep, Traffic};
+use super::termination::undelivered::{Addressees, UndeliveredReport};
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, Sender, SyncId};
 use crate::text::counted;
@@ -89,7 +93,7 @@ pub(crate) struct RankCore {
     signatures: Vec<ArraySignature>,
 }
 
-/// The counts that tell messages that are lost from those under way, see [`undelivered`](super::undelivered).
+/// The counts that tell messages that are lost from those under way, see [`undelivered`](super::termination::undelivered).
 #[derive(Default)]
 struct DeliveryCounts {
     unread: Addressees,

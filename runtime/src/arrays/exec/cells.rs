@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::mailbox::Mailbox;
-use crate::arrays::core::envelope::Delivery;
-use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::message_list::MessageList;
+use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::arrays::core::routing::envelope::Delivery;
+use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, ChunkId, WorkerId};
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 

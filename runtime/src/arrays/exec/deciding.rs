@@ -15,7 +15,7 @@ use lb_strategies::balancer::{Balancer, Decision};
 use lb_strategies::{Assignment, Snapshot, Strategy};
 
 use super::worker::Worker;
-use crate::arrays::core::coordinator::DecisionRequest;
+use crate::arrays::core::sync::coordinator::DecisionRequest;
 use crate::error::Error;
 use crate::ids::{ChunkId, Rank, SyncId};
 use crate::panics::panic_message;

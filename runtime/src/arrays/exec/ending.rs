@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::arrays::core::exit_value::ExitValue;
+use crate::arrays::core::collectives::exit_value::ExitValue;
 use crate::arrays::report::Figures;
 use crate::error::Error;
 use crate::run::outcome::Outcome;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::cells::Cell;
 use super::shared::RankShared;
-use crate::arrays::core::activity::Activity;
+use crate::arrays::core::lifecycle::activity::Activity;
 use crate::ids::{CellId, ChunkId, ROOT, RUNTIME, SyncId, WorkerId};
 use crate::measure::counters::SampleTrigger;
 use crate::measure::cpu::thread_cpu_ns;

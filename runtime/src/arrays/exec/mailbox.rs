@@ -27,7 +27,7 @@
 //!    alone. While a chunk runs its mailbox has none.
 //! 5. No user code runs while the lock is held, but `Chunk::waits_for` where a run has stalled; and no other lock is taken.
 
-use crate::arrays::core::message_list::{MessageList, MessageNode};
+use crate::arrays::core::routing::message_list::{MessageList, MessageNode};
 use crate::ids::{ArrayId, ChunkId};
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 

@@ -7,11 +7,11 @@
 //! | leaves them, or is removed | once more, as a member that leaves |
 
 use super::worker::Worker;
-use crate::arrays::core::erased::ErasedSlot;
+use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
+use crate::arrays::core::collectives::section::SectionContribution;
+use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::packet::ChunkTransfer;
 use crate::arrays::core::rank::{Actions, RankCore};
-use crate::arrays::core::reduction::{ReductionSpec, Values};
-use crate::arrays::core::section::SectionContribution;
 use crate::ids::ChunkId;
 
 /// Reductions that a chunk may abstain from at once: each is a report of its own.

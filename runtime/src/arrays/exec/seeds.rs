@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::cells::Cell;
 use super::worker::Worker;
-use crate::arrays::core::erased::ErasedSlot;
-use crate::arrays::core::handler::ChunkRecord;
+use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::arrays::core::lifecycle::handler::ChunkRecord;
+use crate::arrays::core::lifecycle::seeds::UnstartedChunk;
 use crate::arrays::core::packet::ChunkBody;
 use crate::arrays::core::rank::RankCore;
-use crate::arrays::core::seeds::UnstartedChunk;
 use crate::ids::{ArrayId, CellId};
 
 /// Seeds wait to be started.

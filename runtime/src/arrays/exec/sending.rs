@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::mailbox::PushedBy;
 use super::worker::Worker;
-use crate::arrays::core::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
 use crate::arrays::core::flow::Destination;
-use crate::arrays::core::handler::Effect;
-use crate::arrays::core::in_flight::Epoch;
-use crate::arrays::core::location::Route;
-use crate::arrays::core::message_list::{FreeList, MessageList, MessageNode};
+use crate::arrays::core::lifecycle::handler::Effect;
 use crate::arrays::core::packet::Packet;
-use crate::arrays::core::residents::Residents;
+use crate::arrays::core::routing::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
+use crate::arrays::core::routing::in_flight::Epoch;
+use crate::arrays::core::routing::location::Route;
+use crate::arrays::core::routing::message_list::{FreeList, MessageList, MessageNode};
+use crate::arrays::core::routing::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 

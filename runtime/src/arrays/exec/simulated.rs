@@ -3,8 +3,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
-use crate::arrays::core::envelope::Payload;
-use crate::arrays::core::message_list::MessageList;
+use crate::arrays::core::routing::envelope::Payload;
+use crate::arrays::core::routing::message_list::MessageList;
 
 /// One worker's part in a simulation; does nothing outside of one.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 //! is in [`deciding`](super::deciding).
 
 use super::worker::Worker;
-use crate::arrays::core::sync_arrivals::{SyncArrival, UnmeasuredReport};
+use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::ids::ArrayId;
 use crate::measure::counters::SampleTrigger;
 use crate::text::counted;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::arrays::core::message_list::MessageNode;
+use crate::arrays::core::routing::message_list::MessageNode;
 
 /// The timers of one worker.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Timers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::envelope::{Delivery, Payload};
+    use crate::arrays::core::routing::envelope::{Delivery, Payload};
     use crate::ids::{ArrayId, ChunkId};
 
     fn message(key: u64) -> Box<MessageNode> {

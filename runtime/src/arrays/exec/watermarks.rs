@@ -13,8 +13,8 @@ use super::mailbox::PushedBy;
 use super::shared::RankShared;
 use super::worker::Worker;
 use crate::arrays::core::flow::{Destination, SendOutcome};
-use crate::arrays::core::message_list::MessageList;
 use crate::arrays::core::rank::{Actions, RankCore};
+use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, Rank};
 use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
 

@@ -2,12 +2,12 @@
 //! it is drained.
 //!
 //! Each rank makes its cut once, when it has stopped what may not cross it. What it counted until then goes up the tree and
-//! comes down again as what each rank is to get, see [`in_flight`](crate::arrays::core::in_flight). Nothing here knows what a
-//! cut is for: [`balance`](crate::arrays::core::migration) changes routes at one.
+//! comes down again as what each rank is to get, see [`in_flight`](crate::arrays::core::routing::in_flight). Nothing here knows what a
+//! cut is for: [`balance`](crate::arrays::core::sync::migration) changes routes at one.
 
 use super::{Actions, RankCore};
-use crate::arrays::core::in_flight::CountsByRank;
 use crate::arrays::core::packet::Packet;
+use crate::arrays::core::routing::in_flight::CountsByRank;
 
 impl RankCore {
     /// What this rank has sent to others so far was before the cut, what it sends from now on comes after it.

@@ -9,8 +9,8 @@ use lb_strategies::{Assignment, ChunkLoad, Snapshot};
 
 use super::idlers::{IdleChunks, arrival};
 use super::*;
-use crate::arrays::core::coordinator::DecisionRequest;
-use crate::arrays::core::sync_arrivals::{SyncArrival, UnmeasuredReport};
+use crate::arrays::core::sync::coordinator::DecisionRequest;
+use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::measure::records::Sample;
 
 /// What the chunks of a run do. They are numbered, and at home on the ranks in turn.

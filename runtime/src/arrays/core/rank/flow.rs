@@ -4,8 +4,8 @@
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
 use crate::arrays::core::flow::{Destination, SendOutcome, StallAction, StallReport};
-use crate::arrays::core::in_flight::Epoch;
 use crate::arrays::core::packet::Packet;
+use crate::arrays::core::routing::in_flight::Epoch;
 use crate::ids::{CellId, ROOT, Rank, SyncId};
 
 impl RankCore {
@@ -221,14 +221,14 @@ mod tests {
     use lb_strategies::balancer::RankPlace;
 
     use super::*;
-    use crate::arrays::core::envelope::{Delivery, NODE_BYTES, Payload};
-    use crate::arrays::core::erased::ErasedArray;
+    use crate::arrays::core::collectives::tree::{ARITY, Tree};
     use crate::arrays::core::flow::FlowControl;
-    use crate::arrays::core::in_flight::CountsByRank;
-    use crate::arrays::core::migration::Move;
+    use crate::arrays::core::lifecycle::erased::ErasedArray;
     use crate::arrays::core::packet::{ChunkTransfer, Transit};
     use crate::arrays::core::rank::idlers::IdleChunks;
-    use crate::arrays::core::tree::{ARITY, Tree};
+    use crate::arrays::core::routing::envelope::{Delivery, NODE_BYTES, Payload};
+    use crate::arrays::core::routing::in_flight::CountsByRank;
+    use crate::arrays::core::sync::migration::Move;
     use crate::ids::{ArrayId, ChunkId, SyncId};
     use crate::trace::queued_bytes::QueuedBytes;
 

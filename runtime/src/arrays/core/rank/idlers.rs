@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::arrays::core::envelope::Payload;
-use crate::arrays::core::erased::{ErasedArray, ErasedSlot};
-use crate::arrays::core::population::MemberReport;
-use crate::arrays::core::signature::ArraySignature;
-use crate::arrays::core::sync_arrivals::SyncArrival;
+use crate::arrays::core::collectives::population::MemberReport;
+use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot};
+use crate::arrays::core::lifecycle::signature::ArraySignature;
+use crate::arrays::core::routing::envelope::Payload;
+use crate::arrays::core::sync::sync_arrivals::SyncArrival;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::wire::WireError;
 

@@ -11,7 +11,7 @@ use lb_strategies::virtual_time::splitmix::mix;
 
 use super::drive::{CoreDriver, Plan};
 use super::*;
-use crate::arrays::core::tree::ARITY;
+use crate::arrays::core::collectives::tree::ARITY;
 use crate::wire::encoded_bytes;
 
 /// Of so many chunks one moves.

@@ -1,10 +1,10 @@
-//! Seeds as one rank handles them: hands each input to [`seeds`](crate::arrays::core::seeds), and sends and admits what that
+//! Seeds as one rank handles them: hands each input to [`seeds`](crate::arrays::core::lifecycle::seeds), and sends and admits what that
 //! says.
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
+use crate::arrays::core::lifecycle::seeds::UnstartedChunk;
 use crate::arrays::core::packet::{ChunkTransfer, Packet};
-use crate::arrays::core::seeds::UnstartedChunk;
 use crate::ids::{ChunkId, Rank};
 
 impl RankCore {

@@ -1,16 +1,16 @@
-//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::sync_arrivals),
-//! [`coordinator`](crate::arrays::core::coordinator) or [`balance`](crate::arrays::core::migration), and does what that says.
+//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::sync::sync_arrivals),
+//! [`coordinator`](crate::arrays::core::sync::coordinator) or [`balance`](crate::arrays::core::sync::migration), and does what that says.
 
 use lb_strategies::balancer::{Balancer, Decision};
 
 use super::{Actions, RankCore};
 use crate::arrays::core::action::Action;
-use crate::arrays::core::envelope::{Delivery, Payload};
-use crate::arrays::core::migration::{MigrationStep, Move, Outgoing};
-use crate::arrays::core::migration_bytes::MigrationBytes;
 use crate::arrays::core::packet::{ChunkTransfer, Origin, Packet, Transit};
-use crate::arrays::core::report_aggregation::{AggregatedReports, UpwardReports};
-use crate::arrays::core::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
+use crate::arrays::core::routing::envelope::{Delivery, Payload};
+use crate::arrays::core::sync::migration::{MigrationStep, Move, Outgoing};
+use crate::arrays::core::sync::migration_bytes::MigrationBytes;
+use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
+use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::records::Sample;

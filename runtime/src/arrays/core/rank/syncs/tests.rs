@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::arrays::core::coordinator::DecisionRequest;
-use crate::arrays::core::erased::ErasedArray;
+use crate::arrays::core::collectives::tree::{ARITY, Tree};
 use crate::arrays::core::flow::{Destination, FlowControl};
-use crate::arrays::core::in_flight::CountsByRank;
+use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::rank::idlers::{IdleChunks, arrival};
-use crate::arrays::core::tree::{ARITY, Tree};
+use crate::arrays::core::routing::in_flight::CountsByRank;
+use crate::arrays::core::sync::coordinator::DecisionRequest;
 use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
 

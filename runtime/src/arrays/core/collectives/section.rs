@@ -320,7 +320,7 @@ impl ActiveSection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::reduction::{Reducer, ResultTarget};
+    use crate::arrays::core::collectives::reduction::{Reducer, ResultTarget};
 
     const ROOT: Rank = Rank(2);
     const OTHER: Rank = Rank(0);

@@ -1,6 +1,6 @@
 //! How many chunks of one rank hear a broadcast at most: each takes up a node there, however short the message is.
 //!
-//! Who broadcasts has to know that of all ranks, see [`flow`](super::flow). All start from what each has where an
+//! Who broadcasts has to know that of all ranks, see [`flow`](crate::arrays::core::flow). All start from what each has where an
 //! array is shared out evenly. A rank with twice as many, because it was set up so or because chunks are inserted or migrate
 //! there, says so to its parent, and rank 0 to all; and again when it has twice as many as that. So of an array a rank is told
 //! some twenty times in a run, however many chunks come.

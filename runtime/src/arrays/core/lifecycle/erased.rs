@@ -6,9 +6,9 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::envelope::{Delivery, Payload};
 use super::handler::{ChunkRecord, Handler};
 use super::signature::ArraySignature;
+use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 

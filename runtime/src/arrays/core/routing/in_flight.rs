@@ -2,12 +2,12 @@
 //!
 //! When a sync moves chunks, every rank switches to new routes, each at its own time. An *epoch* is the time between two
 //! switches of a rank, and each message says of which epoch of its sender it is. A rank counts what it sends in an epoch, by
-//! receiver; the counts of all are added up in the [tree](super::tree), and each rank is told how many messages of the epoch
+//! receiver; the counts of all are added up in the [tree](crate::arrays::core::collectives::tree), and each rank is told how many messages of the epoch
 //! that has ended it is to receive. Then it knows when it has all of them, in whatever order they come and whoever sent
 //! them: it is *drained*.
 //!
 //! Two epochs at most are on their way at a time, so one bit names them: who switches again has been told that all ranks
-//! are drained of the epoch before, see [`balance`](super::migration).
+//! are drained of the epoch before, see [`balance`](crate::arrays::core::sync::migration).
 //!
 //! The cost is one addition for a message that leaves a rank, and one for one that comes; messages within a rank are not
 //! counted. The counts are hashed, for speed, and leave sorted.
@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::tree::Tree;
+use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::Rank;
 
 /// The routes under which a message was sent: one bit of the number of switches before.

@@ -2,7 +2,7 @@
 //!
 //! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
 //! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
-//! [`balance`](super::migration). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
+//! [`balance`](crate::arrays::core::sync::migration). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
 //! index that no chunk has, for the next that is inserted under it.
 //!
 //! # What stays of a chunk that is gone
@@ -23,8 +23,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::envelope::Delivery;
-use super::erased::ErasedArray;
 use super::residents::Residents;
+use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ArrayId, CellId, ChunkId, RUNTIME, Rank};
 
 /// The next hop of a message.

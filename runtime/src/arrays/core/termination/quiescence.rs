@@ -5,7 +5,7 @@
 //! woke up between the waves (Mattern's four-counter method). Messages that were to wait for this are sent then. Without
 //! any the run has not called `exit` and never will: it has stalled.
 //!
-//! The question goes down the [tree](super::tree) of ranks, and a rank passes on what the ranks below it have answered
+//! The question goes down the [tree](crate::arrays::core::collectives::tree) of ranks, and a rank passes on what the ranks below it have answered
 //! together with its own answer.
 //!
 //! Cost: nothing while somebody works; two rounds of small packets once everybody is idle. The packets of this search

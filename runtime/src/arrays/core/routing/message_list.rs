@@ -7,9 +7,9 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::vec::Drain;
 
-use super::activity::Activity;
 use super::envelope::{Delivery, Payload};
-use super::handler::Effect;
+use crate::arrays::core::lifecycle::activity::Activity;
+use crate::arrays::core::lifecycle::handler::Effect;
 use crate::ids::{ChunkId, RUNTIME, Sender};
 
 /// A message, and the node behind it in a list.
@@ -309,7 +309,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::reduction::{Reducer, ReductionSpec, ResultTarget, Values};
+    use crate::arrays::core::collectives::reduction::{Reducer, ReductionSpec, ResultTarget, Values};
     use crate::ids::ArrayId;
 
     fn mail(keys: impl IntoIterator<Item = u64>) -> MessageList<()> {

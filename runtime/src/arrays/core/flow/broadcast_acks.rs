@@ -1,6 +1,6 @@
 //! How far all ranks are with broadcasts, counted up the tree: who broadcasts waits for the slowest.
 //!
-//! The rules are in [`flow`](super::flow). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
+//! The rules are in [`flow`](crate::arrays::core::flow). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
 //! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last,
 //! as soon as the rank has room, and all have landed who are to hear them. Whenever it and all ranks below it have taken in
 //! more, it tells its parent how many more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use litemap::LiteMap;
 
-use super::tree::Tree;
+use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::Rank;
 
 /// One rank's part of it. All numbers are of marked broadcasts.

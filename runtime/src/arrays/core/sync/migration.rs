@@ -16,10 +16,10 @@
 //!
 //! # Who says what to whom
 //!
-//! Everything but the chunks themselves goes by the [tree](super::tree) of ranks. `Moves` goes down. A rank that has
+//! Everything but the chunks themselves goes by the [tree](crate::arrays::core::collectives::tree) of ranks. `Moves` goes down. A rank that has
 //! switched adds up its counts of messages and those of its children, by receiver, and passes them on to its parent (`Sent`).
 //! Rank 0 so knows how many messages under the old routes there are for each rank, and says so down the tree, to each
-//! child for the ranks from there on (`ExpectedCounts`): see [`in_flight`](super::in_flight). That all have flushed is counted up
+//! child for the ranks from there on (`ExpectedCounts`): see [`in_flight`](crate::arrays::core::routing::in_flight). That all have flushed is counted up
 //! the tree (`Flushed`), and `Land` goes down.
 //!
 //! # Rules
@@ -56,7 +56,7 @@
 //! markers that each rank sends to each other are there after one hop, but are ranks^2 packets: on 1000 ranks a thousand
 //! times as many, and each rank has to take a thousand of them.
 //!
-//! Here is only when something is to be done; [`rank`](super::rank) does it. Who comes to a sync is in
+//! Here is only when something is to be done; [`rank`](crate::arrays::core::rank) does it. Who comes to a sync is in
 //! [`collect`](super::sync_arrivals), what rank 0 makes of the reports in [`coordinator`](super::coordinator).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ use litemap::LiteMap;
 pub(crate) use lb_strategies::balancer::Move;
 
 use super::migration_bytes::MigrationBytes;
-use super::packet::{ChunkTransfer, Transit};
+use crate::arrays::core::packet::{ChunkTransfer, Transit};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
 //!
 //! A chunk of another array cannot announce a newcomer, since it does not report to the same counts. It names a member as the
-//! parent, and that inserts (see [`Payload::Insertion`](super::envelope::Payload)). Or the newcomer goes by way of rank 0,
+//! parent, and that inserts (see [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes by way of rank 0,
 //! which completes the counts: there it becomes an old member of the first count that is not complete.
 //!
 //! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.

@@ -11,7 +11,7 @@ use smallbox::SmallBox;
 
 use super::in_flight::Epoch;
 use super::message_list::MessageNode;
-use super::reduction::Values;
+use crate::arrays::core::collectives::reduction::Values;
 use crate::ids::{ChunkId, Sender};
 use crate::trace::queued_bytes::QueuedBytesGuard;
 
@@ -64,7 +64,7 @@ pub(crate) enum Payload {
         #[serde(with = "crate::wire::bulk")]
         chunk: Arc<[u8]>,
     },
-    /// A message of the array's type; never serialised in this form, see [`Packet::encode_in_place`](super::packet::Packet::encode_in_place).
+    /// A message of the array's type; never serialised in this form, see [`Packet::encode_in_place`](crate::arrays::core::packet::Packet::encode_in_place).
     /// Last, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Value(Value),
@@ -140,7 +140,7 @@ impl Delivery {
         Delivery { from: Sender::RUNTIME, bytes: 0, payload }
     }
 
-    /// The same for several chunks of this rank, each of which is to get it [again](super::broadcast::duplicate): its node
+    /// The same for several chunks of this rank, each of which is to get it [again](crate::arrays::core::collectives::broadcast::duplicate): its node
     /// counts with each, and an encoded message once with all of them, as `hold` is told.
     pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> QueuedBytesGuard) -> Delivery {
         if let Payload::Encoded(bytes) = self.payload {

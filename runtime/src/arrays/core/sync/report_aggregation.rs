@@ -1,11 +1,11 @@
-//! ReportAggregation: what ranks report to a sync goes up the [tree](super::tree) of ranks, in one packet a rank.
+//! ReportAggregation: what ranks report to a sync goes up the [tree](crate::arrays::core::collectives::tree) of ranks, in one packet a rank.
 //!
 //! A rank passes on its own report to a sync together with those of the ranks below it, once none of them is known to have
 //! more to say about that sync: each report says which sync the next one will be about, of all ranks that it comes from. When
 //! that changes and there is nothing to report, because the last chunk of a rank has left or was removed, a rank says only
 //! that (`Packet::NextSyncChanged`).
 //!
-//! To wait for each other saves packets, and decides nothing: the [`census`](super::population) on rank 0 knows who is missing. A
+//! To wait for each other saves packets, and decides nothing: the [`census`](crate::arrays::core::collectives::population) on rank 0 knows who is missing. A
 //! report that nobody has waited for, of a rank to which a chunk has come that had none, goes up by itself. And nobody waits in
 //! vain: a rank waits for its children, they for theirs, and in the end somebody waits for a chunk that has yet to come to
 //! the sync.
@@ -13,9 +13,9 @@
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
-use super::population::Tally;
 use super::sync_arrivals::MeasuredRank;
-use super::tree::Tree;
+use crate::arrays::core::collectives::population::Tally;
+use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::{ArrayId, Rank, SyncId};
 
 /// Reports to a sync, of a rank and ranks below it.
@@ -120,7 +120,7 @@ impl ReportAggregation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::population::Membership;
+    use crate::arrays::core::collectives::population::Membership;
     use crate::measure::records::Sample;
 
     const FIRST: SyncId = SyncId(0);

@@ -11,7 +11,7 @@
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
-use super::population::{MemberReport, Tally};
+use crate::arrays::core::collectives::population::{MemberReport, Tally};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 use crate::measure::records::Sample;
 

@@ -16,7 +16,7 @@
 //! 1. A rank starts its newest seed first. Depth first keeps few seeds waiting: as many as the tree of spawns is deep,
 //!    times the children of a chunk.
 //! 2. A rank that has no ready chunk and no seed asks each lifeline once, and never again before seeds come from there.
-//!    So a run without work has an end of packets, and the search for [quiescence](super::quiescence) finds it.
+//!    So a run without work has an end of packets, and the search for [quiescence](crate::arrays::core::termination::quiescence) finds it.
 //! 3. A rank that owes sends an equal share of its oldest seeds to each asker, [`SHARE_MAX`] at most, as soon as it has
 //!    two. The oldest are nearest to the root of the tree, so they are likely to spawn most.
 //! 4. A rank keeps one seed at least. So each transfer halves what can be passed on: a single seed never circulates among
@@ -33,7 +33,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::packet::ChunkBody;
+use crate::arrays::core::packet::ChunkBody;
 use crate::ids::{ArrayId, Rank};
 
 /// The most seeds in a packet: an asker with so many has work for a while, and asks again when it is through.

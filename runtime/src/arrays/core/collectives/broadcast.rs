@@ -11,7 +11,7 @@
 //!
 //! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
 
-use super::envelope::{Delivery, Payload};
+use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::ids::ArrayId;
 
 #[derive(Debug, Default)]

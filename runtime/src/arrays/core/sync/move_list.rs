@@ -1,4 +1,4 @@
-//! The moves of a sync, on their way down the [tree](super::tree) of ranks.
+//! The moves of a sync, on their way down the [tree](crate::arrays::core::collectives::tree) of ranks.
 //!
 //! Every rank hears of every move and passes all of them on to its children. Where that is to other processes, rank 0 has
 //! encoded them once and every other rank sends on the bytes that it was sent: a copy of a pointer for each child, not the

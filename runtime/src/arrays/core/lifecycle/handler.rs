@@ -11,11 +11,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::erased::ErasedSlot;
-use super::exit_value::ExitValue;
-use super::message_list::{MessageNode, Outbox};
-use super::population::Membership;
-use super::reduction::{ReductionSpec, Values};
-use super::section::{SectionContribution, SectionCounts};
+use crate::arrays::core::collectives::exit_value::ExitValue;
+use crate::arrays::core::collectives::population::Membership;
+use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
+use crate::arrays::core::collectives::section::{SectionContribution, SectionCounts};
+use crate::arrays::core::routing::message_list::{MessageNode, Outbox};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 

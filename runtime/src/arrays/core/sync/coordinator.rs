@@ -14,10 +14,10 @@ use litemap::LiteMap;
 
 use super::migration::Move;
 use super::migration_bytes::{MigrationBytes, SizeScales};
-use super::population::Tally;
 use super::report_aggregation::AggregatedReports;
 use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
+use crate::arrays::core::collectives::population::Tally;
 use crate::ids::{ArrayId, SyncId};
 use crate::measure::records::Sample;
 use crate::trace::SyncReport;

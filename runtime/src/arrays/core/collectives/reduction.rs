@@ -504,7 +504,7 @@ impl Reductions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::population::Membership;
+    use crate::arrays::core::collectives::population::Membership;
 
     const ARRAY: ArrayId = ArrayId(0);
     const SUM: ReductionSpec = ReductionSpec { tag: 3, reducer: Reducer::Sum, target: ResultTarget::All };
