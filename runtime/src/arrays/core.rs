@@ -1,7 +1,7 @@
 //! The control plane of one rank, sans IO: no threads, clocks, sockets or randomness; time and messages are arguments.
 //!
 //! [`rank::RankCore`] takes inputs (a packet, an effect of a handler, "this rank is idle") and hands each to the protocol that
-//! it belongs to. It answers with [`action::Action`]s for [`exec`](super::exec) to carry out. Production threads and the
+//! it belongs to. It answers with [`command::Command`]s for [`exec`](super::exec) to carry out. Production threads and the
 //! seeded simulation drive the same code.
 //!
 //! | folder | protocol |
@@ -13,9 +13,9 @@
 //! | [`termination`] | quiescence, and the messages that reached no chunk |
 //! | [`lifecycle`] | chunks from their insertion to their removal, what a handler may do, seeds |
 
-pub(crate) mod action;
 pub(crate) mod codec;
 pub(crate) mod collectives;
+pub(crate) mod command;
 pub(crate) mod flow;
 pub(crate) mod lifecycle;
 pub(crate) mod packet;

@@ -528,7 +528,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrays::core::packet::ChunkTransfer;
+    use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 
     #[derive(Serialize, Deserialize)]
     struct Keeper;

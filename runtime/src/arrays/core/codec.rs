@@ -10,12 +10,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::lifecycle::LifecyclePacket;
 use super::lifecycle::erased::ErasedArray;
 use super::lifecycle::seeds::UnstartedChunk;
-use super::packet::{ChunkBody, Packet};
+use super::lifecycle::transfer::ChunkBody;
+use super::packet::Packet;
 use super::routing::envelope::{Delivery, Envelope, NODE_BYTES, Payload};
 use super::routing::in_flight::Epoch;
 use super::routing::message_list::{FreeList, MessageNode};
+use super::termination::TerminationPacket;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::wire::bulk::{Attachment, Block, Gathering, gather, scatter};
@@ -48,7 +51,7 @@ impl Codec for ArrayCodec {
             return self.encode_message(*to, delivery, *epoch, bytes);
         }
         let encoded = match packet {
-            Packet::TransferChunk(_) => self.encode_chunk(packet, bytes),
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(_)) => self.encode_chunk(packet, bytes),
             _ => self.encode_packet(packet, bytes),
         };
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
@@ -57,7 +60,7 @@ impl Codec for ArrayCodec {
     /// A chunk on its way to another rank: see [`balance`](super::sync::migration) for why that may take its time.
     #[inline]
     fn is_freight(packet: &Packet) -> bool {
-        matches!(packet, Packet::TransferChunk(transfer) if transfer.transit.is_some())
+        matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) if transfer.transit.is_some())
     }
 
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Packet, Error> {
@@ -144,7 +147,7 @@ impl ArrayCodec {
     ) -> Result<Option<Vec<Attachment>>, WireError> {
         packet.encode_in_place(&self.arrays)?;
         let slot = match &mut *packet {
-            Packet::TransferChunk(transfer) => {
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) => {
                 match std::mem::replace(&mut transfer.body, ChunkBody::Follows) {
                     ChunkBody::Live(slot) => slot,
                     ChunkBody::Follows | ChunkBody::Encoded(_) => {
@@ -176,7 +179,7 @@ impl ArrayCodec {
         let mut packet = wire::decode_first(&mut rest)?;
         *subject = Subject::of(&packet);
         match &mut packet {
-            Packet::TransferChunk(transfer) if form == CHUNK => {
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) if form == CHUNK => {
                 let ChunkId { key, .. } = transfer.chunk;
                 transfer.encoded_bytes = Some((rest.len() + beside) as u64);
                 transfer.body = ChunkBody::Live(self.array(transfer.chunk)?.decode_slot(key, rest)?);
@@ -189,7 +192,7 @@ impl ArrayCodec {
 
     /// Decodes the chunks in a packet that has several. They were encoded each for itself, with all numbers inside.
     fn decode_seeds(&self, mut packet: Packet) -> Result<Packet, WireError> {
-        if let Packet::Seeds(seeds) = &mut packet {
+        if let Packet::Lifecycle(LifecyclePacket::Seeds(seeds)) = &mut packet {
             seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?;
         }
         Ok(packet)
@@ -310,9 +313,9 @@ impl Subject {
     fn of(packet: &Packet) -> Subject {
         match packet {
             Packet::Message(envelope) => Subject::Message(envelope.to),
-            Packet::AtQuiescence(envelope) => Subject::Message(envelope.to),
-            Packet::TransferChunk(transfer) => Subject::Chunk(transfer.chunk),
-            other => Subject::Other(serde_variant::to_variant_name(other).unwrap_or("packet")),
+            Packet::Termination(TerminationPacket::AtQuiescence(envelope)) => Subject::Message(envelope.to),
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) => Subject::Chunk(transfer.chunk),
+            other => Subject::Other(other.name()),
         }
     }
 }
@@ -362,7 +365,8 @@ mod tests {
         ] {
             let seed = UnstartedChunk { array: ArrayId(3), body };
             let mut bytes = vec![PACKET];
-            let (encoded, beside) = gather(|| wire::encode_into(&Packet::Seeds(vec![seed]), &mut bytes));
+            let (encoded, beside) =
+                gather(|| wire::encode_into(&Packet::from(LifecyclePacket::Seeds(vec![seed])), &mut bytes));
             assert!(encoded.is_ok() && beside.is_none(), "it is plain and short");
             let error = codec.decode(&bytes, VecDeque::new()).expect_err("it is no seed").to_string();
             assert!(error.contains("`Seeds`") && error.contains(why), "{error}");

@@ -1,4 +1,26 @@
 //! Collectives: reductions over arrays and sections, broadcasts, and the count of a population that changes meanwhile.
+//!
+//! | module | part |
+//! |---|---|
+//! | [`tree`] | the tree of ranks: broadcasts go down in it, aggregations go up |
+//! | [`population`] | a count of members is complete, while members come and go |
+//! | [`reduction`], [`own`] | reductions over an array; values of a user-defined type |
+//! | [`section`] | reductions over the chunks of a section |
+//! | [`broadcast`] | broadcasts: to each chunk once, in one order everywhere |
+//! | [`exit_value`] | the value that a run ends with |
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use self::broadcast::{Broadcasts, duplicate};
+use self::reduction::{Partial, Reductions, Values};
+use self::section::{SectionPartial, Sections};
+use super::lifecycle::erased::ErasedArray;
+use super::routing::envelope::Delivery;
+use super::routing::in_flight::Epoch;
+use crate::ids::{ArrayId, ChunkId, Rank};
+use crate::wire::WireError;
 
 pub(crate) mod broadcast;
 pub(crate) mod exit_value;
@@ -7,3 +29,95 @@ pub(crate) mod population;
 pub(crate) mod reduction;
 pub(crate) mod section;
 pub(crate) mod tree;
+
+/// One rank's collectives.
+pub(crate) struct Collectives {
+    pub(crate) reductions: Reductions,
+    pub(crate) sections: Sections,
+    pub(crate) broadcasts: Broadcasts,
+}
+
+impl Collectives {
+    /// Of arrays that start with so many chunks.
+    pub(crate) fn new(rank: Rank, populations: &[u64]) -> Collectives {
+        Collectives {
+            reductions: Reductions::new(rank, populations),
+            sections: Sections::new(rank),
+            broadcasts: Broadcasts::new(populations.len()),
+        }
+    }
+}
+
+/// A packet of a collective.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum CollectivePacket {
+    /// One message to the chunks of a section that live on the receiving rank.
+    Multicast {
+        from: ChunkId,
+        array: ArrayId,
+        keys: Vec<u64>,
+        #[serde(with = "crate::wire::bulk")]
+        message: Arc<[u8]>,
+        epoch: Epoch,
+    },
+    /// Asks rank 0 to number a broadcast. `ack_request` is the number of bytes that the sender has broadcast since its last
+    /// request for an ack, or 0 where no ack is due.
+    BroadcastRequest { array: ArrayId, delivery: Box<Delivery>, ack_request: u64, epoch: Epoch },
+    /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers.
+    Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, ack_requested: bool },
+    /// Part of a reduction, to the parent.
+    Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
+    /// Part of a reduction over a section, to the section's root.
+    SectionPartial(Box<SectionPartial>),
+    /// The result of a reduction, down the tree to one chunk of `rank`.
+    ReductionResult { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
+    /// The result of a reduction over a section, to those of its chunks that live on the receiving rank.
+    SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values>, epoch: Epoch },
+}
+
+impl CollectivePacket {
+    /// The epoch of its routes, of a packet that goes where chunks are, or asks for a number on behalf of one.
+    pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
+        match self {
+            CollectivePacket::Multicast { epoch, .. }
+            | CollectivePacket::BroadcastRequest { epoch, .. }
+            | CollectivePacket::SectionResult { epoch, .. } => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// A copy for a child in the tree.
+    pub(crate) fn copy_to_child(&self) -> Option<CollectivePacket> {
+        let CollectivePacket::Broadcast { array, number, delivery, ack_requested } = self else {
+            return None;
+        };
+        Some(CollectivePacket::Broadcast {
+            array: *array,
+            number: *number,
+            delivery: Box::new(duplicate(delivery)),
+            ack_requested: *ack_requested,
+        })
+    }
+
+    /// Lets user code combine the values in a part of a reduction. Else tells of which array they are, and the fault.
+    pub(crate) fn combine(&mut self) -> Result<(), (ArrayId, String)> {
+        match self {
+            CollectivePacket::Partial { array, sequence, partial } => {
+                partial.combine().map_err(|why| (*array, format!("reduction {sequence}: {why}")))
+            }
+            CollectivePacket::SectionPartial(part) => part.combine().map_err(|why| (part.array, why)),
+            other => unreachable!("{other:?} is no part of a reduction"),
+        }
+    }
+
+    /// Encodes a typed message inside.
+    pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
+        match self {
+            CollectivePacket::BroadcastRequest { array, delivery, .. }
+            | CollectivePacket::Broadcast { array, delivery, .. } => {
+                delivery.encode_in_place(&*arrays[array.index()])
+            }
+            _ => Ok(()),
+        }
+    }
+}

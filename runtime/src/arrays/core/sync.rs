@@ -7,6 +7,17 @@
 //! | [`coordinator`] | rank 0 collects the reports, has them balanced, keeps the record ([`sync_log`]) |
 //! | [`migration`] | the decision ([`move_list`]) is carried out; what it moved is measured ([`migration_bytes`]) |
 
+use serde::{Deserialize, Serialize};
+
+use self::coordinator::Coordinator;
+use self::migration::Migrations;
+use self::migration_bytes::MigrationBytes;
+use self::move_list::MoveList;
+use self::report_aggregation::{AggregatedReports, NextSync, ReportAggregation};
+use self::sync_arrivals::Syncs;
+use super::collectives::tree::{Convergecast, Tree};
+use crate::ids::SyncId;
+
 pub(crate) mod coordinator;
 pub(crate) mod migration;
 pub(crate) mod migration_bytes;
@@ -14,3 +25,62 @@ pub(crate) mod move_list;
 pub(crate) mod report_aggregation;
 pub(crate) mod sync_arrivals;
 pub(crate) mod sync_log;
+
+/// One rank's part of syncs.
+pub(crate) struct SyncProtocol {
+    pub(crate) arrivals: Syncs,
+    pub(crate) reports: ReportAggregation,
+    pub(crate) migrations: Migrations,
+    /// Ranks that have flushed: this one and its children.
+    pub(crate) flushed: Convergecast<MigrationBytes>,
+    /// True if `at_sync` waits for a decision.
+    pub(crate) blocking: bool,
+    /// Rank 0 only.
+    pub(crate) coordinator: Option<Coordinator>,
+}
+
+impl SyncProtocol {
+    pub(crate) fn new(tree: &Tree, blocking: bool, coordinator: Option<Coordinator>) -> SyncProtocol {
+        SyncProtocol {
+            arrivals: Syncs::default(),
+            reports: ReportAggregation::new(tree),
+            migrations: Migrations::new(tree.rank),
+            flushed: Convergecast::default(),
+            blocking,
+            coordinator,
+        }
+    }
+
+    /// True while a sync is being decided: then this rank is not idle, whatever its workers say.
+    pub(crate) fn is_deciding(&self) -> bool {
+        self.coordinator.as_ref().is_some_and(Coordinator::is_deciding)
+    }
+}
+
+/// A packet of a sync.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum SyncPacket {
+    /// Loads and reports of the sender and the ranks below it, and the sync that they report to next. To the parent.
+    AggregatedReports(Box<AggregatedReports>, NextSync),
+    /// The sync that the sender and the ranks below it report to next has changed. To the parent.
+    NextSyncChanged(NextSync),
+    /// Rank 0's decision, down the tree: the chunks that move; all others may resume.
+    Decision { sync: SyncId, moves: MoveList },
+    /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
+    Flushed(MigrationBytes),
+    /// Chunks that have moved may resume. Down the tree.
+    CompleteMigration,
+}
+
+impl SyncPacket {
+    /// A copy for a child in the tree.
+    pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
+        match self {
+            SyncPacket::Decision { sync, moves } => {
+                Some(SyncPacket::Decision { sync: *sync, moves: moves.clone() })
+            }
+            SyncPacket::CompleteMigration => Some(SyncPacket::CompleteMigration),
+            _ => None,
+        }
+    }
+}

@@ -9,9 +9,10 @@
 use super::worker::Worker;
 use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
 use crate::arrays::core::collectives::section::SectionContribution;
+use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
-use crate::arrays::core::packet::ChunkTransfer;
-use crate::arrays::core::rank::{Actions, RankCore};
+use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
+use crate::arrays::core::rank::RankCore;
 use crate::ids::ChunkId;
 
 /// Reductions that a chunk may abstain from at once: each is a report of its own.
@@ -80,7 +81,7 @@ fn abstain_until(
     chunk: ChunkId,
     slot: &mut dyn ErasedSlot,
     step: u64,
-    out: &mut Actions,
+    out: &mut Commands,
 ) -> bool {
     let reductions = &mut slot.record().reductions;
     let next = reductions.next;

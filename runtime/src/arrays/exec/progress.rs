@@ -1,20 +1,24 @@
 //! Drives the core: carries out its actions, feeds it packets, and says when a rank is idle.
 //!
-//! Actions of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
+//! Commands of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
 //! rank can see a state between two of them; those of the second group run handlers and hooks, and come after the lock.
 //! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
 //! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
+
+use std::collections::VecDeque;
 
 use super::control_plane::Core;
 use super::local_delivery::{PacketSink, PollState};
 use super::mailbox::PushedBy;
 use super::watermarks::bytes_of;
 use super::worker::Worker;
-use crate::arrays::core::action::Action;
 use crate::arrays::core::collectives::broadcast::duplicate;
 use crate::arrays::core::collectives::exit_value::ExitValue;
-use crate::arrays::core::packet::{ChunkBody, ChunkTransfer, Packet, Transit};
-use crate::arrays::core::rank::{Actions, RankCore};
+use crate::arrays::core::command::{Command, Commands, Task};
+use crate::arrays::core::lifecycle::LifecyclePacket;
+use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit};
+use crate::arrays::core::packet::Packet;
+use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::envelope::Delivery;
 use crate::arrays::core::routing::message_list::{FreeList, MessageNode};
 use crate::error::Error;
@@ -28,29 +32,27 @@ const PACKETS_MAX: usize = 64;
 impl Worker<'_> {
     /// Gives the core an input and carries out what it asks for. The time that it is told may be a little before that of the
     /// call before.
-    pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Actions)) {
+    pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         let shared = self.shared;
         let now_ns = self.instruments.now_ns();
-        let mut actions = std::mem::take(&mut self.actions);
-        let mut later = Actions::new();
+        let mut commands = std::mem::take(&mut self.commands);
         let has_seeds = {
             let core = &mut *shared.control_plane.lock();
-            input(&mut core.rank, now_ns, &mut actions);
-            while let Some(action) = actions.pop_front() {
-                if let Some(action) = self.at_once(core, action, now_ns, &mut actions) {
-                    later.push_back(action);
-                }
+            input(&mut core.rank, now_ns, &mut commands);
+            while let Some(command) = commands.now.pop_front() {
+                self.carry_out_command(core, command, now_ns, &mut commands);
             }
             shared.watermarks.update(&core.rank);
             shared.seeds.follow(&core.rank)
         };
-        self.actions = actions;
+        let tasks = std::mem::take(&mut commands.later);
+        self.commands = commands;
         self.remote_sender.flush();
         if has_seeds {
             self.share_among_workers();
         }
-        if !later.is_empty() {
-            self.carry_out_later(later);
+        if !tasks.is_empty() {
+            self.carry_out_tasks(tasks);
         }
         self.fail_if_failed();
     }
@@ -63,14 +65,16 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out an action of the first group; returns one of the second.
-    fn at_once(&mut self, core: &mut Core, action: Action, now_ns: u64, out: &mut Actions) -> Option<Action> {
-        match action {
-            Action::Send(to, packet) => self.remote_sender.transmit(core, to, packet),
-            Action::Enqueue { to, cell, delivery } => self.enqueue(core, to, cell, delivery),
-            Action::EnqueueToAll { to, delivery } => match to[..] {
+    /// Carries out a command, with the core locked.
+    fn carry_out_command(&mut self, core: &mut Core, command: Command, now_ns: u64, out: &mut Commands) {
+        match command {
+            Command::Send(to, packet) => self.remote_sender.transmit(core, to, packet),
+            Command::Enqueue { to, cell, delivery } => self.enqueue(core, to, cell, delivery),
+            Command::EnqueueToAll { to, delivery } => match to[..] {
                 [] => {}
-                [(to, cell)] => out.push_front(Action::Enqueue { to, cell, delivery: delivery.unshared() }),
+                [(to, cell)] => {
+                    out.now.push_front(Command::Enqueue { to, cell, delivery: delivery.unshared() });
+                }
                 _ => {
                     let shared = delivery.shared(|bytes| self.shared.watermarks.track(bytes));
                     for (to, cell) in to {
@@ -78,26 +82,24 @@ impl Worker<'_> {
                     }
                 }
             },
-            Action::Hold(cells) => {
+            Command::Hold(cells) => {
                 for cell in cells {
                     if self.shared.cells.get(cell).mailbox.hold() {
                         core.rank.held(now_ns, out);
                     }
                 }
             }
-            Action::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
-            Action::BeginPhase => self.shared.measurements.begin_phase(now_ns),
-            Action::Admit(transfer) => self.admit(core, *transfer, out),
-            Action::Unpark(cell) => self.local_delivery.enqueue_ready(cell, self.shared.cells.get(cell)),
-            Action::CheckLowWatermark => self.shared.watermarks.check_low_watermark(&mut core.rank, out),
-            Action::GrowLimit => {
+            Command::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
+            Command::BeginPhase => self.shared.measurements.begin_phase(now_ns),
+            Command::Admit(transfer) => self.admit(core, *transfer, out),
+            Command::Unpark(cell) => self.local_delivery.enqueue_ready(cell, self.shared.cells.get(cell)),
+            Command::CheckLowWatermark => self.shared.watermarks.check_low_watermark(&mut core.rank, out),
+            Command::GrowLimit => {
                 self.shared.watermarks.grow_limit();
                 core.rank.below_low_watermark(out);
             }
-            Action::IncomingAdmitted => core.rank.incoming_admitted(out),
-            later => return Some(later),
+            Command::IncomingAdmitted => core.rank.incoming_admitted(out),
         }
-        None
     }
 
     /// Puts a message of the core into a mailbox.
@@ -108,7 +110,7 @@ impl Worker<'_> {
     }
 
     /// A chunk has come: gives it a cell, its mail, and what waited for it.
-    fn admit(&mut self, core: &mut Core, transfer: ChunkTransfer, out: &mut Actions) {
+    fn admit(&mut self, core: &mut Core, transfer: ChunkTransfer, out: &mut Commands) {
         let mail_bytes = transfer.queued_bytes();
         let ChunkTransfer { chunk, body, messages: mut mail, transit, bytes, .. } = transfer;
         let ChunkBody::Live(mut slot) = body else { unreachable!("chunks are decoded with their packets") };
@@ -145,38 +147,35 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out actions of the second group, with the core unlocked: maybe in the middle of a handler, whose chunk the worker
-    /// returns to.
+    /// Carries out tasks, with the core unlocked: maybe in the middle of a handler, whose chunk the worker returns to.
     #[cold]
-    fn carry_out_later(&mut self, actions: Actions) {
+    fn carry_out_tasks(&mut self, tasks: VecDeque<Task>) {
         self.local_delivery.share_newest();
         let chunk = self.instruments.activity().chunk.get();
-        for action in actions {
-            self.afterwards(action);
+        for task in tasks {
+            self.carry_out_task(task);
         }
         self.instruments.return_to(chunk);
     }
 
-    /// Carries out one of them.
-    fn afterwards(&mut self, action: Action) {
-        match action {
-            Action::Combine(mut packet) => {
+    fn carry_out_task(&mut self, task: Task) {
+        match task {
+            Task::Combine(mut packet) => {
                 let combined = packet.combine();
                 self.with_core(|core, now_ns, out| core.combined(packet, combined, now_ns, out));
             }
-            Action::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
-            Action::Sample(reports) => self.sample(reports),
-            Action::Decide(request) => self.decide(request),
-            Action::Explain { open } => {
+            Task::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
+            Task::Sample(reports) => self.sample(reports),
+            Task::Decide(request) => self.decide(request),
+            Task::Explain { open } => {
                 let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
-            Action::SetExitValue(values) => match ExitValue::reduced(&values) {
+            Task::SetExitValue(values) => match ExitValue::reduced(&values) {
                 Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),
             },
-            Action::Stop(result) => self.shared.stop(result.map_err(|error| *error)),
-            first => unreachable!("{first:?} is carried out under the lock"),
+            Task::Stop(result) => self.shared.stop(result.map_err(|error| *error)),
         }
     }
 
@@ -272,7 +271,7 @@ impl Worker<'_> {
         }
         let Some((from, packet)) = poll_state.other.take() else { return false };
         // A chunk takes long to come: nobody who has work by now waits for the next.
-        let is_chunk = matches!(packet, Packet::TransferChunk(_));
+        let is_chunk = matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_)));
         self.receive_other(from, packet);
         !is_chunk
     }
@@ -311,7 +310,7 @@ impl Worker<'_> {
 
     /// Tells a chunk that it has arrived: user code, so before the core is locked.
     fn call_on_arrive(&mut self, mut packet: Packet) -> Packet {
-        if let Packet::TransferChunk(transfer) = &mut packet
+        if let Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) = &mut packet
             && let (ChunkBody::Live(slot), Some(_)) = (&mut transfer.body, transfer.transit)
         {
             let phase = slot.record().syncs.next;

@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::lifecycle::handler::ChunkRecord;
 use crate::arrays::core::lifecycle::seeds::UnstartedChunk;
-use crate::arrays::core::packet::ChunkBody;
+use crate::arrays::core::lifecycle::transfer::ChunkBody;
 use crate::arrays::core::rank::RankCore;
 use crate::ids::{ArrayId, CellId};
 
@@ -39,7 +39,7 @@ impl SeedFlags {
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) -> bool {
         let bit = |now, bit| if now { bit } else { 0 };
-        let seeds = &core.seeds;
+        let seeds = &core.lifecycle.seeds;
         let now = bit(seeds.waiting() > 0, WAIT)
             | bit(seeds.may_request(), MAY_ASK)
             | bit(seeds.has_to_share(), TO_SHARE);

@@ -87,7 +87,7 @@ impl<'r> Worker<'r> {
     fn cache_cell(&mut self, to: ChunkId, cell: CellId) {
         let known = &mut self.send_state.cache[to.array.index()];
         if known.len() >= KNOWN_MIN && known.len().is_power_of_two() {
-            let here = self.shared.control_plane.lock().rank.location.count(to.array);
+            let here = self.shared.control_plane.lock().rank.routing.location.count(to.array);
             if known.len() as u64 > 2 * here {
                 *known = Residents::default();
             }
@@ -99,7 +99,7 @@ impl<'r> Worker<'r> {
     #[inline(always)]
     fn push_by_route(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) -> Option<CellId> {
         let to = node.to;
-        let Some(cell) = self.shared.control_plane.with(|core| core.rank.location.cell(to)) else {
+        let Some(cell) = self.shared.control_plane.with(|core| core.rank.routing.location.cell(to)) else {
             self.send_remote(node, free_list);
             return None;
         };
@@ -131,7 +131,7 @@ impl<'r> Worker<'r> {
     #[inline(never)]
     fn send_remote(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
         let mut core = self.shared.control_plane.lock();
-        let rank = match core.rank.location.route_cached(node.to) {
+        let rank = match core.rank.routing.location.route_cached(node.to) {
             Route::There(rank) => rank,
             Route::Pending => {
                 core.rank.add_pending(node.to, free_list.take_message(node));
@@ -249,7 +249,7 @@ impl<'r> Worker<'r> {
         let shared = self.shared;
         let Some(recorder) = self.instruments.recorder() else { return };
         if recorder.wants_send(delivery.from) {
-            let rank = match shared.control_plane.lock().rank.location.route(to) {
+            let rank = match shared.control_plane.lock().rank.routing.location.route(to) {
                 Route::There(rank) => rank,
                 Route::Here(_) | Route::Pending => shared.info.rank,
             };

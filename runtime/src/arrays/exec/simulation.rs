@@ -359,7 +359,8 @@ impl Worker<'_> {
     fn measure_run(&mut self, took_ns: u64) {
         let shared = self.shared;
         // A chunk that was removed has no load.
-        let cell = shared.control_plane.lock().rank.location.cell(self.instruments.activity().chunk.get());
+        let cell =
+            shared.control_plane.lock().rank.routing.location.cell(self.instruments.activity().chunk.get());
         cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
     }
 }

@@ -12,8 +12,9 @@ use super::local_delivery::LocalDelivery;
 use super::mailbox::PushedBy;
 use super::shared::RankShared;
 use super::worker::Worker;
+use crate::arrays::core::command::Commands;
 use crate::arrays::core::flow::{Destination, SendOutcome};
-use crate::arrays::core::rank::{Actions, RankCore};
+use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, Rank};
 use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
@@ -94,7 +95,7 @@ impl Watermarks {
     }
 
     /// Answers what is owed if there is room. With the core locked.
-    pub(super) fn check_low_watermark(&self, core: &mut RankCore, out: &mut Actions) {
+    pub(super) fn check_low_watermark(&self, core: &mut RankCore, out: &mut Commands) {
         // What has come for chunks on their way may have filled it just now.
         self.fill(self.waiting.published());
         if self.is_full() && self.is_below_low_watermark() {
@@ -121,7 +122,7 @@ impl Watermarks {
     }
 
     /// The rank may have been full for long.
-    fn check_backoff(&self, core: &mut RankCore, is_idle: bool, now_ns: u64, out: &mut Actions) {
+    fn check_backoff(&self, core: &mut RankCore, is_idle: bool, now_ns: u64, out: &mut Commands) {
         if self.is_full() {
             core.above_high_watermark(self.excess(), is_idle, now_ns, out);
         }
@@ -278,7 +279,7 @@ pub(super) fn bytes_of(mail: &MessageList) -> u64 {
 }
 
 /// The rank has nothing to do, as far as its workers know.
-pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     let watermarks = &shared.watermarks;
     if watermarks.is_full() {
         core.full_and_idle(watermarks.excess(), out);
@@ -288,7 +289,7 @@ pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &
 }
 
 /// It may have something to do.
-pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Actions) {
+pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     shared.watermarks.check_backoff(core, false, now_ns, out);
     core.flush_partials(out);
 }

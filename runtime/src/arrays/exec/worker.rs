@@ -25,10 +25,10 @@ use super::simulated::Simulated;
 use super::spin_policy::SpinPolicy;
 use super::timers::Timers;
 use super::watermarks::bytes_of;
+use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::lifecycle::handler::{Effect, Handler, HandlerHost};
 use crate::arrays::core::packet::Packet;
-use crate::arrays::core::rank::Actions;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::routing::message_list::{FreeList, MessageList, MessageNode, Outbox, OutboxEntry};
 use crate::arrays::core::sync::sync_arrivals::SyncArrival;
@@ -62,7 +62,7 @@ pub(crate) struct Worker<'r> {
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
     /// Empty; kept for its memory.
-    pub(super) actions: Actions,
+    pub(super) commands: Commands,
 }
 
 /// The state of a chunk after the effects of its handler: still there or not, or one that has ended the run half way and
@@ -99,7 +99,7 @@ impl<'r> Worker<'r> {
             remote_sender,
             instruments,
             simulated: Simulated::default(),
-            actions: Actions::new(),
+            commands: Commands::default(),
         }
     }
 

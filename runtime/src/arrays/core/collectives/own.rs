@@ -7,7 +7,7 @@
 //! its own, passes on what it was given.
 //!
 //! To combine runs the user's code, so nothing here is done under a lock but to append to the list: two values that meet
-//! leave the core as an [`Action::Combine`](crate::arrays::core::action::Action::Combine) and come back as one.
+//! leave the core as an [`Task::Combine`](crate::arrays::core::action::Task::Combine) and come back as one.
 
 use std::borrow::Cow;
 

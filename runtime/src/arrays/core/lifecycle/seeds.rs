@@ -33,7 +33,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrays::core::packet::ChunkBody;
+use super::transfer::ChunkBody;
 use crate::ids::{ArrayId, Rank};
 
 /// The most seeds in a packet: an asker with so many has work for a while, and asks again when it is through.

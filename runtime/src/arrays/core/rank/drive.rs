@@ -3,14 +3,18 @@
 //! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
 //! arrives, and when the handlers of outgoing return.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use lb_strategies::{Assignment, ChunkLoad, Snapshot};
 
 use super::idlers::{IdleChunks, arrival};
 use super::*;
+use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
+use crate::arrays::core::routing::envelope::Payload;
 use crate::arrays::core::sync::coordinator::DecisionRequest;
 use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
+use crate::ids::{Sender, SyncId};
 use crate::measure::records::Sample;
 
 /// What the chunks of a run do. They are numbered, and at home on the ranks in turn.
@@ -84,7 +88,7 @@ impl CoreDriver {
 
     /// Every chunk of a rank starts.
     pub(super) fn start(&mut self, rank: Rank, now_ns: u64) {
-        let mut out = Actions::new();
+        let mut out = Commands::default();
         self.cores[rank.index()].hello(&mut out);
         for key in (rank.0.into()..self.plan.chunks).step_by(self.plan.ranks as usize) {
             self.resume(rank, key, &mut out);
@@ -93,14 +97,14 @@ impl CoreDriver {
     }
 
     pub(super) fn receive(&mut self, from: Rank, to: Rank, packet: Packet, now_ns: u64) {
-        let mut out = Actions::new();
+        let mut out = Commands::default();
         self.cores[to.index()].receive(from, packet, now_ns, &mut out);
         self.carry_out(to, now_ns, out);
     }
 
     /// The handler of a leaver returns.
     pub(super) fn held(&mut self, rank: Rank, now_ns: u64) {
-        let mut out = Actions::new();
+        let mut out = Commands::default();
         self.running[rank.index()] -= 1;
         self.cores[rank.index()].held(now_ns, &mut out);
         self.carry_out(rank, now_ns, out);
@@ -109,10 +113,10 @@ impl CoreDriver {
     /// A chunk that runs sends its messages.
     pub(super) fn talk(&mut self, key: u64, now_ns: u64) {
         let rank = self.places[&key];
-        if self.cores[rank.index()].location.cell(chunk(key)).is_none() {
+        if self.cores[rank.index()].routing.location.cell(chunk(key)).is_none() {
             return;
         }
-        let mut out = Actions::new();
+        let mut out = Commands::default();
         self.send_messages(rank, key, &mut out);
         self.carry_out(rank, now_ns, out);
     }
@@ -126,19 +130,19 @@ impl CoreDriver {
         assert!(self.next_sync.values().all(|next| next.0 == self.plan.syncs), "every chunk is through");
     }
 
-    fn resume(&mut self, rank: Rank, key: u64, out: &mut Actions) {
+    fn resume(&mut self, rank: Rank, key: u64, out: &mut Commands) {
         self.send_messages(rank, key, out);
         let next = self.next_sync.entry(key).or_default();
         if next.0 == self.plan.syncs {
             return;
         }
         let core = &mut self.cores[rank.index()];
-        let cell = core.location.cell(chunk(key)).expect("it is here");
+        let cell = core.routing.location.cell(chunk(key)).expect("it is here");
         assert!(core.at_sync(SyncArrival { cell, ..arrival(key, *next) }, out), "it waits for a decision");
         *next = next.next();
     }
 
-    fn send_messages(&mut self, rank: Rank, from: u64, out: &mut Actions) {
+    fn send_messages(&mut self, rank: Rank, from: u64, out: &mut Commands) {
         for to in (self.plan.sends_to)(from, self.plan) {
             let number = self.numbers.entry((from, to)).or_default();
             let (from, payload) = (Sender::new(chunk(from), *number), Payload::Encoded([].into()));
@@ -148,7 +152,7 @@ impl CoreDriver {
     }
 
     /// A message or a call of the runtime reaches its chunk.
-    fn hear(&mut self, rank: Rank, key: u64, delivery: &Delivery, out: &mut Actions) {
+    fn hear(&mut self, rank: Rank, key: u64, delivery: &Delivery, out: &mut Commands) {
         match delivery.payload {
             Payload::Encoded(_) => {
                 self.came.entry((delivery.from.key, key)).or_default().push(delivery.from.number);
@@ -157,40 +161,47 @@ impl CoreDriver {
         }
     }
 
-    fn carry_out(&mut self, rank: Rank, now_ns: u64, mut out: Actions) {
-        // As workers do: the second group of actions comes when there is nothing left of the first.
-        let mut later = Actions::new();
-        while let Some(action) = out.pop_front().or_else(|| later.pop_front()) {
-            let core = &mut self.cores[rank.index()];
-            match action {
-                Action::MigrateOut { .. } | Action::Sample(_) | Action::Decide(_) if !out.is_empty() => {
-                    later.push_back(action);
-                }
-                Action::Send(to, packet) => self.sent.push((rank, to, packet)),
-                Action::Enqueue { to, delivery, .. } => self.hear(rank, to.key, &delivery, &mut out),
-                Action::Hold(cells) => self.running[rank.index()] += cells.len(),
-                Action::Admit(transfer) => self.admit(rank, &transfer, &mut out),
-                Action::IncomingAdmitted => {
-                    core.incoming_admitted(&mut out);
-                    self.landed += 1;
-                }
-                Action::MigrateOut { chunk, to, transit, .. } => {
-                    let transfer = ChunkTransfer {
-                        bytes: 10,
-                        transit: Some(transit),
-                        ..ChunkTransfer::without_body(chunk)
-                    };
-                    core.migrated_out(Box::new(transfer), to, false, now_ns, &mut out);
-                }
-                Action::Sample(reports) => sample(core, reports, now_ns, &mut out),
-                Action::Decide(request) => self.decide(*request, now_ns, &mut out),
-                Action::Close(_) | Action::BeginPhase | Action::CheckLowWatermark => {}
-                other => panic!("{other:?} has no part in a sync"),
+    /// As a worker does: a task comes when no command is left.
+    fn carry_out(&mut self, rank: Rank, now_ns: u64, mut out: Commands) {
+        loop {
+            while let Some(command) = out.now.pop_front() {
+                self.carry_out_command(rank, command, &mut out);
             }
+            let Some(task) = out.later.pop_front() else { return };
+            self.carry_out_task(rank, task, now_ns, &mut out);
         }
     }
 
-    fn admit(&mut self, rank: Rank, transfer: &ChunkTransfer, out: &mut Actions) {
+    fn carry_out_command(&mut self, rank: Rank, command: Command, out: &mut Commands) {
+        match command {
+            Command::Send(to, packet) => self.sent.push((rank, to, packet)),
+            Command::Enqueue { to, delivery, .. } => self.hear(rank, to.key, &delivery, out),
+            Command::Hold(cells) => self.running[rank.index()] += cells.len(),
+            Command::Admit(transfer) => self.admit(rank, &transfer, out),
+            Command::IncomingAdmitted => {
+                self.cores[rank.index()].incoming_admitted(out);
+                self.landed += 1;
+            }
+            Command::Close(_) | Command::BeginPhase | Command::CheckLowWatermark => {}
+            other => panic!("{other:?} has no part in a sync"),
+        }
+    }
+
+    fn carry_out_task(&mut self, rank: Rank, task: Task, now_ns: u64, out: &mut Commands) {
+        let core = &mut self.cores[rank.index()];
+        match task {
+            Task::MigrateOut { chunk, to, transit, .. } => {
+                let transfer =
+                    ChunkTransfer { bytes: 10, transit: Some(transit), ..ChunkTransfer::without_body(chunk) };
+                core.migrated_out(Box::new(transfer), to, false, now_ns, out);
+            }
+            Task::Sample(reports) => sample(core, reports, now_ns, out),
+            Task::Decide(request) => self.decide(*request, now_ns, out),
+            other => panic!("{other:?} has no part in a sync"),
+        }
+    }
+
+    fn admit(&mut self, rank: Rank, transfer: &ChunkTransfer, out: &mut Commands) {
         let (key, cell) = (transfer.chunk.key, self.new_cell(rank));
         let next = self.next_sync[&key];
         self.places.insert(key, rank);
@@ -203,7 +214,7 @@ impl CoreDriver {
         CellId(self.cells[rank.index()])
     }
 
-    fn decide(&mut self, request: DecisionRequest, now_ns: u64, out: &mut Actions) {
+    fn decide(&mut self, request: DecisionRequest, now_ns: u64, out: &mut Commands) {
         let DecisionRequest { report, mut balancer } = request;
         let plan = self.plan;
         let assign = |expected: &Snapshot| {
@@ -222,7 +233,7 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-fn sample(core: &mut RankCore, reports: UnmeasuredReport, now_ns: u64, out: &mut Actions) {
+fn sample(core: &mut RankCore, reports: UnmeasuredReport, now_ns: u64, out: &mut Commands) {
     // As long as real ones: they are encoded in as many bytes as they need.
     let ns = 3_000_000_000;
     let sample =

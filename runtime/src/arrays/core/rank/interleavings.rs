@@ -1,5 +1,7 @@
 //! Syncs that move chunks, in every order that links may bring about between two ranks, and in many between more.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 

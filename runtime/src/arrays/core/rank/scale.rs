@@ -12,6 +12,7 @@ use lb_strategies::virtual_time::splitmix::mix;
 use super::drive::{CoreDriver, Plan};
 use super::*;
 use crate::arrays::core::collectives::tree::ARITY;
+use crate::arrays::core::sync::SyncPacket;
 use crate::wire::encoded_bytes;
 
 /// Of so many chunks one moves.
@@ -80,7 +81,7 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
     let mut time_ns = 0;
     while let Some((at_ns, (from, to, packet))) = network.under_way.pop() {
         let now_ns = network.take_time(to, at_ns, &packet);
-        let lands = matches!(packet, Packet::CompleteMigration);
+        let lands = matches!(packet, Packet::Sync(SyncPacket::CompleteMigration));
         drive.receive(from, to, packet, now_ns);
         network.take(&mut drive, to);
         time_ns = if lands { now_ns } else { time_ns };
@@ -126,7 +127,8 @@ impl Network {
 }
 
 fn bytes_of(packet: &Packet) -> u64 {
-    let state_bytes = if matches!(packet, Packet::TransferChunk(_)) { STATE_BYTES } else { 0 };
+    let state_bytes =
+        if matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_))) { STATE_BYTES } else { 0 };
     encoded_bytes(packet) + state_bytes
 }
 

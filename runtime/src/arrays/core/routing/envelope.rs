@@ -12,8 +12,10 @@ use smallbox::SmallBox;
 use super::in_flight::Epoch;
 use super::message_list::MessageNode;
 use crate::arrays::core::collectives::reduction::Values;
+use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ChunkId, Sender};
 use crate::trace::queued_bytes::QueuedBytesGuard;
+use crate::wire::WireError;
 
 /// A typed message behind the erasure boundary: a [`WideOption`] of it, so that it can be taken out where it lies.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
@@ -177,4 +179,28 @@ pub(crate) struct Envelope {
     pub(crate) delivery: Delivery,
     /// The routes under which it was sent.
     pub(crate) epoch: Epoch,
+}
+
+impl Envelope {
+    /// Encodes a typed message, so that the envelope can be serialised.
+    pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
+        self.delivery.encode_in_place(&*arrays[self.to.array.index()])
+    }
+}
+
+impl Delivery {
+    /// The same of a message to a chunk of `array`.
+    pub(crate) fn encode_in_place(&mut self, array: &dyn ErasedArray) -> Result<(), WireError> {
+        let encoded = || {
+            let mut bytes = Vec::new();
+            array.encode_into(&self.payload, &mut bytes)?;
+            Ok(bytes.into())
+        };
+        self.payload = match self.payload {
+            Payload::Value(_) => Payload::Encoded(encoded()?),
+            Payload::Insertion { key, .. } => Payload::EncodedInsertion { key, chunk: encoded()? },
+            _ => return Ok(()),
+        };
+        Ok(())
+    }
 }

@@ -18,6 +18,7 @@ use super::report_aggregation::AggregatedReports;
 use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
 use crate::arrays::core::collectives::population::Tally;
+use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ArrayId, SyncId};
 use crate::measure::records::Sample;
 use crate::trace::SyncReport;
@@ -91,6 +92,20 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
+    /// Of a run with these arrays. Arrays that name another as their leader keep to its chunks.
+    pub(crate) fn of_arrays(
+        strategy: Arc<dyn Strategy>,
+        arrays: &[Arc<dyn ErasedArray>],
+        places: &[RankPlace],
+        keeps_reports: bool,
+    ) -> Coordinator {
+        let leaders: Vec<Option<ArrayId>> = arrays.iter().map(|array| array.leader()).collect();
+        let numbered = (0..).map(ArrayId).zip(&leaders).filter(|_| leaders.iter().any(Option::is_some));
+        let leaders = numbered.map(|(array, leader)| leader.unwrap_or(array)).collect();
+        let syncing = arrays.iter().map(|array| array.syncs().then(|| array.population())).collect();
+        Coordinator::new(strategy, syncing, leaders, places, keeps_reports)
+    }
+
     pub(crate) fn new(
         strategy: Arc<dyn Strategy>,
         populations: Vec<Option<u64>>,

@@ -66,7 +66,7 @@ use litemap::LiteMap;
 pub(crate) use lb_strategies::balancer::Move;
 
 use super::migration_bytes::MigrationBytes;
-use crate::arrays::core::packet::{ChunkTransfer, Transit};
+use crate::arrays::core::lifecycle::transfer::{ChunkTransfer, Transit};
 use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 
 #[cfg(test)]

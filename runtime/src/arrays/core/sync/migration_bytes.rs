@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrays::core::packet::ChunkTransfer;
+use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 use crate::ids::ArrayId;
 
 /// The bytes of some migrations.

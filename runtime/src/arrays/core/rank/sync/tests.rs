@@ -2,31 +2,33 @@ use std::sync::Arc;
 
 use super::*;
 use crate::arrays::core::collectives::tree::{ARITY, Tree};
-use crate::arrays::core::flow::{Destination, FlowControl};
+use crate::arrays::core::flow::{Destination, FlowControl, FlowPacket};
 use crate::arrays::core::lifecycle::erased::ErasedArray;
+use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::idlers::{IdleChunks, arrival};
+use crate::arrays::core::routing::cut::CutPacket;
 use crate::arrays::core::routing::in_flight::CountsByRank;
 use crate::arrays::core::sync::coordinator::DecisionRequest;
 use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
 
 /// A report to `sync` from a rank that has nothing to report on.
-fn collected(sync: SyncId) -> Packet {
+fn collected(sync: SyncId) -> SyncPacket {
     let (tallies, ranks) = (Vec::new(), Vec::new());
     let collected = AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
-    Packet::AggregatedReports(Box::new(collected), None)
+    SyncPacket::AggregatedReports(Box::new(collected), None)
 }
 
-fn problems(out: &mut Actions) -> Vec<DecisionRequest> {
-    let request = |action| match action {
-        Action::Decide(request) => Some(*request),
+fn problems(out: &mut Commands) -> Vec<DecisionRequest> {
+    let request = |task| match task {
+        Task::Decide(request) => Some(*request),
         _ => None,
     };
-    out.drain(..).filter_map(request).collect()
+    out.later.drain(..).filter_map(request).collect()
 }
 
 /// Everybody stays.
-fn decide(core: &mut RankCore, request: DecisionRequest, out: &mut Actions) {
+fn decide(core: &mut RankCore, request: DecisionRequest, out: &mut Commands) {
     let DecisionRequest { report, mut balancer } = request;
     let decision = balancer.decide(&report);
     assert!(decision.moves.is_empty(), "{decision:?}");
@@ -34,15 +36,15 @@ fn decide(core: &mut RankCore, request: DecisionRequest, out: &mut Actions) {
 }
 
 #[test]
-fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
+fn a_sync_that_completes_when_the_last_outgoing_chunk_stops_is_reported() {
     let mut core = rank_of(2, Rank(1));
-    let mut out = Actions::new();
-    let syncs_to_sample = |out: &mut Actions| -> Vec<SyncId> {
-        let sample = |action| match action {
-            Action::Sample(reports) => Some(reports.sync),
+    let mut out = Commands::default();
+    let syncs_to_sample = |out: &mut Commands| -> Vec<SyncId> {
+        let sample = |task| match task {
+            Task::Sample(reports) => Some(reports.sync),
             _ => None,
         };
-        out.drain(..).filter_map(sample).collect()
+        out.later.drain(..).filter_map(sample).collect()
     };
     let (stayer, leaver) = (0, 1);
     for key in [stayer, leaver] {
@@ -52,7 +54,7 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
     core.at_sync(arrival(leaver, SyncId(0)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0)]);
     let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
     core.at_sync(arrival(stayer, SyncId(1)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0); 0], "the leaver may still be running");
     core.held(0, &mut out);
@@ -60,29 +62,29 @@ fn a_sync_that_completes_when_the_last_leaver_stops_is_reported() {
 }
 
 #[test]
-fn a_rank_whose_mail_may_be_about_to_leave_does_not_stand_still() {
+fn a_rank_whose_messages_may_be_about_to_leave_does_not_stall() {
     let mut core = rank_of(2, Rank(1));
-    let mut out = Actions::new();
+    let mut out = Commands::default();
     for key in [0, 1] {
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
     }
     for key in [0, 1] {
         core.at_sync(arrival(key, SyncId(0)), &mut out);
     }
-    let stands_still = |core: &mut RankCore, out: &mut Actions| {
+    let stands_still = |core: &mut RankCore, out: &mut Commands| {
         out.clear();
         core.full_and_idle(0, out);
         !out.is_empty()
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
     core.block(CellId(0), vec![Destination::Rank(Rank(1))]);
     assert!(core.park_if_blocked(CellId(0)));
     assert!(!stands_still(&mut core, &mut out));
     core.held(0, &mut out);
-    core.receive(ROOT, Packet::ExpectedCounts(CountsByRank::default()), 0, &mut out);
+    core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
     assert!(!stands_still(&mut core, &mut out));
-    core.receive(ROOT, Packet::CompleteMigration, 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
     assert!(stands_still(&mut core, &mut out));
 }
 
@@ -94,35 +96,35 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     RankCore::new(tree, &places, [idlers].into(), strategy, false, FlowControl::without_limit(rank))
 }
 
-fn transfer(key: u64, transit: Option<Transit>) -> Packet {
+fn transfer(key: u64, transit: Option<Transit>) -> LifecyclePacket {
     let chunk = arrival(key, SyncId(0)).chunk;
-    Packet::TransferChunk(Box::new(ChunkTransfer { transit, ..ChunkTransfer::without_body(chunk) }))
+    LifecyclePacket::TransferChunk(Box::new(ChunkTransfer { transit, ..ChunkTransfer::without_body(chunk) }))
 }
 
 /// The actions of rank 1 for a chunk that comes to it at sync 0, or is inserted there.
 fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
-    let (mut out, from) = (Actions::new(), Rank(2));
+    let (mut out, from) = (Commands::default(), Rank(2));
     if migrates {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
         core.receive(
             ROOT,
-            Packet::SyncDecision { sync: SyncId(0), moves: moves.to_vec().into() },
+            SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() },
             0,
             &mut out,
         );
-        core.receive(ROOT, Packet::ExpectedCounts(CountsByRank::default()), 0, &mut out);
+        core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
         core.receive(from, transfer(5, Some(Transit { next_broadcast: 0, blocked: false })), 0, &mut out);
-        core.receive(ROOT, Packet::CompleteMigration, 0, &mut out);
+        core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
     } else {
         core.receive(from, transfer(5, None), 0, &mut out);
     }
-    let name = |action| match action {
-        Action::BeginPhase => Some("begin a phase"),
-        Action::Admit(_) => Some("admit"),
-        Action::Stop(_) => Some("stop"),
+    assert!(out.later.is_empty(), "{out:?}");
+    let name = |command| match command {
+        Command::BeginPhase => Some("begin a phase"),
+        Command::Admit(_) => Some("admit"),
         _ => None,
     };
-    out.into_iter().filter_map(name).collect()
+    out.now.into_iter().filter_map(name).collect()
 }
 
 #[test]
@@ -139,26 +141,26 @@ fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
 #[test]
 fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
     let mut core = rank_of(4, Rank(2));
-    let mut out = Actions::new();
+    let mut out = Commands::default();
     // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
     core.receive(Rank(3), transfer(0, None), 0, &mut out);
-    let Some(Action::Stop(Err(error))) = out.pop_back() else { panic!("{out:?}") };
+    let Some(Task::Stop(Err(error))) = out.later.pop_back() else { panic!("{out:?}") };
     assert_eq!(
         *error,
         Error::IndexInUse { chunk: "IdleChunks[0] of array 0".into(), rank: Rank(1), by: Rank(3) }
     );
-    assert!(!out.iter().any(|action| matches!(action, Action::Admit(_))), "{out:?}");
+    assert!(!out.now.iter().any(|command| matches!(command, Command::Admit(_))), "{out:?}");
 }
 
 #[test]
-fn a_sync_that_completes_during_a_decision_is_decided_next_whether_anybody_waits_or_not() {
+fn a_sync_that_completes_during_a_decision_is_decided_next_whether_chunks_wait_or_not() {
     for spec in ["none", "refine"] {
         let strategy = lb_strategies::ARRAYS.parse(spec).expect("it is in the table").into();
         let alone = [RankPlace { host: 0, workers: 1 }];
         let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
         let flow = FlowControl::without_limit(ROOT);
         let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, flow);
-        let mut out = Actions::new();
+        let mut out = Commands::default();
         core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
         let first = problems(&mut out).pop().expect("nobody is missing");
         assert_eq!(first.sync(), SyncId(0), "{spec}");
@@ -176,7 +178,7 @@ fn root_that_decides() -> (RankCore, DecisionRequest) {
     let alone = [RankPlace { host: 0, workers: 1 }];
     let tree = Tree { rank: ROOT, ranks: 1, arity: ARITY };
     let mut core = RankCore::new(tree, &alone, [].into(), strategy, false, FlowControl::without_limit(ROOT));
-    let mut out = Actions::new();
+    let mut out = Commands::default();
     core.receive(ROOT, collected(SyncId(0)), 0, &mut out);
     let request = problems(&mut out).pop().expect("nobody is missing");
     (core, request)
@@ -185,7 +187,7 @@ fn root_that_decides() -> (RankCore, DecisionRequest) {
 #[test]
 fn a_rank_that_waits_for_its_decision_is_not_idle() {
     let (mut core, request) = root_that_decides();
-    let mut out = Actions::new();
+    let mut out = Commands::default();
     core.suspect(&mut out);
     core.idle(0, &mut out);
     assert!(out.is_empty() && !core.is_searched(), "{out:?}");
@@ -197,8 +199,8 @@ fn a_rank_that_waits_for_its_decision_is_not_idle() {
 }
 
 #[test]
-fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ever() {
-    let (mut core, mut out) = (rank_of(2, Rank(1)), Actions::new());
+fn a_rank_that_is_full_of_deferred_messages_waits_for_the_sync_but_not_for_ever() {
+    let (mut core, mut out) = (rank_of(2, Rank(1)), Commands::default());
     for key in [0, 1] {
         core.created(arrival(key, SyncId(0)).chunk, arrival(key, SyncId(0)).cell);
     }
@@ -216,7 +218,7 @@ fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ev
     assert_eq!(core.backoff_until_ns(), None, "the end of the sync is not enough");
     let mut widens = |core: &mut RankCore, now_ns| {
         core.above_high_watermark(60, false, now_ns, &mut out);
-        matches!(out.pop_front(), Some(Action::GrowLimit))
+        matches!(out.now.pop_front(), Some(Command::GrowLimit))
     };
     for (begin_ns, times) in [(5, 1), (u64::MAX / 2, 2)] {
         assert!(!widens(&mut core, begin_ns));
@@ -225,23 +227,24 @@ fn a_rank_that_is_full_of_what_its_chunks_keep_waits_for_the_sync_but_not_for_ev
         assert!(!widens(&mut core, until_ns - 1) && widens(&mut core, until_ns));
     }
     assert!(!widens(&mut core, 7));
-    core.receive(ROOT, Packet::SyncDecision { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
+    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
     assert_eq!(core.backoff_until_ns(), None, "the next sync has its own time");
     out.clear();
     core.full_and_idle(0, &mut out);
-    let stands_still = |action: &Action| matches!(action, Action::Send(ROOT, Packet::Stalled { .. }));
-    assert!(out.iter().any(stands_still), "nothing is kept for a sync any more: {out:?}");
+    let stands_still =
+        |command: &Command| matches!(command, Command::Send(ROOT, Packet::Flow(FlowPacket::Stalled { .. })));
+    assert!(out.now.iter().any(stands_still), "nothing is kept for a sync any more: {out:?}");
 }
 
 #[test]
-fn a_rank_that_waits_for_its_decision_does_not_stand_still() {
+fn a_rank_that_waits_for_its_decision_does_not_stall() {
     let (mut core, request) = root_that_decides();
-    let mut out = Actions::new();
+    let mut out = Commands::default();
     core.block(CellId(0), vec![Destination::Rank(ROOT)]);
     assert!(core.park_if_blocked(CellId(0)));
     core.full_and_idle(0, &mut out);
     assert!(out.is_empty(), "{out:?}");
     decide(&mut core, request, &mut out);
     core.full_and_idle(0, &mut out);
-    assert!(out.iter().any(|action| matches!(action, Action::Unpark(CellId(0)))), "{out:?}");
+    assert!(out.now.iter().any(|command| matches!(command, Command::Unpark(CellId(0)))), "{out:?}");
 }

@@ -1,0 +1,80 @@
+//! The requests of the core to its executor, in two types: what is carried out under the lock of the core, and what runs
+//! afterwards.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::collectives::CollectivePacket;
+use super::collectives::reduction::Values;
+use super::lifecycle::transfer::{ChunkTransfer, Transit};
+use super::packet::Packet;
+use super::routing::envelope::Delivery;
+use super::sync::coordinator::DecisionRequest;
+use super::sync::sync_arrivals::UnmeasuredReport;
+use crate::error::Error;
+use crate::ids::{ArrayId, CellId, ChunkId, Rank};
+
+/// The requests that one input leads to. Each queue is executed in order, all commands before the first task.
+#[derive(Debug, Default)]
+pub(crate) struct Commands {
+    pub(crate) now: VecDeque<Command>,
+    pub(crate) later: VecDeque<Task>,
+}
+
+impl Commands {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.now.is_empty() && self.later.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn clear(&mut self) {
+        *self = Commands::default();
+    }
+}
+
+/// A request that runs no user code. It is carried out before any other worker may enter the core.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Give a packet to the transport.
+    Send(Rank, Packet),
+    /// Append to a mailbox, even of a chunk that is about to leave.
+    Enqueue { to: ChunkId, cell: CellId, delivery: Delivery },
+    /// Append [duplicates](super::collectives::broadcast::duplicate) of it to several mailboxes.
+    EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
+    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
+    Hold(Vec<CellId>),
+    /// Accept no more messages from chunks of this rank: the routes have changed.
+    Close(CellId),
+    /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
+    BeginPhase,
+    /// Give a chunk that has come a cell and answer with `RankCore::admit`.
+    Admit(Box<ChunkTransfer>),
+    /// The chunk of this cell is no longer blocked: queue its ready entry.
+    Unpark(CellId),
+    /// An ack may be due: answer with `RankCore::below_low_watermark` if the rank is.
+    CheckLowWatermark,
+    /// Raise the limit of queued bytes above what is queued; answer with `RankCore::below_low_watermark`.
+    GrowLimit,
+    /// All incoming chunks of a sync are admitted: answer with `RankCore::incoming_admitted`.
+    IncomingAdmitted,
+}
+
+/// A request that may run user code or take long. It is carried out with the core unlocked.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Let user code combine the values in a part of a reduction; answer with `RankCore::combined`.
+    Combine(CollectivePacket),
+    /// Take a held chunk out of its cell and answer with `RankCore::migrated_out`.
+    MigrateOut { chunk: ChunkId, cell: CellId, to: Rank, transit: Transit },
+    /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
+    Sample(UnmeasuredReport),
+    /// Let the balancer decide a sync; answer with `RankCore::decided`.
+    Decide(Box<DecisionRequest>),
+    /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
+    /// `RankCore::explained`.
+    Explain { open: Vec<(ArrayId, u64)> },
+    /// Keep the result of a reduction for the caller of `run`.
+    SetExitValue(Arc<Values>),
+    /// Leave the scheduler.
+    Stop(Result<(), Box<Error>>),
+}

@@ -1,0 +1,111 @@
+//! A chunk between two ranks: inserted, spawned or migrating.
+
+use serde::{Deserialize, Serialize};
+
+use super::erased::ErasedSlot;
+use crate::arrays::core::routing::envelope::Delivery;
+use crate::arrays::core::routing::in_flight::Epoch;
+use crate::ids::{ChunkId, Rank};
+use crate::wire::WireError;
+
+/// A chunk between two ranks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ChunkTransfer {
+    pub(crate) chunk: ChunkId,
+    pub(crate) body: ChunkBody,
+    /// Messages it had not handled when it left.
+    pub(crate) messages: Vec<Delivery>,
+    /// Acks that its old rank deferred and its new rank sends from now on: receivers and bytes.
+    pub(crate) deferred_acks: Vec<(Rank, u64)>,
+    /// Its state's size, as the chunk says.
+    pub(crate) bytes: u64,
+    /// Bytes that it was encoded in, with the long runs of numbers of its messages, if it has left its process.
+    #[serde(skip)]
+    pub(crate) encoded_bytes: Option<u64>,
+    /// None for a chunk that was just inserted.
+    pub(crate) transit: Option<Transit>,
+    /// The routes under which it was inserted.
+    pub(crate) epoch: Epoch,
+    /// Of a chunk that was inserted without a parent.
+    pub(crate) origin: Option<Origin>,
+}
+
+/// The origin of a chunk that was inserted without a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The rank of the handler that inserted it.
+    pub(crate) rank: Rank,
+    /// Rank 0 has admitted the chunk to the counts of its array.
+    pub(crate) admitted: bool,
+}
+
+impl ChunkTransfer {
+    /// A chunk that was just inserted.
+    pub(crate) fn inserted(chunk: ChunkId, slot: Box<dyn ErasedSlot>) -> ChunkTransfer {
+        ChunkTransfer { body: ChunkBody::Live(slot), ..ChunkTransfer::without_body(chunk) }
+    }
+
+    /// The same without its state, as it is outside of a process.
+    pub(crate) fn without_body(chunk: ChunkId) -> ChunkTransfer {
+        ChunkTransfer {
+            chunk,
+            body: ChunkBody::Follows,
+            messages: Vec::new(),
+            deferred_acks: Vec::new(),
+            bytes: 0,
+            encoded_bytes: None,
+            transit: None,
+            epoch: Epoch::default(),
+            origin: None,
+        }
+    }
+
+    /// The bytes of the messages that it brings.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        let deferred = if let ChunkBody::Live(slot) = &self.body { slot.deferred_bytes() } else { 0 };
+        deferred + self.messages.iter().map(|delivery| delivery.bytes).sum::<u64>()
+    }
+}
+
+/// The knowledge that a migrating chunk takes along from the rank it left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Transit {
+    /// Number of the next broadcast of its array that it has not been given.
+    pub(crate) next_broadcast: u64,
+    /// It was blocked there when it left.
+    pub(crate) blocked: bool,
+}
+
+/// The state of a chunk between two ranks.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum ChunkBody {
+    /// Outside of a process: it follows the packet, see [`codec`](crate::arrays::core::codec).
+    Follows,
+    /// Outside of a process, where a packet has several.
+    Encoded(#[serde(with = "crate::wire::bulk")] Vec<u8>),
+    /// Last, because serde numbers the variants it reads without the skipped ones.
+    #[serde(skip)]
+    Live(Box<dyn ErasedSlot>),
+}
+
+impl ChunkBody {
+    /// Encodes a chunk in place.
+    pub(crate) fn encode_in_place(&mut self) -> Result<(), WireError> {
+        if let ChunkBody::Live(slot) = self {
+            let mut bytes = Vec::new();
+            slot.encode_into(&mut bytes)?;
+            *self = ChunkBody::Encoded(bytes);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ChunkBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ChunkBody::Live(_) => "Live",
+            ChunkBody::Follows => "Follows",
+            ChunkBody::Encoded(_) => "Encoded",
+        })
+    }
+}

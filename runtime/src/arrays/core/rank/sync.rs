@@ -1,0 +1,346 @@
+//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::sync::sync_arrivals),
+//! [`coordinator`](crate::arrays::core::sync::coordinator) or [`balance`](crate::arrays::core::sync::migration), and does what that says.
+
+use lb_strategies::balancer::{Balancer, Decision};
+
+use super::RankCore;
+use crate::arrays::core::command::{Command, Commands, Task};
+use crate::arrays::core::lifecycle::LifecyclePacket;
+use crate::arrays::core::lifecycle::transfer::{ChunkTransfer, Origin, Transit};
+use crate::arrays::core::routing::cut::CutStep;
+use crate::arrays::core::routing::envelope::{Delivery, Payload};
+use crate::arrays::core::sync::SyncPacket;
+use crate::arrays::core::sync::coordinator::Coordinator;
+use crate::arrays::core::sync::migration::{MigrationStep, Move, Outgoing};
+use crate::arrays::core::sync::migration_bytes::MigrationBytes;
+use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
+use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
+use crate::arrays::core::sync::sync_log::SyncLog;
+use crate::error::Error;
+use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
+use crate::measure::records::Sample;
+
+#[cfg(test)]
+mod tests;
+
+impl RankCore {
+    /// A packet of a sync.
+    pub(super) fn handle_sync(&mut self, from: Rank, packet: SyncPacket, now_ns: u64, out: &mut Commands) {
+        match packet {
+            SyncPacket::AggregatedReports(reports, next) => {
+                self.sync.reports.child_next(from, next);
+                self.reports_collected(*reports, now_ns, out);
+            }
+            SyncPacket::NextSyncChanged(next) => {
+                self.sync.reports.child_next(from, next);
+                self.report(now_ns, out);
+            }
+            SyncPacket::Decision { sync, moves } => self.apply_decision(sync, &moves, now_ns, out),
+            SyncPacket::Flushed(bytes) => self.flushed(&bytes, now_ns, out),
+            SyncPacket::CompleteMigration => self.complete_migration(out),
+        }
+    }
+
+    /// Carries out the steps of a cut.
+    pub(super) fn follow_cut(&mut self, steps: Vec<CutStep>, now_ns: u64, out: &mut Commands) {
+        for step in steps {
+            match step {
+                CutStep::Send(to, packet) => self.send(to, packet, now_ns, out),
+                CutStep::Drained => self.drained(now_ns, out),
+            }
+        }
+    }
+
+    /// The first sync that some chunks of this rank have come to and others have not.
+    pub(crate) fn open_sync(&self) -> Option<SyncId> {
+        self.sync.arrivals.open()
+    }
+
+    /// Rank 0: the record of syncs.
+    pub(crate) fn sync_log(&mut self) -> Option<&mut SyncLog> {
+        self.sync.coordinator.as_mut().map(Coordinator::log)
+    }
+
+    /// A chunk of this rank was made at the start of the run.
+    pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
+        self.routing.location.arrived(chunk, cell);
+        self.joined(chunk, SyncId(0));
+    }
+
+    pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: SyncId) {
+        if self.arrays[chunk.array.index()].syncs() {
+            self.sync.arrivals.joined(next_sync);
+        }
+    }
+
+    /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
+    pub(crate) fn at_sync(&mut self, arrival: SyncArrival, out: &mut Commands) -> bool {
+        self.sync.arrivals.arrive(arrival, self.sync.blocking);
+        self.sample_complete(out);
+        self.sync.blocking
+    }
+
+    pub(super) fn sample_complete(&mut self, out: &mut Commands) {
+        out.later.extend(self.sync.arrivals.take_complete().into_iter().map(Task::Sample));
+    }
+
+    /// Answers [`Task::Sample`]: sends what arrived. `loads` are the chunks' CPU times since their last sync, in order.
+    pub(crate) fn sampled(
+        &mut self,
+        reports: UnmeasuredReport,
+        sample: Sample,
+        loads: &[u64],
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        let UnmeasuredReport { sync, tallies, arrivals } = reports;
+        self.sync.arrivals.sampled(sync);
+        let standing = arrivals.iter().filter(|arrival| self.sync.blocking && arrival.paused);
+        let waited = standing.count() as u64;
+        let measured = |(arrival, &cpu_ns): (SyncArrival, &u64)| MeasuredChunk {
+            chunk: arrival.chunk,
+            load_ns: arrival.declared.unwrap_or(cpu_ns),
+            declared: arrival.declared.is_some(),
+            bytes: arrival.bytes,
+            migratable: arrival.migratable,
+            wish: arrival.wish,
+        };
+        let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
+        let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
+        let collected = AggregatedReports { sync, tallies, ranks, waited, first_ns: now_ns, last_ns: now_ns };
+        self.reports_collected(collected, now_ns, out);
+    }
+
+    /// This rank, or ranks below it, report to a sync.
+    pub(super) fn reports_collected(
+        &mut self,
+        collected: AggregatedReports,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        let Some(coordinator) = &mut self.sync.coordinator else {
+            self.sync.reports.add(collected);
+            return self.report(now_ns, out);
+        };
+        let request = coordinator.collect(collected);
+        out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
+    }
+
+    /// Passes on the reports to syncs to which nobody here and below has yet to come.
+    pub(super) fn report(&mut self, now_ns: u64, out: &mut Commands) {
+        if self.tree.rank == ROOT {
+            return;
+        }
+        let UpwardReports { reports, next } = self.sync.reports.take_complete(self.sync.arrivals.next());
+        let Some(next) = next else { return };
+        if reports.is_empty() {
+            self.send_up(SyncPacket::NextSyncChanged(next), now_ns, out);
+        }
+        for collected in reports {
+            self.send_up(SyncPacket::AggregatedReports(Box::new(collected), next), now_ns, out);
+        }
+    }
+
+    /// Answers [`Task::Decide`].
+    pub(crate) fn decided(
+        &mut self,
+        balancer: Balancer,
+        decision: Decision,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
+        let (sync, moves) = coordinator.decided(balancer, decision, now_ns);
+        if self.sync.blocking {
+            self.broadcast_down(ROOT, SyncPacket::Decision { sync, moves: moves.into() }, now_ns, out);
+        }
+        // The next sync may have become complete meanwhile.
+        let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
+        out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
+    }
+
+    pub(super) fn apply_decision(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Commands) {
+        self.flow.control.sync_ended();
+        let steps = self.sync.migrations.begin(sync, moves, |chunk| self.routing.location.cell(chunk));
+        for (chunk, cell) in self.sync.arrivals.decided(sync) {
+            if self.sync.migrations.outgoing_cell(chunk).is_none() {
+                let delivery = Delivery::by_runtime(Payload::Resume);
+                out.now.push_back(Command::Enqueue { to: chunk, cell, delivery });
+            }
+        }
+        if moves.is_empty() {
+            return;
+        }
+        self.termination.undelivered.migrations += 1;
+        self.collectives.broadcasts.start_log();
+        for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
+            self.routing.location.moved(elsewhere.chunk, elsewhere.to);
+        }
+        // Who knew the new routes before this rank may have sent by them.
+        self.flow.control.remove_incoming(std::mem::take(&mut self.routing.early_bytes));
+        let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
+        self.flow
+            .control
+            .add_incoming(expected.map(|expected| self.routing.location.pending_bytes(expected.chunk)).sum());
+        self.carry_out_migration(steps, now_ns, out);
+    }
+
+    /// Answers [`Command::Hold`], once a outgoing_chunk: no handler of it runs any more.
+    pub(crate) fn held(&mut self, now_ns: u64, out: &mut Commands) {
+        let transit =
+            |array| Transit { next_broadcast: self.collectives.broadcasts.next(array), blocked: false };
+        let steps = self.sync.migrations.held(transit);
+        self.carry_out_migration(steps, now_ns, out);
+    }
+
+    /// The last message under the old routes has come, and lies where its chunk finds it.
+    pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Commands) {
+        let steps = self.sync.migrations.drained();
+        self.carry_out_migration(steps, now_ns, out);
+    }
+
+    /// This rank or a child has flushed, with those below it: what has moved to them.
+    pub(super) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64, out: &mut Commands) {
+        let join = |sum: &mut MigrationBytes| sum.add(migration_bytes);
+        let Some(migration_bytes) = self.sync.flushed.add(&self.tree, join) else { return };
+        match &mut self.sync.coordinator {
+            None => self.send_up(SyncPacket::Flushed(migration_bytes), now_ns, out),
+            Some(coordinator) => {
+                coordinator.flushed(&migration_bytes, now_ns);
+                self.broadcast_down(ROOT, SyncPacket::CompleteMigration, now_ns, out);
+            }
+        }
+    }
+
+    fn carry_out_migration(
+        &mut self,
+        steps: impl IntoIterator<Item = MigrationStep>,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        for step in steps {
+            match step {
+                MigrationStep::Hold(cells) => {
+                    out.now.push_back(Command::Hold(cells.clone()));
+                    cells.into_iter().for_each(|cell| self.unblock_leaving(cell, out));
+                }
+                MigrationStep::SwitchRoutes { sync, outgoing } => {
+                    self.switch_routes(sync, &outgoing, now_ns, out);
+                }
+                MigrationStep::MigrateOut { outgoing_chunk: Outgoing { chunk, cell, to }, transit } => {
+                    let transit = Transit { blocked: self.flow.control.leave(cell), ..transit };
+                    out.later.push_back(Task::MigrateOut { chunk, cell, to, transit });
+                }
+                MigrationStep::Flushed(migration_bytes) => self.flushed(&migration_bytes, now_ns, out),
+            }
+        }
+    }
+
+    fn switch_routes(&mut self, sync: SyncId, outgoing: &[Outgoing], now_ns: u64, out: &mut Commands) {
+        for &Outgoing { chunk, cell, to } in outgoing {
+            self.routing.location.departed(chunk);
+            self.routing.location.moved(chunk, to);
+            self.sync.arrivals.left(sync.next());
+            out.now.push_back(Command::Close(cell));
+        }
+        // Those who stay may all have come to the next sync before the last outgoing_chunk stopped.
+        self.sample_complete(out);
+        self.report(now_ns, out);
+        let steps = self.routing.cut.make();
+        self.follow_cut(steps, now_ns, out);
+    }
+
+    /// A released chunk goes to its new rank; `makes_room` where this one is full, and will not be without its mail.
+    pub(crate) fn migrated_out(
+        &mut self,
+        mut transfer: Box<ChunkTransfer>,
+        to: Rank,
+        makes_room: bool,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        if makes_room {
+            transfer.deferred_acks = self.flow.control.hand_over_acks(to, transfer.queued_bytes());
+        }
+        self.send(to, LifecyclePacket::TransferChunk(transfer), now_ns, out);
+    }
+
+    pub(super) fn receive_chunk(
+        &mut self,
+        from: Rank,
+        mut transfer: Box<ChunkTransfer>,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        match transfer.origin {
+            Some(Origin { rank, admitted: false }) => return self.admit_rootless(transfer, rank, out),
+            Some(Origin { rank, admitted: true }) => return self.receive_inserted(rank, transfer, out),
+            None if transfer.transit.is_none() => return self.receive_inserted(from, transfer, out),
+            None => {}
+        }
+        self.flow.control.add_incoming(transfer.queued_bytes());
+        self.take_over_acks(from, std::mem::take(&mut transfer.deferred_acks), out);
+        let steps = self.sync.migrations.receive(*transfer);
+        self.carry_out_migration(steps, now_ns, out);
+    }
+
+    /// A chunk has come that was inserted by a handler of rank `by`.
+    fn receive_inserted(&mut self, by: Rank, transfer: Box<ChunkTransfer>, out: &mut Commands) {
+        let chunk = transfer.chunk;
+        let holder = self.routing.location.rank_of(chunk);
+        let comes = self.sync.migrations.expects(chunk);
+        // Rank `by` may know of a move to this rank that this one has not heard of yet.
+        if holder != self.tree.rank || comes || self.cell_of(chunk).is_some() {
+            let chunk = self.describe(chunk);
+            return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
+        }
+        self.termination.undelivered.admitted += 1;
+        if self.arrays[chunk.array.index()].syncs() {
+            self.begin_phase(out);
+        }
+        out.now.push_back(Command::Admit(transfer));
+    }
+
+    /// Answers [`Command::Admit`]: the chunk has a cell with its mail in it, of so many bytes. Returns what else waits for it, in
+    /// order.
+    pub(crate) fn admit(
+        &mut self,
+        chunk: ChunkId,
+        cell: CellId,
+        transit: Option<Transit>,
+        next_sync: SyncId,
+        mail_bytes: u64,
+        out: &mut Commands,
+    ) -> Vec<Delivery> {
+        self.joined(chunk, next_sync);
+        let payload = if transit.is_some() { Payload::Resume } else { Payload::Start };
+        let mut mail = vec![Delivery::by_runtime(payload)];
+        if let Some(Transit { next_broadcast: broadcasts, .. }) = transit {
+            mail.extend(self.collectives.broadcasts.missed(chunk.array, broadcasts));
+            self.flow.control.remove_incoming(mail_bytes + self.routing.location.pending_bytes(chunk));
+        }
+        mail.extend(self.routing.location.arrived(chunk, cell));
+        self.update_receivers(chunk.array, out);
+        mail
+    }
+
+    pub(super) fn complete_migration(&mut self, out: &mut Commands) {
+        let chunks = self.sync.migrations.complete();
+        if !chunks.is_empty() {
+            self.begin_phase(out);
+        }
+        out.now.extend(chunks.into_iter().map(|transfer| Command::Admit(Box::new(transfer))));
+        out.now.push_back(Command::IncomingAdmitted);
+    }
+
+    /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
+    pub(super) fn begin_phase(&self, out: &mut Commands) {
+        out.now.extend(self.sync.arrivals.has_no_members().then_some(Command::BeginPhase));
+    }
+
+    /// Answers [`Command::IncomingAdmitted`]: all arrivals are admitted, their log has served.
+    pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
+        self.collectives.broadcasts.end_log();
+        out.now.push_back(Command::CheckLowWatermark);
+    }
+}
