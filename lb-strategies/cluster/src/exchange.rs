@@ -11,7 +11,7 @@
 /// let parts = [1.0, 2.0].map(|at_s| (at_s, 1e7));
 /// let parts = [0, 1].map(|by| Part { by, at_s: parts[by].0, bytes: parts[by].1 });
 /// let wire = Wire { delay_s: 1e-3, bytes_per_s: 1e9 };
-/// let arrivals = Exchange::Direct.arrivals(&parts, wire, 2);
+/// let arrivals = Exchange::Direct.arrival_times(&parts, wire, 2);
 /// assert!((arrivals[0] - 2.011).abs() < 1e-9);
 /// assert_eq!(arrivals[1], 2.0, "the second is the last itself");
 /// ```

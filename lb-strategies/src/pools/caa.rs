@@ -124,7 +124,7 @@ fn conditions(parameters: &Parameters) -> Result<Thresholds, ParseError> {
 ///
 /// ```
 /// use lb_strategies::pool::caa::Until;
-/// assert_ne!(Until::FirstThrough, Until::AllThrough, "phase 1, and phase 3 without repetition");
+/// assert_ne!(Until::FirstFinished, Until::AllFinished, "phase 1, and phase 3 without repetition");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {

@@ -28,7 +28,7 @@ pub enum Pace {
 /// use lb_strategies::pool::steps::{Pace, Steps};
 /// let mut steps = Steps::new(Pace::Fitting, 100, None).with(0..10);
 /// assert_eq!(steps.next(0), Some(0..1), "nothing is known of its speed");
-/// assert_eq!(steps.through(50), Some((1, 50)));
+/// assert_eq!(steps.finish_step(50), Some((1, 50)));
 /// assert_eq!(steps.next(50), Some(1..3), "two fit into 100 ns");
 /// assert_eq!(steps.take_rest().ranges().collect::<Vec<_>>(), [3..10]);
 /// ```

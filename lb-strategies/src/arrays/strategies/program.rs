@@ -17,9 +17,9 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
 ///
 /// ```
-/// use lb_strategies::{Assignment, Strategy, strategies::program::Program, synthetic::Workload};
+/// use lb_strategies::{Assignment, Strategy, strategies::program::ProgramDirected, synthetic::Workload};
 /// let snapshot = Workload::Ramp.snapshot(8, 2, 1);
-/// assert_eq!(Program.assign(&snapshot), Assignment::current(&snapshot));
+/// assert_eq!(ProgramDirected.assign(&snapshot), Assignment::current(&snapshot));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProgramDirected;

@@ -13,8 +13,8 @@ use crate::pools::machine::Nanos;
 /// The tasks that one worker, or all together, have finished.
 ///
 /// ```
-/// use lb_strategies::pool::caa::decide::Tally;
-/// let mut tally = Tally::default();
+/// use lb_strategies::pool::caa::decide::TaskStats;
+/// let mut tally = TaskStats::default();
 /// tally.add(1, 2_000_000_000);
 /// tally.add(1, 4_000_000_000);
 /// assert_eq!(tally.done, 2);
@@ -62,8 +62,8 @@ impl TaskStats {
 /// The facts at the end of a round. Workers are those that have shown up, on ranks that live.
 ///
 /// ```
-/// use lb_strategies::pool::caa::Facts;
-/// let facts = Facts { done: vec![9, 10], ..Facts::default() };
+/// use lb_strategies::pool::caa::RoundStats;
+/// let facts = RoundStats { done: vec![9, 10], ..RoundStats::default() };
 /// assert_eq!(facts.left, 0);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,8 +81,8 @@ pub struct RoundStats {
 /// Below which thresholds the conditions hold, and what they weigh.
 ///
 /// ```
-/// use lb_strategies::pool::caa::decide::Conditions;
-/// assert_eq!(Conditions::PAPER.workers, 32);
+/// use lb_strategies::pool::caa::decide::Thresholds;
+/// assert_eq!(Thresholds::PAPER.workers, 32);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
@@ -117,8 +117,8 @@ impl Thresholds {
 /// The next phase.
 ///
 /// ```
-/// use lb_strategies::pool::caa::Choice;
-/// assert_eq!(Choice::Master.to_string(), "MS");
+/// use lb_strategies::pool::caa::NextPhase;
+/// assert_eq!(NextPhase::Master.to_string(), "MS");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextPhase {
@@ -143,13 +143,13 @@ impl fmt::Display for NextPhase {
 /// Decides. Without a worker to give shares to, whoever comes may ask a master.
 ///
 /// ```
-/// use lb_strategies::pool::caa::{Choice, Facts, decide, decide::Conditions};
-/// let mut facts = Facts { left: 20, clocks: vec![1.0; 16], done: vec![190; 16], ..Facts::default() };
-/// assert_eq!(decide(&facts, &Conditions::PAPER), Choice::Shares, "few workers, all alike");
+/// use lb_strategies::pool::caa::{NextPhase, RoundStats, decide, decide::Thresholds};
+/// let mut facts = RoundStats { left: 20, clocks: vec![1.0; 16], done: vec![190; 16], ..RoundStats::default() };
+/// assert_eq!(decide(&facts, &Thresholds::PAPER), NextPhase::Shares, "few workers, all alike");
 /// facts.left = 16;
-/// assert_eq!(decide(&facts, &Conditions::PAPER), Choice::OneEach);
-/// let many = Facts { left: 200, clocks: vec![1.0; 64], done: (1..=64).collect(), ..Facts::default() };
-/// assert_eq!(decide(&many, &Conditions::PAPER), Choice::Master);
+/// assert_eq!(decide(&facts, &Thresholds::PAPER), NextPhase::OneEach);
+/// let many = RoundStats { left: 200, clocks: vec![1.0; 64], done: (1..=64).collect(), ..RoundStats::default() };
+/// assert_eq!(decide(&many, &Thresholds::PAPER), NextPhase::Master);
 /// ```
 pub fn decide(facts: &RoundStats, conditions: &Thresholds) -> NextPhase {
     let workers = facts.done.len() as u64;
@@ -186,7 +186,7 @@ fn deviation(count: f64, sum: f64, squares: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Facts of so many workers in which U3 and U4 hold or not.
+    /// RoundStats of so many workers in which U3 and U4 hold or not.
     fn facts(workers: u64, alike_done: bool, alike_durations: bool) -> RoundStats {
         let done = |worker| if alike_done || worker % 2 == 0 { 100 } else { 10 };
         let mut tasks = TaskStats::default();

@@ -34,7 +34,7 @@ enum State {
 /// use lb_strategies::{Rank, WorkerId, pool::{Output, Pool, central::Workers, steps::Pace}};
 /// let mut workers = Workers::new(&Pool::new(9, vec![1]), Rank(0), Pace::Single, 100);
 /// let mut out: Vec<Output<()>> = Vec::new();
-/// workers.through(0, WorkerId(0), &mut out);
+/// workers.finish_step(0, WorkerId(0), &mut out);
 /// assert!(workers.is_waiting(WorkerId(0)));
 /// workers.dismiss(&mut out);
 /// assert_eq!(out, [Output::Release { worker: WorkerId(0) }, Output::Closed]);

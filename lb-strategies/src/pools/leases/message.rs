@@ -28,13 +28,13 @@ pub enum LeaseMessage {
 /// A report of a rank to the root.
 ///
 /// ```
-/// use lb_strategies::pool::leases::{Occasion, Report, Standing};
-/// let report = Report { occasion: Occasion::Want, standing: Standing::default(), done: vec![] };
-/// assert_eq!(report.standing.pool, 0);
+/// use lb_strategies::pool::leases::{ReportKind, Report, LeaseStatus};
+/// let report = Report { kind: ReportKind::Want, status: LeaseStatus::default(), done: vec![] };
+/// assert_eq!(report.status.pool, 0);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The occasion for the report.
+    /// The kind for the report.
     pub kind: Occasion,
     /// The state of the rank.
     pub status: Standing,
@@ -42,11 +42,11 @@ pub struct Report {
     pub done: Vec<Range<u64>>,
 }
 
-/// The occasion on which a rank reports.
+/// The kind on which a rank reports.
 ///
 /// ```
-/// use lb_strategies::pool::leases::Occasion;
-/// assert_ne!(Occasion::Want, Occasion::Bye);
+/// use lb_strategies::pool::leases::ReportKind;
+/// assert_ne!(ReportKind::Want, ReportKind::Bye);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Occasion {
@@ -84,8 +84,8 @@ pub enum Occasion {
 /// The state of a rank.
 ///
 /// ```
-/// use lb_strategies::pool::leases::Standing;
-/// assert_eq!(Standing::default().speed, None);
+/// use lb_strategies::pool::leases::LeaseStatus;
+/// assert_eq!(LeaseStatus::default().speed, None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
