@@ -9,6 +9,7 @@ mod pools;
 mod pressure;
 mod refusals;
 mod results;
+mod seeds;
 mod stalls;
 mod traces;
 mod workers;
