@@ -2,6 +2,7 @@
 
 mod deciding;
 mod endings;
+mod extremes;
 mod migration;
 mod order;
 mod placement;
@@ -11,5 +12,6 @@ mod refusals;
 mod results;
 mod seeds;
 mod stalls;
+mod steps;
 mod traces;
 mod workers;
