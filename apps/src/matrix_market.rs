@@ -125,8 +125,10 @@ fn matrix<R: BufRead>(
     admit: impl FnOnce(u64, u64) -> Result<(), String>,
 ) -> Result<Matrix, String> {
     let header = header(lines.next()?.unwrap_or_default())?;
-    let (names, expected) =
-        if header.coordinate { ("rows, columns and entries", 3) } else { ("rows and columns", 2) };
+    let (names, expected) = match header.coordinate {
+        true => ("rows and columns, 1 or more each, and entries", 3),
+        false => ("rows and columns, 1 or more each", 2),
+    };
     let words = lines.words()?.ok_or_else(|| format!("expected {names}, found the end"))?;
     let sizes: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
     let sizes = sizes
@@ -296,10 +298,15 @@ mod tests {
             ),
             ("%%MatrixMarket matrix array complex general\n".to_owned(), "1: expected the field `real`"),
             ("%%MatrixMarket matrix array real hermitian\n".to_owned(), "1: expected the symmetry `general`"),
-            (array.to_owned(), "2: expected rows and columns, found the end"),
-            (format!("{array}2\n"), "2: expected rows and columns, found `2`"),
-            (format!("{array}0 2\n"), "2: expected rows and columns, found `0 2`"),
-            (format!("{array}-2 2\n"), "2: expected rows and columns, found `-2 2`"),
+            (array.to_owned(), "2: expected rows and columns, 1 or more each, found the end"),
+            (format!("{array}2\n"), "2: expected rows and columns, 1 or more each, found `2`"),
+            (format!("{array}0 2\n"), "2: expected rows and columns, 1 or more each, found `0 2`"),
+            (format!("{array}0 0\n"), "2: expected rows and columns, 1 or more each, found `0 0`"),
+            (
+                format!("{entries}0 0 0\n"),
+                "2: expected rows and columns, 1 or more each, and entries, found `0 0 0`",
+            ),
+            (format!("{array}-2 2\n"), "2: expected rows and columns, 1 or more each, found `-2 2`"),
             (format!("{array}4294967296 4294967296\n"), "2: expected a size that fits memory"),
             (format!("{array}1001 1\n"), "2: too large"),
             (format!("{array}2 1\n1\n"), "4: expected the number of row 2, column 1, found the end"),

@@ -63,7 +63,7 @@ pub enum Error {
     },
 
     /// An iteration of a pool panicked, or what merges the results; or what a program in supersteps computes, combines or
-    /// shows. The place is on standard error.
+    /// shows; or the runtime itself, while it handled a packet. The place is on standard error.
     #[error("rank {rank} panicked while {doing}: {panic}")]
     Panicked {
         /// The rank it ran on.

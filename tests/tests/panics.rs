@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
+use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Target, Values};
 use caribou_tests::events::listen;
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
@@ -480,4 +480,38 @@ impl Chunk for Simulated {
     }
 
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+}
+
+/// The first chunk contributes, and then lets the second one do so: its part comes to rank 0 by a packet.
+#[derive(Serialize, Deserialize)]
+struct Contributes;
+
+impl Chunk for Contributes {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            self.receive((), ctx);
+            ctx.send(1, ());
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.contribute(0, Reducer::Sum, vec![1u64], Target::Chunk(99));
+    }
+
+    fn reduced(_: u32, _: Values) {}
+}
+
+#[test]
+fn a_panic_while_a_packet_is_handled_is_told_as_of_the_runtime() {
+    let error = with_timeout("a placement that panics", || {
+        caribou::run(config(2, "none"), |setup| {
+            let place = |index: u32, _| if index < 2 { index } else { panic!("{index} is nowhere") };
+            setup.array_with(2, Placement::by(place), |_| Contributes);
+        })
+    })
+    .expect_err("it panics");
+    assert_eq!(error.to_string(), "rank 0 panicked while the runtime handled a packet: 99 is nowhere");
 }

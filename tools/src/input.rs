@@ -19,6 +19,14 @@ pub(crate) fn was_read(file: &Path) -> bool {
     file.canonicalize().is_ok_and(|file| read.contains(&file))
 }
 
+/// Some editors put it before text in UTF-8; it is no part of the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The text without a byte order mark before it.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// The whole file, unless it is too long to be meant.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     read_at_most(file, BYTES_MAX)

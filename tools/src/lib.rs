@@ -11,7 +11,8 @@
 //! ```
 //!
 //! It never runs a program and never changes what one does. Bad options and bad files are one line on standard error
-//! and exit code 2, a simulated run that left work undone one line and exit code 1; a reader that closes the pipe early is not an error.
+//! and exit code 2; a simulated run that left work undone, and an output that was lost on the way (a full disk), one line and
+//! exit code 1; a reader that closes the pipe early is not an error.
 #![forbid(unsafe_code)]
 
 mod balance;
@@ -130,12 +131,14 @@ enum Error {
 }
 
 impl Error {
-    /// 1 if there was nothing wrong with the command line or a file named there, 2 otherwise.
+    /// 1 if there was nothing wrong with the command line or a file named there, but it failed or an output was lost (a full
+    /// disk); 2 otherwise.
     fn exit_code(&self) -> u8 {
-        let done = matches!(
-            self,
-            Self::Output(_) | Self::Incomplete { .. } | Self::Unsound { .. } | Self::Failed(_)
-        );
+        let done = match self {
+            Self::Output(_) | Self::Incomplete { .. } | Self::Unsound { .. } | Self::Failed(_) => true,
+            Self::Unwritable { source, .. } => output::is_lost(source),
+            _ => false,
+        };
         if done { 1 } else { 2 }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use caribou::trace::block::is_trace;
@@ -55,8 +55,8 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let too_long =
-            || io::Error::other("it would be longer than this process may make a file (ulimit -f)");
+        let why = "it would be longer than this process may make a file (ulimit -f)";
+        let too_long = || io::Error::new(ErrorKind::FileTooLarge, why);
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(too_long)?;
         self.file.write(bytes)
     }
@@ -109,6 +109,11 @@ pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> 
     written.map(drop).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
+/// Tells whether a result was lost on the way to a file that can be written.
+pub(crate) fn is_lost(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
 /// Error of values separated by commas that could not be written. A reader that has gone away is known by its kind.
 pub(crate) fn csv_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
@@ -152,8 +157,11 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write(&link, "new").unwrap();
         assert!(link.is_symlink() && fs::read(&path).unwrap() == b"new");
-        let error = write(Path::new("/dev/full"), "new").unwrap_err().to_string();
-        assert!(error.contains("No space left"), "{error}");
+        let error = write(Path::new("/dev/full"), "new").unwrap_err();
+        assert_eq!(error.exit_code(), 1, "{error}");
+        assert!(error.to_string().contains("No space left"), "{error}");
+        let error = write(&dir.join("none/result.csv"), "new").unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{error}");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

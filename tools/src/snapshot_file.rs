@@ -48,7 +48,7 @@ pub(crate) enum Error {
 /// Reads the snapshot in `file`.
 pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
     let bytes = input::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
-    let snapshot = serde_json::from_slice(&bytes)
+    let snapshot = serde_json::from_slice(input::without_mark(&bytes))
         .map_err(|error| Error::Malformed { file: file.to_owned(), what: one_line(&error) })?;
     match contradiction(&snapshot) {
         None => Ok(snapshot),
@@ -58,7 +58,7 @@ pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
 
 /// The same of bytes that are in memory: a line says what is wrong with them.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
-    let snapshot = serde_json::from_slice(bytes).map_err(|error| one_line(&error))?;
+    let snapshot = serde_json::from_slice(input::without_mark(bytes)).map_err(|error| one_line(&error))?;
     contradiction(&snapshot).map_or(Ok(snapshot), Err)
 }
 

@@ -83,6 +83,8 @@ fn balance_prints_a_row_a_strategy() {
 #[test]
 fn a_snapshot_file_gives_what_the_same_synthetic_snapshot_gives() {
     let json = serde_json::to_vec(&Workload::Lognormal.snapshot(10_000, 100, 1)).unwrap();
+    let marked = balance_file("marked", &[&b"\xef\xbb\xbf"[..], &json].concat());
+    assert!(marked.is_ok(), "a byte order mark before it: {marked:?}");
     let without_time = |text: String| -> Vec<String> {
         text.lines().map(|line| line.rsplit_once(' ').unwrap().0.trim_end().to_owned()).collect()
     };

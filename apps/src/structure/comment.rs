@@ -8,7 +8,7 @@
 //! `lattice` for no box in silence, and the second panics on whole numbers in a column of reals. This reader stays because
 //! it refuses what looks like a box and is none, and because it adds no crate (extxyz adds 40).
 
-use super::Position;
+use super::{COORDINATE_MAX, Position};
 use crate::decimal::parse_decimal;
 
 /// Off the diagonal, over the longest side: rounding of the program that wrote the file.
@@ -18,15 +18,19 @@ const ROUNDING: f64 = 1e-9;
 const BOXES: [&str; 8] =
     ["lattice", "box", "cell", "unitcell", "unit_cell", "box_size", "boxsize", "cell_vectors"];
 
+/// Names that a line tells, of those that are not read.
+const NAMES_MAX: usize = 5;
+
 const BOX_EXPECTED: &str = "a box with right angles, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
+const SIDES_EXPECTED: &str = "a box with sides above 0 and up to 1e6, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
 const COLUMNS_EXPECTED: &str = "columns with one position, as in Properties=species:S:1:pos:R:3";
 
 /// What a comment says.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Comment {
     pub(super) sides: Option<Position>,
     pub(super) columns: Option<Columns>,
-    pub(super) notes: Vec<&'static str>,
+    pub(super) notes: Vec<String>,
 }
 
 /// The columns of an atom's line.
@@ -42,9 +46,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
     let text = String::from_utf8_lossy(line);
     let pairs = pairs(&text);
     let sides = single(&text, &pairs, "lattice").map_err(|()| BOX_EXPECTED)?;
-    let sides = sides.map(|value| sides_of(value).ok_or(BOX_EXPECTED)).transpose()?;
-    let columns = single(&text, &pairs, "properties").map_err(|()| COLUMNS_EXPECTED)?;
-    let columns = columns.map(|value| columns_of(value).ok_or(COLUMNS_EXPECTED)).transpose()?;
+    let sides = sides.map(sides_of).transpose()?;
+    let properties = single(&text, &pairs, "properties").map_err(|()| COLUMNS_EXPECTED)?;
+    let columns = properties.map(|value| columns_of(value).ok_or(COLUMNS_EXPECTED)).transpose()?;
     if sides.is_none() && names_a_box(&text) {
         return Err(BOX_EXPECTED);
     }
@@ -52,12 +56,18 @@ pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
         return Err(COLUMNS_EXPECTED);
     }
     let mut notes = Vec::new();
+    let columns_not_read = unread_columns(properties.unwrap_or_default());
+    notes.extend(listed("columns that Properties names and that are not read", &columns_not_read));
+    let keys_not_read = unread_keys(&pairs, sides.is_some());
+    notes.extend(listed("keys of the comment that are not read", &keys_not_read));
     if sides.is_some() && pairs.iter().any(|(key, value)| key.eq_ignore_ascii_case("pbc") && is_open(value)) {
-        notes.push("pbc names an axis that is not periodic; the box is periodic along all three");
+        notes.push("pbc names an axis that is not periodic; the box is periodic along all three".to_owned());
     }
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     if matches!(words.len(), 3 | 6 | 9) && words.iter().all(|word| parse_decimal(word).is_some()) {
-        notes.push("the comment is numbers, which are not read as a box; Lattice=\"...\" names one");
+        notes.push(
+            "the comment is numbers, which are not read as a box; Lattice=\"...\" names one".to_owned(),
+        );
     }
     Ok(Comment { sides, columns, notes })
 }
@@ -143,19 +153,48 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// The sides of a box of nine numbers, or of the three on their diagonal.
-fn sides_of(value: &str) -> Option<Position> {
+/// Names of keys or columns that are there and are not used, if there are any.
+fn listed(what: &str, names: &[&str]) -> Option<String> {
+    let shown: Vec<String> =
+        names.iter().take(NAMES_MAX).map(|name| crate::quoted::quoted(name.as_bytes())).collect();
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("{what}: {}{more}", shown.join(", ")))
+}
+
+/// The keys of a comment that say nothing of columns, nor of a box that there is. A name begins with a letter.
+fn unread_keys<'t>(pairs: &[(&'t str, &str)], has_box: bool) -> Vec<&'t str> {
+    let is_read = |key: &str| {
+        let is = |name| key.eq_ignore_ascii_case(name);
+        is("lattice") || is("properties") || has_box && is("pbc")
+    };
+    let keys = pairs.iter().map(|&(key, _)| key);
+    keys.filter(|key| key.starts_with(char::is_alphabetic) && !is_read(key)).collect()
+}
+
+/// The columns of `Properties` besides the position and the element, which all files have and no force depends on.
+fn unread_columns(properties: &str) -> Vec<&str> {
+    let names = properties.split(':').step_by(3).map(str::trim);
+    let is_read = |name: &&str| ["", "pos", "species"].iter().any(|read| name.eq_ignore_ascii_case(read));
+    names.filter(|name| !is_read(name)).collect()
+}
+
+/// The sides of a box of nine numbers, or of the three on their diagonal; or what was expected.
+fn sides_of(value: &str) -> Result<Position, &'static str> {
     let words = value.split(|letter: char| letter.is_whitespace() || "[](){},\"'".contains(letter));
-    let numbers = words.filter(|word| !word.is_empty()).map(super::coordinate);
-    let numbers = numbers.collect::<Option<Vec<f64>>>()?;
+    let numbers = words.filter(|word| !word.is_empty()).map(parse_decimal);
+    let numbers = numbers.collect::<Option<Vec<f64>>>().ok_or(BOX_EXPECTED)?;
     let (sides, others) = match numbers[..] {
         [a, b, c] => ([a, b, c], [0.0; 6]),
         [a, xy, xz, yx, b, yz, zx, zy, c] => ([a, b, c], [xy, xz, yx, yz, zx, zy]),
-        _ => return None,
+        _ => return Err(BOX_EXPECTED),
     };
     let longest = sides.into_iter().fold(0.0, f64::max);
-    let is_right = others.into_iter().all(|other| other.abs() <= ROUNDING * longest);
-    (is_right && sides.into_iter().all(|side| side > 0.0)).then_some(sides)
+    match others.into_iter().all(|other| other.abs() <= ROUNDING * longest) {
+        true if sides.into_iter().all(|side| side > 0.0 && side <= COORDINATE_MAX) => Ok(sides),
+        true => Err(SIDES_EXPECTED),
+        false => Err(BOX_EXPECTED),
+    }
 }
 
 /// The columns that `name:type:count` and so on name.

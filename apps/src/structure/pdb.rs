@@ -53,6 +53,8 @@ struct Reader<'f> {
     has_atoms: bool,
     /// The box, and the model in which it was named.
     crystal: Option<(Option<Position>, usize)>,
+    /// The line of a MODEL record that no ENDMDL has followed.
+    model: Option<usize>,
     residue: Residue<'f>,
     positions: Vec<Position>,
     elsewhere: usize,
@@ -64,6 +66,7 @@ struct Reader<'f> {
 struct LeftOut {
     alternatives: SkippedLines,
     copies: SkippedLines,
+    unended: SkippedLines,
     unknown: SkippedLines,
 }
 
@@ -74,7 +77,15 @@ impl<'f> Reader<'f> {
             _ if is_atom(line) => self.atom(number, line)?,
             "CRYST1" => self.crystal(number, line)?,
             "TER" => self.residue = Residue::default(),
-            "MODEL" | "ENDMDL" | "END" => self.end_frame(),
+            "MODEL" => {
+                self.end_frame();
+                self.model = Some(number);
+            }
+            "ENDMDL" => {
+                self.model = None;
+                self.end_frame();
+            }
+            "END" => self.end_frame(),
             // A copy that is not in the file has no 1 in column 60.
             "MTRIX1" if line.get(59) != Some(&b'1') => self.left.copies.add(number),
             "MTRIX1" | "MTRIX2" | "MTRIX3" => {}
@@ -118,14 +129,18 @@ impl<'f> Reader<'f> {
         if self.has_atoms {
             self.at += 1;
         }
+        if let Some(line) = self.model.take() {
+            self.left.unended.add(line);
+        }
         (self.has_atoms, self.residue) = (false, Residue::default());
     }
 
     fn structure(self, frames: usize) -> Structure {
-        let LeftOut { alternatives, copies, unknown } = &self.left;
+        let LeftOut { alternatives, copies, unended, unknown } = &self.left;
         let notes = [
             alternatives.note("further positions of atoms that have several, of which the first counts"),
             copies.note("MTRIX records of copies by symmetry, which are not made"),
+            unended.note("MODEL records without ENDMDL, so the file may be cut off"),
             unknown.note("records that PDB does not have, which are not read"),
         ];
         Structure {

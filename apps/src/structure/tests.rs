@@ -94,7 +94,11 @@ fn a_record_that_is_wrong_is_named_by_its_line_and_what_it_has() {
         ),
         ("2\n", "1\n", "line 4: expected the number of atoms of frame 2, or the end of the file, found ` Ar"),
         ("0 9.5", "1 9.5", "line 2: expected a box with right angles, as in Lattice="),
-        ("9.5", "-9.5", "right angles"),
+        ("9.5", "-9.5", "line 2: expected a box with sides above 0 and up to 1e6, as in Lattice="),
+        ("9.5", "0", "a box with sides above 0 and up to 1e6"),
+        ("9.5", "1000001", "a box with sides above 0 and up to 1e6"),
+        ("9.5", "1e300", "a box with sides above 0 and up to 1e6"),
+        ("9.5", "inf", "a box with right angles"),
         ("1e1\"", "\"", "right angles"),
         ("1e1\"", "1e1", "right angles"),
         ("by hand", "Properties=species:S:1:id:I:1", "line 2: expected columns with one position"),
@@ -156,7 +160,8 @@ fn the_box_and_the_columns_of_extended_xyz_are_pairs_however_they_are_written() 
     ] {
         let structure = argon(comment).unwrap_or_else(|fault| panic!("{comment}: {fault}"));
         assert_eq!(structure.sides.map(|sides| sides.map(f64::round)), Some([20.0; 3]), "{comment}");
-        assert_eq!((structure.positions.len(), structure.notes.len()), (2, 0), "{comment}");
+        let others = ["energy", "name"].iter().any(|key| comment.contains(key));
+        assert_eq!((structure.positions.len(), structure.notes.len()), (2, others.into()), "{comment}");
     }
     let text = "1\nproperties=id:I:1:pos:R:3:species:S:1\n7 1 2 3 Ar\n";
     assert_eq!(xyz(text).unwrap().positions, [[1.0, 2.0, 3.0]]);
@@ -191,8 +196,10 @@ fn what_looks_like_a_box_or_columns_and_cannot_be_read_is_refused() {
         "graphite lattice",
         "properties of 2 atoms",
         "cell 3 of 4",
-        "x = 'y",
+        "'x = y",
         "= ==",
+        "= 3",
+        "1 = 2",
         "Jörg",
     ] {
         let structure = argon(comment).unwrap_or_else(|fault| panic!("{comment}: {fault}"));
@@ -208,6 +215,44 @@ fn what_an_xyz_file_has_and_is_not_used_is_told() {
     assert_eq!(notes(ARGON), columns);
     assert!(notes("1\nLattice='9 9 9' pbc='T T F'\nC 0 0 0\n").starts_with("line 2: pbc names an axis"));
     assert!(notes("1\n20 20 20 90 90 90\nC 0 0 0\n").starts_with("line 2: the comment is numbers"));
+}
+
+#[test]
+fn columns_and_keys_that_are_not_read_are_told_by_name() {
+    let notes = |comment: &str, line: &str| xyz(format!("1\n{comment}\n{line}\n")).unwrap().notes;
+    let properties = "Lattice='9 9 9' pbc='T T T' Properties=species:S:1:pos:R:3";
+    assert_eq!(notes(properties, "Ar 1 2 3"), [""; 0]);
+    for name in ["velo", "vel", "velocities", "masses"] {
+        assert_eq!(
+            notes(&format!("{properties}:{name}:R:3:id:I:1"), "Ar 1 2 3 4 5 6 7"),
+            [format!("line 2: columns that Properties names and that are not read: `{name}`, `id`")]
+        );
+    }
+    let told = "line 2: keys of the comment that are not read: ";
+    for (comment, keys) in [
+        ("Latice='20 0 0 0 20 0 0 0 20'", "`Latice`"),
+        ("Lattice='20 0 0 0 20 0 0 0 20' Origin='1 1 1'", "`Origin`"),
+        ("energy=-1.5 virial=\"1 2 3\" by hand", "`energy`, `virial`"),
+        ("a=1 b=1 c=1 d=1 e=1 f=1 g=1", "`a`, `b`, `c`, `d`, `e` and 2 more"),
+        ("pbc='T T T'", "`pbc`"),
+    ] {
+        assert_eq!(notes(comment, "Ar 1 2 3"), [format!("{told}{keys}")], "{comment}");
+    }
+}
+
+#[test]
+fn a_model_that_does_not_end_is_told() {
+    let one = ["MODEL 1", "1 C _ ALA 1 1.0", "ENDMDL"];
+    let notes = |lines: &[&str]| pdb(records(lines)).unwrap().notes;
+    let told = |line: usize| {
+        [format!("MODEL records without ENDMDL, so the file may be cut off: 1, the first in line {line}")]
+    };
+    assert_eq!(notes(&one[..2]), told(1));
+    assert_eq!(notes(&[&one[..2], &["END"]].concat()), told(1));
+    assert_eq!(notes(&[&one[..2], &one].concat()), told(1));
+    assert_eq!(notes(&[&one[..], &one[..2]].concat()), told(4));
+    assert_eq!(notes(&[&one[..], &one, &["END"]].concat()), [""; 0]);
+    assert_eq!(notes(&one[1..]), [""; 0], "an ENDMDL alone");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl<L: Links> Jitter<L> {
 
 impl<L: Links> Links for Jitter<L> {
     fn delay(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos {
-        self.links.delay(from, to, now) + (self.rng.uniform() * self.most as f64) as Nanos
+        self.links.delay(from, to, now).saturating_add((self.rng.uniform() * self.most as f64) as Nanos)
     }
 
     fn service(&mut self, rank: Rank) -> Nanos {

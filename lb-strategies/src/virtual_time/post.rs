@@ -44,7 +44,7 @@ impl<L: Links, M> Post<L, M> {
         let delay = self.links.delay(from, to, now);
         let way = self.pair(from, to);
         way.messages.push_back(message);
-        way.last = way.last.max(now + delay);
+        way.last = way.last.max(now.saturating_add(delay));
         way.last
     }
 
@@ -57,7 +57,7 @@ impl<L: Links, M> Post<L, M> {
     pub fn serve(&mut self, to: Rank, now: Nanos) -> Nanos {
         let service = self.links.service(to);
         let free = &mut self.free[to.index()];
-        *free = (*free).max(now) + service;
+        *free = (*free).max(now).saturating_add(service);
         *free
     }
 

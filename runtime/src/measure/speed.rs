@@ -32,7 +32,7 @@ pub(crate) struct CalibrationRounds {
 impl CalibrationRounds {
     /// Asks every worker for a round, unless that was so little ago that it would cost too much.
     pub(crate) fn ask(&self, now_ns: u64) {
-        if now_ns >= self.requested_ns.load(Ordering::Relaxed) + ROUND_INTERVAL_NS {
+        if now_ns.saturating_sub(self.requested_ns.load(Ordering::Relaxed)) >= ROUND_INTERVAL_NS {
             self.requested_ns.store(now_ns, Ordering::Relaxed);
             self.asked.fetch_add(1, Ordering::Relaxed);
         }

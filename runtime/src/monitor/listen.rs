@@ -14,7 +14,15 @@ pub(super) fn listen(address: &str) -> Result<TcpListener, String> {
 fn resolve(address: &str) -> Result<Vec<SocketAddr>, String> {
     let expected = || format!("{address:?} is no address, expected HOST:PORT or PORT");
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
-    let port: u16 = port.parse().map_err(|_| expected())?;
+    let port: u16 = match port.parse() {
+        Ok(port) => port,
+        Err(_) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            return Err(format!(
+                "{address:?}: {port} is no port, expected HOST:PORT or PORT with a port up to 65535"
+            ));
+        }
+        Err(_) => return Err(expected()),
+    };
     match host {
         "" => Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)]),
         // `::1:9977` could mean two things.
@@ -54,6 +62,10 @@ mod tests {
         {
             let why = resolve(address).expect_err(address);
             assert!(why.contains("expected HOST:PORT or PORT") && !why.contains('\n'), "{why}");
+        }
+        for address in ["99999", "localhost:65536", "[::1]:99999999999999999999"] {
+            let why = resolve(address).expect_err(address);
+            assert!(why.ends_with("is no port, expected HOST:PORT or PORT with a port up to 65535"), "{why}");
         }
     }
 }

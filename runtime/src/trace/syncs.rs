@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
-/// All syncs of a run together.
+/// All syncs of a run together. Sums saturate.
 ///
 /// ```
 /// let totals = caribou::Report::default().sync_totals;
@@ -36,11 +36,16 @@ pub struct SyncTotals {
 impl SyncTotals {
     pub(crate) fn add(&mut self, sync: &SyncReport) {
         self.syncs += 1;
-        self.moved += sync.moved;
-        self.moved_bytes += sync.moved_bytes;
-        self.collect_ns += sync.collect_ns;
-        self.decide_ns += sync.decide_ns;
-        self.migrate_ns += sync.migrate_ns;
+        let sums = [
+            (&mut self.moved, sync.moved),
+            (&mut self.moved_bytes, sync.moved_bytes),
+            (&mut self.collect_ns, sync.collect_ns),
+            (&mut self.decide_ns, sync.decide_ns),
+            (&mut self.migrate_ns, sync.migrate_ns),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
         if sync.imbalance_before > self.worst_imbalance {
             (self.worst_imbalance, self.worst_sync) = (sync.imbalance_before, sync.sync);
         }

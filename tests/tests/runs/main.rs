@@ -2,6 +2,7 @@
 
 mod deciding;
 mod endings;
+mod extremes;
 mod migration;
 mod order;
 mod placement;
@@ -9,6 +10,8 @@ mod pools;
 mod pressure;
 mod refusals;
 mod results;
+mod seeds;
 mod stalls;
+mod steps;
 mod traces;
 mod workers;

@@ -19,6 +19,7 @@ enum Cause {
     MissingAtSync,
     MissingInReduction,
     NewcomerMissing,
+    NewcomerMissingAtStep,
     NewcomerMissingAtSync,
     MissingInSection,
     ReductionBehindSync,
@@ -62,6 +63,12 @@ impl Chunk for Waiter {
                     Cause::NewcomerMissing => self.contribute(ctx),
                     _ => ctx.at_sync(),
                 }
+            }
+            Cause::NewcomerMissingAtStep if ctx.index() < CHUNKS => {
+                if last {
+                    ctx.insert(CHUNKS, Waiter { ..*self });
+                }
+                ctx.contribute_at(2, 3, Reducer::Sum, vec![1u64], Target::Chunk(0));
             }
             Cause::MissingInSection | Cause::Removed if last => ctx.remove(),
             Cause::MissingInSection => {
@@ -208,6 +215,10 @@ fn a_newcomer_counts_among_those_that_are_to_contribute_or_to_come() {
         "Waiter[6] of array 1 has not contributed to reduction 0",
     ];
     stalls_with(Cause::NewcomerMissing, &lines);
+    // It was announced to the first reduction, and all later ones wait for it too.
+    let lines =
+        [0, 1, 2].map(|step| format!("reduction {step} of array 1 `Waiter` has 6 of 7 contributions"));
+    stalls_with(Cause::NewcomerMissingAtStep, &lines.each_ref().map(String::as_str));
     let lines = [
         "sync 0: 6 of 7 chunks of array 1 `Waiter` have arrived",
         "Waiter[6] of array 1 has not come to sync 0",

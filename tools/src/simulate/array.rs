@@ -5,7 +5,7 @@ use std::io::Write;
 use lb_strategies::{ARRAYS, Listing};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
-use super::cluster::{self, NetworkOptions, check_ideal};
+use super::cluster::{self, NetworkOptions};
 use super::compare::{Policy, all_complete, write_tables};
 use super::files::Files;
 use super::values::{self, ChunkCost};
@@ -156,7 +156,7 @@ impl ArrayOptions {
             exchange: self.exchange == "grid",
             ..ArrayScenario::new(NAME, array, cluster.vcpus(seed)?)
         };
-        check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;
+        cluster.check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;
         Ok(scenario)
     }
 }

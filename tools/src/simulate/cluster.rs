@@ -15,21 +15,6 @@ const IDEAL_MOST_S: f64 = 1e8;
 /// Ranks are connected in pairs, all of which are kept in memory.
 const RANKS_MOST: u32 = 1024;
 
-/// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about, of so many as `option` says.
-pub(super) fn check_ideal(ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
-    if !ideal_s.is_finite() {
-        let words = "from some time on all speeds are 0, expected a worker that can end it";
-        return Err(Error::Usage(words.to_owned()));
-    }
-    if ideal_s > IDEAL_MOST_S {
-        return Err(Error::Usage(format!(
-            "{option} {:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
-            count as f64
-        )));
-    }
-    Ok(())
-}
-
 /// Neighbours on the other hardware thread, in `--beside`.
 const CORE: &str = "core";
 
@@ -129,6 +114,31 @@ impl Options {
         let hosts = host_trace::read(&self.hosts_trace, self.trace_step)?;
         hosts.notes.iter().for_each(|note| input::note(note));
         Ok(Some(hosts))
+    }
+
+    /// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about, of so many as `option` says.
+    pub(super) fn check_ideal(&self, ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
+        if !ideal_s.is_finite() {
+            return Err(Error::Usage(format!(
+                "{}from some time on all speeds are 0, expected a worker that can end it",
+                self.speed_options()
+            )));
+        }
+        if ideal_s > IDEAL_MOST_S {
+            return Err(Error::Usage(format!(
+                "{option} {count:e}: even the best schedule takes {ideal_s:.0e} s, expected {IDEAL_MOST_S:e} s at most",
+            )));
+        }
+        Ok(())
+    }
+
+    /// The options by which a worker may have a speed of 0, before a fault in them.
+    fn speed_options(&self) -> String {
+        let speeds = self.speeds.iter().map(|list| format!("--speeds {list}"));
+        let files: Vec<String> = self.hosts_trace.iter().map(|file| file.display().to_string()).collect();
+        let hosts = (!files.is_empty()).then(|| format!("--hosts-trace {}", files.join(" ")));
+        let options: Vec<String> = speeds.chain(hosts).collect();
+        if options.is_empty() { String::new() } else { format!("{}: ", options.join(" ")) }
     }
 
     /// Refuses workers that never compute, for programs whose steps wait for all.

@@ -66,6 +66,12 @@ pub(crate) enum Error {
         /// The file named.
         file: PathBuf,
     },
+    /// Name each file once: its hosts would be counted as others.
+    #[error("{}: named twice, expected each file once", file.display())]
+    Twice {
+        /// The file as it was named again.
+        file: PathBuf,
+    },
     /// Name files that measured the same.
     #[error("{}: it measured {}, {} {}; expected files that all measured one of both",
             file.display(), measured(*time_sliced), first.display(), measured(!*time_sliced))]
@@ -113,8 +119,12 @@ impl Hosts {
 /// The hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples: they then
 /// follow each other in so many seconds.
 pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Error> {
-    let mut all = Hosts::default();
+    let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
+        // What cannot be found is told when it is read. A pipe has other hosts each time.
+        if file.is_file() && file.canonicalize().is_ok_and(|path| !named.insert(path)) {
+            return Err(Error::Twice { file: file.clone() });
+        }
         let Hosts { parts, time_sliced: turns, notes } = read_one(file, step_s)?;
         if !all.parts.is_empty() && all.time_sliced != turns {
             return Err(Error::Mixed { first: files[0].clone(), file: file.clone(), time_sliced: turns });

@@ -39,13 +39,13 @@ impl Options {
             values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),
         };
         // The mean cost is 1, and to add up costs may take too long.
-        self.check_size(scenario.ideal_s(), workers)?;
+        self.check_size(cluster, scenario.ideal_s(), workers)?;
         Ok(Scenario { costs, ..scenario })
     }
 
     /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
-    fn check_size(&self, ideal_s: f64, workers: f64) -> Result<(), Error> {
-        cluster::check_ideal(ideal_s, "--iterations", self.iterations)?;
+    fn check_size(&self, cluster: &cluster::Options, ideal_s: f64, workers: f64) -> Result<(), Error> {
+        cluster.check_ideal(ideal_s, "--iterations", self.iterations)?;
         let iterations = self.iterations as f64;
         let (simulated, what) = match self.cost {
             values::Cost::Constant => ((ideal_s * workers / CHUNK_S).min(iterations), "chunks of 0.1 s"),

@@ -8,7 +8,7 @@ use lb_strategies::supersteps::Weights;
 use lb_strategies::{Listing, SUPERSTEPS};
 use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire};
 
-use super::cluster::{self, NetworkOptions, check_ideal};
+use super::cluster::{self, NetworkOptions};
 use super::compare::{Policy, all_complete, write_tables};
 use super::files::Files;
 use super::{grid_figures, jacobi_figures};
@@ -172,7 +172,7 @@ impl Options {
         let vcpus = self.cluster.vcpus(self.wires.seed)?;
         let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
         let scenario = StepScenario { name: NAME.to_owned(), program, times };
-        check_ideal(scenario.ideal_s(), "--steps", steps)?;
+        self.cluster.check_ideal(scenario.ideal_s(), "--steps", steps)?;
         Ok(scenario)
     }
 }

@@ -204,6 +204,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
     let wrong = File::new("bad-speeds", "1000 500\n400, x\n");
     let empty = File::new("no-hosts", "vm,value\n");
     let speeds = File::new("speeds-of-hosts", "vm,value\n0,7\n");
+    let again = speeds.name().replacen('/', "//", 1);
     let stopped = File::new("stopped", "time_s,host,share\n0,a,1\n9,a,0\n");
     for (arguments, expected) in [
         (
@@ -249,7 +250,7 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         ),
         (&["--speeds", wrong.name()], ":2: \"x\" is no speed, expected a number from 0 to 1e12"),
         (&["--speeds", "/nowhere"], "--speeds /nowhere: neither a list as in 1000,2000 nor a file: No such"),
-        (&["--speeds", "0,0,0,0"], "from some time on all speeds are 0"),
+        (&["--speeds", "0,0,0,0"], "--speeds 0,0,0,0: from some time on all speeds are 0"),
         (&["--neighbour", "x"], "\"x\" is not a number from 0; expected RANK[.WORKER]"),
         (&["--neighbour", "1:9-5"], "\"9-5\" is not FROM-TO, expected two ascending"),
         (&["--neighbour", "1:2"], "\"2\" is not a duty, expected a number above 0 and up to 1"),
@@ -262,7 +263,14 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--hosts-trace", hosts.name()], ":2: \"x\", expected a number from 0 to 10"),
         (&["--hosts-trace", empty.name()], "no host in it, expected lines as"),
         (&["--hosts-trace", stopped.name(), speeds.name()], "it measured how fast a host is, /"),
-        (&["--hosts-trace", stopped.name()], "from some time on all speeds are 0"),
+        (
+            &["--hosts-trace", stopped.name()],
+            &format!("--hosts-trace {}: from some time on all speeds are 0", stopped.name()),
+        ),
+        (
+            &["--hosts-trace", speeds.name(), &again],
+            &format!("{again}: named twice, expected each file once"),
+        ),
         (&["--trace-step", "5"], "--hosts-trace <FILE>"),
         (&["--scenario", "L7-0", "--json", "/nowhere/file"], "/nowhere/file: cannot be written: No such"),
     ] {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::chunk::Chunk;
 use super::index::Index;
 use super::section::Section;
+use super::seed::assert_insertable;
 use super::slot::{Slot, insertion, write_node};
 use crate::arrays::core::collectives::exit_value::ExitValue;
 use crate::arrays::core::collectives::reduction::{Reducer, ReductionSpec, ResultTarget, Values};
@@ -500,7 +501,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     ///
     /// # Errors
-    /// A step before one that the chunk has taken part in, or more than 65 536 steps after it, ends the run with
+    /// A step that the chunk has contributed to or abstained from, or one more than 65 536 after its next, ends the run with
     /// [`Error::Reduction`](crate::Error::Reduction).
     ///
     /// # Panics
@@ -519,7 +520,14 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Contributes to no reduction of this array before that of `step`: what else a chunk that contributes to a later step
-    /// says by that. Without effect if it has contributed to `step - 1`. The errors are those of [`contribute_at`](Self::contribute_at).
+    /// says by that. Without effect if it has contributed to `step - 1` or a later step, or abstained from it.
+    ///
+    /// Each step that is left out costs a report on every rank, and until its reduction is complete some hundred bytes there: a
+    /// chunk that runs 10^6 steps ahead of the others takes memory by that.
+    ///
+    /// # Errors
+    /// A step more than 65 536 after the next one of this chunk ends the run with
+    /// [`Error::Reduction`](crate::Error::Reduction). That bounds a single call, not the sum of several.
     #[track_caller]
     pub fn abstain_until(&mut self, step: u64) {
         self.assert_not_removed("abstain");
@@ -673,9 +681,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// To add a chunk to another array: [`insert_into`](Self::insert_into), or [`insert_root`](Self::insert_root) without a
     /// parent. To add one that may start on any rank: [`spawn`](Self::spawn).
+    ///
+    /// # Panics
+    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only ranks give.
     #[track_caller]
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
+        assert_insertable(index);
         self.handler.outbox.push(insertion(index.pack(), chunk));
     }
 
@@ -729,7 +741,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// assert_eq!(report.value::<Vec<u64>>()?, [338_350]);
     /// # Ok::<(), caribou::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// If the index is a [`Seed`](crate::Seed) that only ranks give.
+    #[track_caller]
     pub fn insert_into<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D, parent: D::Index) {
+        assert_insertable(index);
         let to = ChunkId { array: array.id, key: parent.pack() };
         let from = self.next_message();
         let payload = || Payload::Insertion { key: index.pack(), chunk: Box::new(Some(chunk)) };
@@ -781,9 +798,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// })?;
     /// # Ok::<(), caribou::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only ranks give.
     #[track_caller]
     pub fn insert_root<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D) {
         self.assert_not_removed("insert");
+        assert_insertable(index);
         let id = ChunkId { array: array.id, key: index.pack() };
         self.handler.outbox.push(Effect::InsertRoot { chunk: id, slot: Box::new(Slot::new(chunk)) });
     }

@@ -220,7 +220,12 @@ impl<C: Chunk> Ctx<'_, C> {
         let keys = section.keys.clone();
         let Ok(place) = keys.binary_search(&self.handler.chunk().key) else {
             let of = keys.iter().take(3).map(|&key| format!("{:?}", C::Index::unpack(key)));
-            let (of, more) = (of.collect::<Vec<_>>().join(", "), if keys.len() > 3 { ", ..." } else { "" });
+            let more = match keys.len() {
+                0 => "which is empty",
+                1..=3 => "",
+                _ => ", ...",
+            };
+            let of = of.collect::<Vec<_>>().join(", ");
             panic!(
                 "{:?} contributes to a reduction over a section that it is not of, {of}{more}",
                 self.index()

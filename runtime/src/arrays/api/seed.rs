@@ -1,5 +1,6 @@
 //! Chunks that start on a rank that has nothing else to do, and their index.
 
+use std::any::TypeId;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use crate::arrays::core::lifecycle::seeds::split_key;
 /// An array of such chunks begins with some of its indices [`first(0)`](Seed::first), [`first(1)`](Seed::first), ..., placed
 /// like those of any array. They are the only ones that can be named from the beginning. A chunk learns its own
 /// from [`Ctx::index`], and a parent leaves its own with what it spawns.
+///
+/// A chunk can be [inserted](Ctx::insert) under `first(n)`, but not under an index that ranks give: that is refused, also if
+/// its chunk has been removed. A message to such an index that no chunk has waits for ever, and the end of the run tells it.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Seed};
@@ -99,6 +103,26 @@ impl Index for Seed {
     fn unpack(key: u64) -> Seed {
         Seed(key)
     }
+}
+
+/// Tells whether the chunks of an array with such indices can be spawned.
+pub(super) fn is_seed<I: Index>() -> bool {
+    TypeId::of::<I>() == TypeId::of::<Seed>()
+}
+
+/// Tells whether only the rank that starts a spawned chunk gives it this index.
+pub(super) fn is_given_at_start<I: Index>(key: u64) -> bool {
+    is_seed::<I>() && split_key(key).0.is_some()
+}
+
+/// Refuses to insert a chunk under an index that a spawned chunk has, or may yet get.
+#[track_caller]
+pub(super) fn assert_insertable<I: Index>(index: I) {
+    assert!(
+        !is_given_at_start::<I>(index.pack()),
+        "a chunk is not inserted under {index:?}: the rank that starts a spawned chunk gives it such an index; insert \
+         under `Seed::first`, or spawn"
+    );
 }
 
 impl Extent<Seed> for u32 {

@@ -11,6 +11,7 @@ use super::chunk::Chunk;
 use super::ctx::Array;
 use super::index::{Extent, Index};
 use super::keys::{KeyPosition, Keys};
+use super::seed::is_given_at_start;
 use super::slot::ArrayOf;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, RankSetup};
 use crate::error::Error;
@@ -253,6 +254,15 @@ impl Setup {
                     "the index {index} comes after {earlier}: an extent has its indices in rising order"
                 ),
             };
+            self.error.get_or_insert(Error::Config { setting, why });
+        }
+        let last = new.keys.len().checked_sub(1).map(|last| new.keys.nth(last));
+        if let Some(key) = last.filter(|&key| is_given_at_start::<C::Index>(key)) {
+            let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
+            let why = format!(
+                "the index {} is one that a rank gives a spawned chunk: an array begins with `Seed::first`",
+                new.index_text(key)
+            );
             self.error.get_or_insert(Error::Config { setting, why });
         }
         self.arrays.push(Arc::new(new));

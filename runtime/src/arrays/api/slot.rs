@@ -2,7 +2,7 @@
 //!
 //! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::mem::{ManuallyDrop, needs_drop};
@@ -14,7 +14,7 @@ use super::chunk::{Chunk, Load};
 use super::ctx::Ctx;
 use super::index::Index;
 use super::keys::Keys;
-use super::seed::Seed;
+use super::seed::is_seed;
 use super::setup::Placement;
 use crate::arrays::core::collectives::reduction::Values;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot};
@@ -456,7 +456,8 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
         match split_key(key) {
-            (Some(rank), _) if self.has_seeds() => rank,
+            // A program may make up the index of a rank that there is not: its messages wait somewhere all the same.
+            (Some(rank), _) if self.has_seeds() => Rank(rank.0 % ranks),
             _ => self.placement.home(key, &self.keys, ranks),
         }
     }
@@ -495,7 +496,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
     }
 
     fn has_seeds(&self) -> bool {
-        TypeId::of::<C::Index>() == TypeId::of::<Seed>()
+        is_seed::<C::Index>()
     }
 
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError> {

@@ -50,6 +50,10 @@ impl Worker<'_> {
     }
 
     pub(super) fn abstain_until(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, step: u64) {
+        let reductions = &slot.record().reductions;
+        if !reductions.has_left() && step <= reductions.next {
+            return;
+        }
         self.with_core(|core, _, out| _ = abstain_until(core, chunk, slot, step, out));
     }
 
@@ -88,7 +92,10 @@ fn abstain_until(
     let why = if reductions.has_left() {
         "takes part in a reduction after it left them".to_owned()
     } else if step < next {
-        format!("takes part in reduction {step} after it took part in reduction {}", next - 1)
+        format!(
+            "contributes to reduction {step}, but its next one is {next}: it contributed to those before, or abstained from \
+             them"
+        )
     } else if step - next > ABSTAINS_MAX {
         format!(
             "takes part in reduction {step} next, but reduction {next} is its next: at most {ABSTAINS_MAX} are left out \

@@ -34,7 +34,7 @@ impl Simulated {
 
     /// A handler declares load.
     pub(crate) fn charge(&mut self, ticks_ns: u64) {
-        self.charged_ns += ticks_ns;
+        self.charged_ns = self.charged_ns.saturating_add(ticks_ns);
     }
 
     /// The load declared since this was last called, ns of ticks.

@@ -11,7 +11,7 @@ use crate::arrays::core::routing::message_list::{FreeList, Outbox};
 use crate::arrays::core::sync::sync_log::SyncLog;
 use crate::arrays::core::termination::undelivered::Addressees;
 use crate::error::Error;
-use crate::ids::WorkerId;
+use crate::ids::{RUNTIME, WorkerId};
 use crate::panics;
 
 /// Chunks run in one turn: between two looks at what waits for company in the core.
@@ -89,10 +89,14 @@ impl Worker<'_> {
     fn handler_panicked(&self, panic: String) -> Error {
         let activity = self.instruments.activity();
         let (chunk, kind, phase) = (activity.chunk.get(), activity.kind.get(), activity.phase.get());
+        let rank = self.shared.info.rank;
+        if chunk == RUNTIME {
+            return Error::Panicked { rank, doing: format!("the runtime handled {kind}"), panic };
+        }
         // The name is made by the user's index, which may be what panicked.
         let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
         let chunk = name.unwrap_or_else(|_| format!("{chunk:?}"));
-        Error::HandlerPanicked { rank: self.shared.info.rank, chunk, message: kind.into(), phase, panic }
+        Error::HandlerPanicked { rank, chunk, message: kind.into(), phase, panic }
     }
 
     /// Worker 0 says what its rank knows of messages that reached nobody.

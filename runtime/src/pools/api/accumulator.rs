@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 ///
 /// Each worker has one, and at the end they are merged: first those of a rank, in the order of its workers, then those of
 /// all ranks. Which iterations went into which depends on the run, so a result that is the same every time needs a merge
-/// that does not care (integers; floating-point sums differ in their last bits).
+/// that does not care (integers; floating-point sums differ in their last bits). Sums of integers saturate, as those of
+/// [`Reducer::Sum`](crate::Reducer::Sum) do; what an iteration adds by itself is up to the program.
 ///
 /// | type | merge | cost of a merge |
 /// |---|---|---|
-/// | `u64`, `i64`, `f64` | the sum | O(1) |
+/// | `u64`, `i64`, `f64` | the sum; of integers the nearest that there is | O(1) |
 /// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part by itself | that of the parts |
 /// | `Vec<A>`, `Box<[A]>` | element by element; see there for different lengths | that of the elements |
 /// | [`Min`](crate::Min), [`Max`](crate::Max) | the smallest, the largest value | O(1) |
@@ -49,10 +50,10 @@ pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
     fn merge(&mut self, other: Self);
 }
 
-/// Their sum.
+/// Their sum, which saturates.
 impl Accumulator for u64 {
     fn merge(&mut self, other: u64) {
-        *self += other;
+        *self = self.saturating_add(other);
     }
 }
 
@@ -63,10 +64,10 @@ impl Accumulator for f64 {
     }
 }
 
-/// Their sum.
+/// Their sum, which saturates.
 impl Accumulator for i64 {
     fn merge(&mut self, other: i64) {
-        *self += other;
+        *self = self.saturating_add(other);
     }
 }
 
@@ -197,6 +198,15 @@ mod tests {
             sum.merge(other);
             assert_eq!(sum, [11, 2, 3]);
         }
+    }
+
+    #[test]
+    fn sums_of_integers_stop_at_the_end_of_their_range() {
+        let mut all = (u64::MAX - 1, i64::MAX - 1, i64::MIN + 1);
+        all.merge((1, 1, -1));
+        assert_eq!(all, (u64::MAX, i64::MAX, i64::MIN));
+        all.merge((u64::MAX, 1, i64::MIN));
+        assert_eq!(all, (u64::MAX, i64::MAX, i64::MIN));
     }
 
     #[test]

@@ -129,7 +129,10 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// # Ok::<(), caribou::Error>(())
 /// ```
 ///
-/// All workers need the same k. Of two that differ the smaller counts, since no more are known to be the largest.
+/// All workers need the same k.
+///
+/// # Panics
+/// When two are merged whose k differ: the larger k has values that the other one has dropped, and no merge finds them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Largest<T> {
     k: usize,
@@ -169,7 +172,7 @@ impl<T: PartialOrd> Largest<T> {
 
 impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator for Largest<T> {
     fn merge(&mut self, other: Self) {
-        self.k = self.k.min(other.k);
+        assert_eq!(self.k, other.k, "the k best are kept of all workers, so all need the same k");
         self.values.extend(other.values);
         // Both parts are in order, which a stable sort makes use of.
         self.values.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
@@ -273,16 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn of_two_numbers_of_values_the_smaller_counts() {
-        let largest = |k, values: &[u64]| {
-            let mut largest = Largest::new(k);
-            values.iter().for_each(|value| largest.add(*value));
-            largest
-        };
-        let parts = || [largest(2, &[7, 5, 6]), largest(3, &[1, 2, 8])];
-        let (mut ahead, mut back) = (parts().to_vec(), parts().to_vec());
-        back.reverse();
-        assert_eq!(merged(std::mem::take(&mut ahead)).into_vec(), [8, 7]);
-        assert_eq!(merged(back).into_vec(), [8, 7]);
+    #[should_panic(expected = "the k best are kept of all workers, so all need the same k")]
+    fn parts_that_keep_different_numbers_of_values_are_refused() {
+        merged(vec![Smallest::<u64>::new(2), Smallest::new(3)]);
     }
 }

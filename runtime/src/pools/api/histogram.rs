@@ -42,10 +42,13 @@ impl Histogram {
     /// An empty one of `bins` bins, which divide `range` equally.
     ///
     /// # Panics
-    /// If there are no bins, if the range is empty or not finite, or if `f64` has too few numbers there for so many bins.
+    /// If there are no bins, if the range is empty, not finite or wider than the largest `f64`, or if `f64` has too few
+    /// numbers there for so many bins.
     #[must_use]
     pub fn new(range: Range<f64>, bins: usize) -> Self {
         let extent = range.end - range.start;
+        let is_wide = extent == f64::INFINITY && range.start.is_finite() && range.end.is_finite();
+        assert!(!is_wide, "a histogram over {range:?}: expected a range no wider than {:e}", f64::MAX);
         assert!(
             extent > 0.0 && extent.is_finite(),
             "a histogram over {range:?}: expected a finite range whose end is greater than its start"
@@ -135,7 +138,8 @@ impl Histogram {
     /// The number of all values, those outside the range and NaN included.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum::<u64>() + self.below + self.above + self.nan
+        let all = self.counts.iter().chain([&self.below, &self.above, &self.nan]);
+        all.fold(0, |total, count| total.saturating_add(*count))
     }
 }
 
@@ -155,9 +159,9 @@ impl Accumulator for Histogram {
             other.range
         );
         self.counts.merge(other.counts);
-        self.below += other.below;
-        self.above += other.above;
-        self.nan += other.nan;
+        self.below.merge(other.below);
+        self.above.merge(other.above);
+        self.nan.merge(other.nan);
     }
 }
 
@@ -209,7 +213,11 @@ mod tests {
         let told = "a histogram over 1.0..1.0: expected a finite range whose end is greater than its start";
         assert_eq!(new(1.0..1.0, 3), told);
         assert!(new(f64::NAN..1.0, 3).ends_with("greater than its start"));
-        assert!(new(f64::MIN..f64::MAX, 3).ends_with("greater than its start"));
+        assert!(new(0.0..f64::INFINITY, 3).ends_with("greater than its start"));
+        assert!(new(f64::MAX..f64::MIN, 3).ends_with("greater than its start"));
+        assert!(
+            new(f64::MIN..f64::MAX, 3).ends_with("expected a range no wider than 1.7976931348623157e308")
+        );
         assert_eq!(new(0.0..1.0, 0), "a histogram over 0.0..1.0: expected at least one bin");
         assert!(
             new(1.0..1.0 + 4.0 * f64::EPSILON, 100)

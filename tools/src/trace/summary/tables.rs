@@ -42,6 +42,9 @@ pub(crate) fn state(trace: &Trace) -> String {
     let missing = (trace.run.ranks as usize).saturating_sub(trace.ranks.len());
     match (failed, cut_off, missing) {
         (Some((rank, why)), _, _) => format!("failed on rank {rank}: {why}"),
+        (None, 0, 0) if !trace.problems.is_empty() => {
+            format!("damaged: {}", plural(trace.problems.len(), "problem"))
+        }
         (None, 0, 0) => COMPLETE.into(),
         (None, 0, missing) => format!("{} missing", plural(missing, "rank")),
         (None, cut_off, 0) => format!("cut off on {}", plural(cut_off, "rank")),

@@ -494,6 +494,17 @@ fn a_trace_that_was_cut_off_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_trace_without_its_last_byte_is_not_complete() {
+    let dir = generated("last-byte", 60_000);
+    let state = || row(rows(&json(&["summary", dir.text()]), "run"), "what", "state")["value"].clone();
+    assert_eq!(state(), "complete");
+    let file = &Trace::open(dir.path()).unwrap().ranks[1].path;
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(state(), "damaged: 1 problem");
+}
+
+#[test]
 fn records_may_say_anything() {
     let dir = Scratch::new("hostile");
     let mut run = run_of(1, 0);

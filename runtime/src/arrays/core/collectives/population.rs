@@ -83,7 +83,12 @@ impl Tally {
         // Nobody announced the old members: they alone may be left over.
         let missing = self.surplus.iter().any(|(&generation, _)| generation > 0);
         let old = self.surplus.get(&0).copied().unwrap_or(0);
-        (!missing && u64::try_from(old) == Ok(population)).then(|| population + self.born - self.left)
+        (!missing && u64::try_from(old) == Ok(population)).then(|| self.population_after(population))
+    }
+
+    /// The population after this count as far as it was heard, given the population before it.
+    pub(crate) fn population_after(&self, population: u64) -> u64 {
+        (population + self.born).saturating_sub(self.left)
     }
 }
 

@@ -486,12 +486,14 @@ impl Reductions {
 
     /// One line per reduction that is not finished, for a stall report. Root only.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
+        let mut populations: Vec<u64> = self.roots.iter().map(|&(_, population)| population).collect();
         let line = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
-            let &(_, population) = self.roots.get(array.index())?;
+            let population = populations.get_mut(array.index())?;
             let tally = &pending.partial.as_ref()?.tally;
             let heard = tally.heard();
-            // Newcomers that were announced are to contribute too.
-            let all = heard + tally.missing(population);
+            // Newcomers that were announced are to contribute too, to later ones as well.
+            let all = heard + tally.missing(*population);
+            *population = tally.population_after(*population);
             // Who only left was never going to contribute.
             tally.has_members().then(|| {
                 format!("reduction {sequence} of {} has {heard} of {all} contributions", name(array))
