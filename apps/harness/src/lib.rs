@@ -8,7 +8,7 @@
 //! use std::time::Duration;
 //!
 //! use harness::pools::{self, Pool};
-//! use harness::{Conditions, Error, Outcome, Program, Stage, Total};
+//! use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 //!
 //! /// Throws darts at a square, and counts those in the circle.
 //! #[derive(clap::Parser)]
@@ -35,7 +35,7 @@
 //!     fn title(&self) -> String { "a square with a circle".to_owned() }
 //!     fn description(&self) -> serde_json::Value { serde_json::json!({ "darts": self.darts }) }
 //!
-//!     fn run(&self, stage: &Stage<'_>) -> Result<Outcome<Self>, Error> {
+//!     fn run(&self, stage: &RunContext<'_>) -> Result<Outcome<Self>, Error> {
 //!         let (hits, report) = pools::run(stage, self.darts, Duration::from_nanos(10), || 0, throw)?;
 //!         Ok(Outcome { result: Some(hits), report })
 //!     }
@@ -67,7 +67,7 @@
 //! | [`disturbance`] | what disturbs it meanwhile, and when |
 //! | [`launch`] | which of several processes speaks |
 //! | [`memory`], [`machine`] | whether a problem fits |
-//! | [`iteration_clock`], `times`, `summary` | what happened, as times and as numbers |
+//! | [`iteration_clock`], `times`, `summary`, `lost_vcpu` | what happened, as times and as numbers; whether others held the vCPUs |
 //! | [`table`], [`plot`], `progress` | what a person sees |
 
 #![forbid(unsafe_code)]
@@ -81,6 +81,7 @@ pub mod experiment;
 pub mod iteration_clock;
 pub mod launch;
 mod log;
+mod lost_vcpu;
 pub mod machine;
 pub mod memory;
 mod options;
