@@ -36,8 +36,8 @@ pub(crate) struct Options {
     /// A recorded snapshot in JSON, instead of a synthetic one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     snapshot: Option<PathBuf>,
-    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again. The
-    /// gain expected is what moves are held against their cost by, for a phase as long as those before on average;
+    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the
+    /// placement that the run had at it: moves decided here are not carried over to the next sync. The gain expected is what moves are held against their cost by, for a phase as long as those before on average;
     /// `caribou trace lb` has the gain for the phase that came.
     #[arg(
         long,

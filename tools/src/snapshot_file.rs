@@ -48,12 +48,29 @@ pub(crate) enum Error {
 /// Reads the snapshot in `file`.
 pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
     let bytes = input::read(file).map_err(|source| Error::Unreadable { file: file.to_owned(), source })?;
-    let snapshot = serde_json::from_slice(input::without_mark(&bytes))
-        .map_err(|error| Error::Malformed { file: file.to_owned(), what: one_line(&error) })?;
+    let bytes = input::without_mark(&bytes);
+    let snapshot = serde_json::from_slice(bytes).map_err(|error| {
+        let what = one_line(&error) + foreign(bytes).unwrap_or_default();
+        Error::Malformed { file: file.to_owned(), what }
+    })?;
     match contradiction(&snapshot) {
         None => Ok(snapshot),
         Some(what) => Err(Error::Inconsistent { file: file.to_owned(), what }),
     }
+}
+
+/// What a file is that other programs for load balancing read and write, if it looks like one of theirs.
+fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    if std::str::from_utf8(bytes).is_err() {
+        return Some(
+            "; it is not text, perhaps a file of LBAF or vt that brotli compressed, which is not read here",
+        );
+    }
+    let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    json.get("phases").map(|_| {
+        "; it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files, nothing reads \
+         them here"
+    })
 }
 
 /// The same of bytes that are in memory: a line says what is wrong with them.

@@ -149,6 +149,12 @@ fn a_damaged_file_is_named_with_the_place_of_the_damage() {
     let cut = &whole.as_bytes()[..whole.len() / 2];
     for (name, content, expected) in [
         ("cut", cut.to_vec(), "FILE: not a snapshot: EOF while parsing"),
+        ("brotli", vec![0xff, 0, 1, 2], "not text, perhaps a file of LBAF or vt that brotli compressed"),
+        (
+            "lbaf",
+            br#"{"type": "LBDatafile", "phases": [{"id": 0, "tasks": []}]}"#.to_vec(),
+            "it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files",
+        ),
         ("empty", Vec::new(), "at line 1 column 0"),
         ("binary", vec![0xff, 0, 1, 2], "FILE: not a snapshot: expected value at line 1 column 1"),
         (

@@ -47,7 +47,11 @@ impl Shape for Array {
         Some("With one rank there is nowhere to move work to: two vCPUs or --ranks 2 show balancing.");
     const HELP: &'static [(&'static str, &'static str)] = &[
         ("lb", "The strategy and its parameters; `help` lists them [default: CARIBOU_LB, then refine]"),
-        ("compare", "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1"),
+        (
+            "compare",
+            "Strategies to run one after the other and compare, as in none,refine,tolerance=0.1: what each saved of the \
+             first one's time, and at most",
+        ),
         ("ranks", "Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]"),
         (
             "workers",

@@ -67,7 +67,7 @@
 //! | [`disturbance`] | what disturbs it meanwhile, and when |
 //! | [`launch`] | which of several processes speaks |
 //! | [`memory`], [`machine`] | whether a problem fits |
-//! | [`iteration_clock`], `times`, `summary` | what happened, as times and as numbers |
+//! | [`iteration_clock`], `times`, `summary`, `lost_vcpu` | what happened, as times and as numbers; whether others held the vCPUs |
 //! | [`table`], [`plot`], `progress` | what a person sees |
 
 #![forbid(unsafe_code)]
@@ -81,6 +81,7 @@ pub mod experiment;
 pub mod iteration_clock;
 pub mod launch;
 mod log;
+mod lost_vcpu;
 pub mod machine;
 pub mod memory;
 mod options;

@@ -4,6 +4,7 @@
 //! twice: every iteration as a pale point, and a running mean as a line.
 
 use presentation::chart::{Axis, Band, Chart, Series};
+use presentation::format::plural;
 use presentation::svg::{Area, Svg};
 
 use super::disturbance::Window;
@@ -61,7 +62,9 @@ pub fn svg(picture: &Plot) -> String {
 fn series(name: &str, times_ms: &[f64], top_ms: f64) -> Series {
     let above = times_ms.iter().filter(|&&ms| ms > top_ms).count();
     let name = match times_ms.iter().copied().fold(0.0, f64::max) {
-        longest if above > 0 => format!("{name}, {above} above, {longest:.0} ms at most"),
+        longest if above > 0 => {
+            format!("{name}, {} above the axis, up to {longest:.0} ms", plural(above, "point"))
+        }
         _ => name.to_owned(),
     };
     let every = times_ms.len().div_ceil(POINTS).max(1);
@@ -119,7 +122,7 @@ mod tests {
         let mut times_ms = vec![2.0; 400];
         times_ms[200] = 500.0;
         let picture = Plot { curves: vec![("none".to_owned(), times_ms)], ..(&sample("none", &[])).into() };
-        assert!(svg(&picture).contains("none, 1 above, 500 ms at most"));
+        assert!(svg(&picture).contains("none, 1 point above the axis, up to 500 ms"));
     }
 
     #[test]

@@ -71,6 +71,9 @@ pub trait Facts: Clone + Debug + Serialize {
     /// The headings of its columns.
     const HEADINGS: &'static [&'static str];
 
+    /// The meaning of the headings that need words, for the line below the table.
+    const WORDS: &'static str;
+
     /// A cell for each heading.
     fn cells(&self) -> Vec<String>;
 

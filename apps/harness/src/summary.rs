@@ -32,7 +32,7 @@ pub struct Summary<F> {
     pub runs: Vec<Run<F>>,
     /// The last run's gain over the first.
     pub gain: Option<f64>,
-    /// The gain that the last run would have had at best.
+    /// The gain that the last run would have had at best; 0 where its bound is longer than the first run.
     pub possible_gain: Option<f64>,
     /// The part of it that the last run reached.
     pub gain_share: Option<f64>,
@@ -64,7 +64,10 @@ pub struct Run<F> {
     pub bound_s: Option<f64>,
     /// Part of the first run's time saved; none for the first run.
     pub gain: Option<f64>,
-    /// Part of the gain that its bound would have been; none for a loss.
+    /// The gain that it would have had at best, by the capacity that was measured in it: 0 where that is a loss. None for the
+    /// first run, and where the first run was balanced.
+    pub possible_gain: Option<f64>,
+    /// Part of that gain; none for a loss.
     pub gain_share: Option<f64>,
     /// True if every quota asked for was in force; true when none was.
     pub quotas_held: bool,
@@ -88,7 +91,16 @@ impl<F: Facts> Run<F> {
         let (total_s, bound_s) = (times.total_s(), facts.bound_s());
         let trace = Trace::of(facts.run());
         let result = serde_json::Value::Null;
-        Self { trace, total_s, bound_s, gain: None, gain_share: None, quotas_held, result, facts, times }
+        let (gain, possible_gain, gain_share) = (None, None, None);
+        Self { trace, total_s, bound_s, gain, possible_gain, gain_share, quotas_held, result, facts, times }
+    }
+}
+
+impl<F> Run<F> {
+    /// The gain that it would have had at best, if that is more than noise.
+    #[must_use]
+    pub fn worth_gaining(&self) -> Option<f64> {
+        self.possible_gain.filter(|&gain| gain > WORTH_GAINING)
     }
 }
 
@@ -104,11 +116,13 @@ impl<F: Facts> Summary<F> {
     ) -> Self {
         let first_s = runs.first().map_or(0.0, |run| run.total_s);
         let compares = F::UNBALANCED.is_some_and(|lb| runs.first().is_some_and(|run| run.facts.lb() == lb));
-        let possible =
-            |run: &Run<F>| run.bound_s.filter(|_| first_s > 0.0).map(|bound_s| 1.0 - bound_s / first_s);
+        let possible = |run: &Run<F>| {
+            run.bound_s.filter(|_| first_s > 0.0).map(|bound_s| (1.0 - bound_s / first_s).max(0.0))
+        };
         for run in runs.iter_mut().skip(1) {
-            let worth = possible(run).filter(|&gain| compares && gain > WORTH_GAINING);
             run.gain = (first_s > 0.0).then(|| 1.0 - run.total_s / first_s);
+            run.possible_gain = possible(run).filter(|_| compares);
+            let worth = run.worth_gaining();
             run.gain_share = run.gain.filter(|&gain| gain > 0.0).zip(worth).map(|(gain, worth)| gain / worth);
         }
         let quotas_held = runs.iter().all(|run| run.quotas_held);
@@ -161,7 +175,7 @@ impl<F: Facts> From<&Summary<F>> for Plot {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::arrays::tests::past;
+    use crate::arrays::tests::{past, report_of};
     use crate::arrays::{Array, Syncs};
     use crate::disturbance::NeighbourSpec;
     use crate::program::Total;
@@ -199,6 +213,39 @@ pub(crate) mod tests {
         };
         let runs = vec![run(first, &unbalanced, &[]), run("refine", &balanced, &[0, 0, 0, 0, 0, 7])];
         Summary::new("sample", serde_json::json!({ "grid": 64 }), Some(2), &experiment, runs)
+    }
+
+    /// Gives a rank of a run these samples.
+    pub(crate) fn with_samples(run: &mut Run<Syncs>, rank: u32, samples: Vec<caribou::trace::Sample>) {
+        let profiles = &mut report_of(&mut run.facts).profiles;
+        profiles.retain(|profile| profile.rank != rank);
+        profiles.push(caribou::trace::RankProfile { rank, samples, ..Default::default() });
+    }
+
+    /// Lets its workers share vCPUs.
+    pub(crate) fn unpin(run: &mut Run<Syncs>) {
+        report_of(&mut run.facts).pinned = false;
+    }
+
+    #[test]
+    fn the_possible_gain_is_no_loss() {
+        let summary = sample("none", &[]);
+        let Summary { program, settings, .. } = summary.clone();
+        let [first, mut second] = <[Run<Syncs>; 2]>::try_from(summary.runs).unwrap();
+        second.bound_s = Some(2.0 * first.total_s);
+        let experiment = Experiment {
+            steps: 30,
+            step: "iteration",
+            total: Total { count: 30, unit: "iterations" },
+            ranks: 2,
+            workers: Some(1),
+            disturbances: settings.disturbances,
+            machine: summary.machine,
+            launch: caribou::Launch::Alone,
+        };
+        let summary = Summary::new(program, serde_json::json!({}), Some(2), &experiment, vec![first, second]);
+        assert_eq!((summary.possible_gain, summary.runs[1].possible_gain), (Some(0.0), Some(0.0)));
+        assert_eq!(summary.runs[1].worth_gaining(), None);
     }
 
     #[test]

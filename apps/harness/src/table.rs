@@ -5,6 +5,7 @@ use std::fmt::Write;
 use presentation::Table;
 use presentation::format::decimal;
 
+use super::lost_vcpu;
 use super::shape::Facts;
 use super::summary::{Run, Summary};
 
@@ -16,8 +17,8 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     let mut heads = vec!["lb".to_owned(), "total".to_owned()];
     // A run that nothing interrupts has one window, which the total already tells.
     heads.extend(windows.iter().map(|window| format!("{}-{}", window.from, window.to)));
-    heads.extend(F::HEADINGS.iter().copied().chain(["gain"]).map(str::to_owned));
-    heads.extend(F::UNBALANCED.map(|_| "of possible".to_owned()));
+    heads.extend(F::HEADINGS.iter().copied().chain(["saved"]).map(str::to_owned));
+    heads.extend(F::UNBALANCED.map(|_| "at most".to_owned()));
     let mut rows = Table::new(heads);
     summary.runs.iter().for_each(|run| rows.row(cells(summary, run)));
     let mut text = String::new();
@@ -33,11 +34,32 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
         let (rank, from) = (spec.rank, spec.from);
         let _ = writeln!(text, "The neighbour on rank {rank} did not come: no run reached {step} {from}.");
     }
+    if windows.len() > 1 {
+        let columns: Vec<String> =
+            windows.iter().map(|window| format!("{}-{}", window.from, window.to)).collect();
+        let _ =
+            writeln!(text, "Columns {}: mean time per {step} in that part of the run.", columns.join(", "));
+    }
     text += &rows.to_string();
+    let _ = writeln!(text, "{}", words(summary));
     for note in summary.runs.iter().flat_map(|run| run.facts.notes()) {
         let _ = writeln!(text, "{note}");
     }
+    if let Some(note) = lost_vcpu::note(&summary.runs, &summary.settings.disturbances) {
+        let _ = writeln!(text, "{note}");
+    }
     text + &summary.runs.iter().map(|run| run.trace.line(run.facts.lb())).collect::<String>()
+}
+
+/// The meaning of the columns, in one line.
+fn words<F: Facts>(summary: &Summary<F>) -> String {
+    let mut text = F::WORDS.to_owned();
+    let [first, _, ..] = &summary.runs[..] else { return text + "." };
+    let _ = write!(text, "; saved: of the time of `{}`", first.facts.lb());
+    if F::UNBALANCED.is_some() {
+        text += "; at most: the same had all work been spread at all times over the capacity measured in that run";
+    }
+    text + "."
 }
 
 fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
@@ -46,9 +68,7 @@ fn cells<F: Facts>(summary: &Summary<F>, run: &Run<F>) -> Vec<String> {
     cells.extend(summary.windows.iter().map(|window| mean((window.from, window.to))));
     cells.extend(run.facts.cells());
     cells.push(or_dash(run.gain.map(percent)));
-    cells.extend(
-        F::UNBALANCED.map(|_| or_dash(run.gain_share.map(|share| format!("{:.0} %", 100.0 * share)))),
-    );
+    cells.extend(F::UNBALANCED.map(|_| or_dash(run.possible_gain.map(percent))));
     cells
 }
 
@@ -106,12 +126,14 @@ fn gained<F: Facts>(run: &Run<F>) -> String {
     let gain = run.gain.unwrap_or(0.0);
     let change = if gain >= 0.0 { "less" } else { "more" };
     let text = format!("{} % {change}", decimal(100.0 * gain.abs(), 1));
-    let Some(share) = run.gain_share else { return text };
-    format!(
-        "{text}, of at most {} % by the capacity measured meanwhile ({:.0} % of it)",
-        decimal(100.0 * gain / share, 1),
-        100.0 * share
-    )
+    let Some(most) = run.worth_gaining().map(|most| decimal(100.0 * most, 1)) else { return text };
+    match run.gain_share {
+        None => format!("{text}, where at most {most} % could be saved by the capacity measured meanwhile"),
+        Some(share) => format!(
+            "{text}, of at most {most} % by the capacity measured meanwhile ({:.0} % of it)",
+            100.0 * share
+        ),
+    }
 }
 
 /// The end of a sentence about more than two runs.
@@ -155,10 +177,25 @@ mod tests {
         let text = table(&sample("none", &["1:10-20"]));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..2], ["1 host, 2 ranks", "iterations 10-20: neighbour on rank 1"]);
-        assert_eq!(lines.len(), 5);
-        assert!(lines[2..].iter().all(|line| line.len() == lines[2].len()), "{text}");
-        assert!(lines[3].starts_with("none    0.240 s  6.00 ms  12.00 ms"), "{text}");
-        assert!(lines[4].ends_with("1 sync  13.3 %         80 %"), "{text}");
+        assert_eq!(lines[2], "Columns 0-10, 10-20, 20-30: mean time per iteration in that part of the run.");
+        assert_eq!(lines.len(), 7);
+        assert!(lines[3..6].iter().all(|line| line.len() == lines[3].len()), "{text}");
+        assert!(lines[3].ends_with("settled after   saved  at most"), "{text}");
+        assert!(lines[4].starts_with("none    0.240 s  6.00 ms  12.00 ms"), "{text}");
+        assert!(lines[5].ends_with("1 sync  13.3 %   16.7 %"), "{text}");
+        for word in ["imbalance: ", "settled after: ", "saved: of the time of `none`", "at most: "] {
+            assert!(lines[6].contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_loss_says_what_could_have_been_saved() {
+        let mut summary = sample("none", &["1:10-20"]);
+        let run = &mut summary.runs[1];
+        (run.gain, run.gain_share) = (Some(-0.01), None);
+        let said = ": 1.0 % more, where at most 16.7 % could be saved by the capacity measured meanwhile.";
+        assert!(sentence(&summary).ends_with(said), "{}", sentence(&summary));
+        assert!(table(&summary).contains("-1.0 %   16.7 %\n"), "{}", table(&summary));
     }
 
     #[test]

@@ -52,12 +52,15 @@ impl Times {
         at_ns.saturating_sub(self.start_ns)
     }
 
+    /// The moment at which `completed` steps were complete, ns since the run began; that of the start if that many never were.
+    #[must_use]
+    pub fn completed_ns(&self, completed: u32) -> u64 {
+        let last = completed.checked_sub(1).and_then(|last| self.complete_ns.get(last as usize));
+        last.copied().unwrap_or(self.start_ns)
+    }
+
     fn span_ns(&self, from: u32, to: u32) -> u64 {
-        let end_of = |completed: u32| match completed.checked_sub(1) {
-            None => self.start_ns,
-            Some(last) => self.complete_ns.get(last as usize).copied().unwrap_or(self.start_ns),
-        };
-        end_of(to).saturating_sub(end_of(from))
+        self.completed_ns(to).saturating_sub(self.completed_ns(from))
     }
 }
 

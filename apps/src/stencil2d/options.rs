@@ -37,7 +37,7 @@ Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
 The table: imbalance is the slowest rank's completion time over what it would be with all work divided by the measured
 capacities, the median of the syncs while something disturbs the run; settled after, the syncs from the first disturbance until iterations were
-as short as they stayed; of possible, the gain over what it would have been at best, with all work spread at all times
+as short as they stayed; saved, the part of the first run's time; at most, the same had all work been spread at all times
 over the capacity that the run measured.
 
 The shape of the paper's experiment (figure 3; there 8192 cells on 32 vCPUs, here 4096 on two):

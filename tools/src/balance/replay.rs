@@ -72,6 +72,10 @@ const HEADS: [&str; 8] = [
     "cost expected ms",
 ];
 
+/// What each decision starts from.
+const PLACEMENT: &str =
+    "Each sync starts from the placement that the run had at it: moves decided here are not carried over.";
+
 /// Decides the syncs of the trace again, by these strategies or by that of the run.
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
@@ -86,6 +90,7 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     }
     let mut table = Table::new(HEADS);
     rows.iter().for_each(|row| table.row(row.cells()));
+    writeln!(out, "{PLACEMENT}")?;
     Ok(write!(out, "{table}")?)
 }
 

@@ -6,13 +6,10 @@ use lb_strategies::{ARRAYS, Listing};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
 use super::cluster::{self, NetworkOptions};
-use super::compare::{Policy, all_complete, write_tables};
+use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::values::{self, ChunkCost};
 use crate::Error;
-
-/// The name of such an array in reports.
-const NAME: &str = "described";
 
 /// Those compared unless a person says otherwise; `program`, `rotate` and `random` balance nothing here.
 const COMPARED: &str = "none,refine,refine-best,refine-paper,greedy-refine,greedy";
@@ -85,7 +82,7 @@ struct ArrayOptions {
 
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than the best placement would if chunks could be divided and never waited for each
-other; saved is what part of the time of `none` a strategy saves.
+other; saved is what part of the time of `none` a strategy saves. The ideal saves as much as can be saved: at most.
 Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
 cannot be written.
 
@@ -154,7 +151,7 @@ impl ArrayOptions {
         let scenario = ArrayScenario {
             costs: self.cost.costs(seed),
             exchange: self.exchange == "grid",
-            ..ArrayScenario::new(NAME, array, cluster.vcpus(seed)?)
+            ..ArrayScenario::new(DESCRIBED, array, cluster.vcpus(seed)?)
         };
         cluster.check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;
         Ok(scenario)

@@ -120,6 +120,7 @@ impl Metrics for ArrayMetrics {
         &["strategy", "makespan s", "excess %", "saved %", "idle s", "syncs", "moves", "messages", ""];
     const COLUMNS: &'static [&'static str] =
         &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing"];
+    const BASELINE: Option<&'static str> = Some("none");
     const PLOT: &'static str = "how long each iteration took";
 
     fn policy(&self) -> &str {
@@ -159,7 +160,7 @@ impl Metrics for ArrayMetrics {
         let top = 1.08 * times.copied().fold(1e-9, f64::max);
         let iterations = comparison.iterations as f64;
         Chart {
-            caption: comparison.scenario.clone(),
+            caption: comparison.title(),
             horizontal: Axis { title: "iteration".into(), from: 0.0, to: iterations, whole: true },
             vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
             bands: Vec::new(),

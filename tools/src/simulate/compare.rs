@@ -65,6 +65,8 @@ pub(super) trait Metrics: Serialize {
     const HEADS: &'static [&'static str];
     /// Heads of the CSV file after those that all have.
     const COLUMNS: &'static [&'static str];
+    /// The policy that the others save time of; none where no savings are told.
+    const BASELINE: Option<&'static str> = None;
     /// Above the plot.
     const PLOT: &'static str;
 
@@ -101,6 +103,24 @@ pub(super) struct Comparison<O> {
     /// Time of the best schedule, in seconds.
     pub(super) ideal_s: f64,
     pub(super) outcomes: Vec<O>,
+}
+
+/// The name of a scenario that was described by options.
+pub(super) const DESCRIBED: &str = "described";
+
+impl<O: Metrics> Comparison<O> {
+    /// The part of the time of the baseline that the best schedule would save; none without a complete run of it.
+    pub(super) fn saved_at_most(&self) -> Option<(&'static str, f64)> {
+        let baseline = O::BASELINE?;
+        let run = self.outcomes.iter().find(|outcome| outcome.policy() == baseline)?;
+        run.excess_percent().filter(|_| run.makespan_s() > 0.0)?;
+        Some((baseline, (1.0 - self.ideal_s / run.makespan_s()).max(0.0)))
+    }
+
+    /// What it is, for the title of a panel: its name, or its size if it has none of its own.
+    pub(super) fn title(&self) -> String {
+        if self.scenario == DESCRIBED { table::size(self) } else { self.scenario.clone() }
+    }
 }
 
 /// Runs each scenario under each policy; the order is theirs.

@@ -3,11 +3,9 @@
 use lb_strategies::pool::Pool;
 use virtual_cluster::{Costs, Scenario};
 
+use super::compare::DESCRIBED;
 use super::{cluster, values};
 use crate::Error;
-
-/// The name of such a pool in reports.
-const NAME: &str = "described";
 
 /// Simulated in minutes, for each policy.
 const SIMULATED_MOST: f64 = 1e9;
@@ -33,7 +31,7 @@ impl Options {
     pub(super) fn scenario(&self, cluster: &cluster::Options, seed: u64) -> Result<Scenario, Error> {
         let pool = Pool::new(self.iterations, cluster.workers());
         let workers = f64::from(pool.workers());
-        let scenario = Scenario::new(NAME, pool, cluster.vcpus(seed)?);
+        let scenario = Scenario::new(DESCRIBED, pool, cluster.vcpus(seed)?);
         let costs = match self.cost {
             values::Cost::Constant => Costs::Equal,
             values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),

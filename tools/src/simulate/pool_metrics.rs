@@ -169,7 +169,7 @@ impl Metrics for PoolMetrics {
         let ends = comparison.outcomes.iter().map(|outcome| outcome.makespan_s);
         let top = 1.08 * ends.fold(comparison.ideal_s, f64::max).max(1e-9);
         Chart {
-            caption: comparison.scenario.clone(),
+            caption: comparison.title(),
             horizontal: Axis { title: "worker, by rank".into(), from: -0.5, to: workers - 0.5, whole: true },
             vertical: Axis { title: "end (s)".into(), from: 0.0, to: top, whole: false },
             bands: Vec::new(),

@@ -108,6 +108,7 @@ impl Metrics for StepMetrics {
         &["policy", "makespan s", "excess %", "saved %", "idle s", "divisions", "moved", "dropped", ""];
     const COLUMNS: &'static [&'static str] =
         &["saved_percent", "idle_worker_s", "divisions", "moved", "dropped", "missing"];
+    const BASELINE: Option<&'static str> = Some("equal");
     const PLOT: &'static str = "how long each step took";
 
     fn policy(&self) -> &str {
@@ -147,7 +148,7 @@ impl Metrics for StepMetrics {
         let top = 1.08 * times.copied().filter(|time| time.is_finite()).fold(1e-9, f64::max);
         let steps = comparison.iterations as f64;
         Chart {
-            caption: comparison.scenario.clone(),
+            caption: comparison.title(),
             horizontal: Axis { title: "step".into(), from: 0.0, to: steps, whole: true },
             vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
             bands: Vec::new(),

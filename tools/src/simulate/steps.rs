@@ -9,13 +9,10 @@ use lb_strategies::{Listing, SUPERSTEPS};
 use virtual_cluster::{Exchange, Network, StepProgram, StepScenario, Times, Wire};
 
 use super::cluster::{self, NetworkOptions};
-use super::compare::{Policy, all_complete, write_tables};
+use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
 use super::{grid_figures, jacobi_figures};
 use crate::Error;
-
-/// The name of such a program in reports.
-const NAME: &str = "described";
 
 /// Units of each worker unless a person says otherwise.
 const UNITS_PER_WORKER: u64 = 1000;
@@ -115,14 +112,15 @@ Units per second of each rank's workers, or of each worker: a list as in 1000,20
 
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
-part of the time of `equal` a policy saves.
+part of the time of `equal` a policy saves. The ideal saves as much as can be saved: at most.
 Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
 cannot be written.
 
 Four workers of two speeds, and somebody beside the last for ten seconds
   caribou simulate steps --ranks 4 --workers 1 --speeds 1000,1000,2000,2000 --neighbour 3:5-15
-Whether copies would pay where a message takes long
-  caribou simulate steps --ranks 16 --workers 1 --rtt 1s --compare equal,des,replicate,copies=4";
+Whether copies would pay where three others are on a vCPU, and moving units takes long
+  caribou simulate steps --ranks 8 --workers 1 --steps 200 --neighbour 7:20-100 --neighbour 7:20-100 \
+      --neighbour 7:20-100 --unit-bytes 1e6 --bandwidth 1e7 --compare equal,des,replicate,copies=2";
 
 /// Runs what was asked for, and writes what came of it.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -171,7 +169,7 @@ impl Options {
         self.cluster.all_compute()?;
         let vcpus = self.cluster.vcpus(self.wires.seed)?;
         let times = Times::Vcpus(Arc::new(vcpus), of_ranks);
-        let scenario = StepScenario { name: NAME.to_owned(), program, times };
+        let scenario = StepScenario { name: DESCRIBED.to_owned(), program, times };
         self.cluster.check_ideal(scenario.ideal_s(), "--steps", steps)?;
         Ok(scenario)
     }

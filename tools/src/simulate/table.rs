@@ -21,7 +21,15 @@ pub(super) fn write<O: Metrics>(
     let words = (0..=last).map(|column| column == 0 || column == last);
     let mut table = Table::new(O::HEADS.iter().copied()).text_columns(words);
     comparison.outcomes.iter().for_each(|outcome| table.row(cells(outcome)));
-    write!(out, "{table}")
+    write!(out, "{table}")?;
+    if let Some((baseline, most)) = comparison.saved_at_most() {
+        let most = decimal(100.0 * most, 2);
+        writeln!(
+            out,
+            "excess: over the ideal; saved: of the time of `{baseline}`, at most {most} % (the ideal)"
+        )?;
+    }
+    Ok(())
 }
 
 /// The policy, how long it took, what that is over the ideal; its own figures; what is wrong.
@@ -37,7 +45,8 @@ fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     cells
 }
 
-fn size<O>(comparison: &Comparison<O>) -> String {
+/// Workers, what they have to do, and how long that takes at best.
+pub(super) fn size<O>(comparison: &Comparison<O>) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();
     let each = workers.first().copied().unwrap_or(0);

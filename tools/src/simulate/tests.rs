@@ -298,6 +298,12 @@ const TWO_RANKS: [&str; 8] = ["--ranks", "2", "--workers", "1", "--chunks", "32"
 fn an_array_is_a_table_with_a_line_a_strategy() {
     let text = array(&[&TWO_RANKS[..], &["--neighbour", "1"]].concat()).unwrap();
     assert!(text.starts_with("described: 2 x 1 workers, 32 chunks, 100 iterations, ideal 2.1 s\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "\nexcess: over the ideal; saved: of the time of `none`, at most 33.33 % (the ideal)\n"
+        ),
+        "{text}"
+    );
     let none = line_of("none", &text);
     assert_eq!(none[3..7], ["0.00", "1.6", "4", "0"], "{none:?}");
     // A fifth as under none; then 21 of 32 chunks here, and 11 there that take 22 ms.
@@ -348,9 +354,12 @@ fn files_of_an_array_say_the_same_as_the_table() {
     assert!(lines[2].starts_with("described,refine,2,2,100,1.6,") && lines.len() == 3, "{lines:?}");
     assert_eq!(lines[2].split(',').nth(11), Some(line_of("refine", &text)[6].as_str()), "{lines:?}");
     let text = fs::read_to_string(svg).unwrap();
-    for words in ["<svg", "iteration", "time (s)", "none: ", "refine: "] {
+    for words in
+        ["<svg", "iteration", "time (s)", "none: ", "refine: ", "2 x 1 workers, 32 chunks, 100 iterations"]
+    {
         assert!(text.contains(words), "{words}");
     }
+    assert!(!text.contains("described"), "{text}");
 }
 
 #[test]

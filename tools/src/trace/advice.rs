@@ -11,7 +11,7 @@ use super::analysis::sync_effect::{
     Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average,
 };
 use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
-use super::page::{duration, plural};
+use super::page::duration;
 use super::supersteps::imbalance_of_all;
 
 /// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
@@ -22,6 +22,8 @@ const NOTABLE: f64 = 0.05;
 const IDLE_MAX: f64 = 0.2;
 /// Moves that saved less than this part of what they should have were in vain.
 const SAVED_MIN: f64 = 0.25;
+/// Moves that saved this part of what they should have did what they can.
+const AS_PREDICTED_MIN: f64 = 0.8;
 /// More of the runtime than this asks for larger chunks.
 const RUNTIME_MAX: f64 = 0.1;
 /// The part of the run by which two figures of the runtime are told apart.
@@ -51,8 +53,11 @@ pub(crate) struct Symptoms {
     pub(crate) slowest_elsewhere: bool,
     /// The sync from which on phases were even, if that was the greater part of them.
     pub(crate) balanced_since: Option<u64>,
-    /// The worst imbalance of all phases.
+    /// The worst imbalance of all phases, and the sync that found it.
     pub(crate) worst: f64,
+    pub(crate) worst_sync: Option<u64>,
+    /// Savings of all moves, over what was predicted of them; none where a later sync measured nothing.
+    pub(crate) saved: Option<f64>,
     /// Savings of moves as a part of what was promised, where that was next to nothing; and what changed meanwhile.
     pub(crate) ineffective: Option<IneffectiveMoves>,
     /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
@@ -130,7 +135,8 @@ fn missing(symptoms: &Symptoms) -> Option<String> {
     let whose = match &symptoms.cut_off[..] {
         [] => return None,
         [rank] => format!("rank {rank}"),
-        [first, others @ ..] => format!("rank {first} and {}", plural(others.len(), "other")),
+        [first, _] => format!("rank {first} and one other rank"),
+        [first, others @ ..] => format!("rank {first} and {} other ranks", others.len()),
     };
     Some(format!(
         "data is missing: what {whose} did is not all in the trace, which was cut off there, and counts as no work"
@@ -143,8 +149,9 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     }
     let mended =
         symptoms.balanced_since.map_or(String::new(), |sync| format!(", until sync {sync} mended it"));
+    let at = symptoms.worst_sync.map_or(String::new(), |sync| format!(" before sync {sync}"));
     let when = format!(
-        "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{mended}",
+        "imbalance was above {UNEVEN} for {:.1} % of the time, at worst {:.3}{at}{mended}",
         100.0 * symptoms.uneven,
         symptoms.worst
     );
@@ -164,6 +171,11 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
     Some(match causes[0] {
         LateCause::Work(_) if symptoms.balanced_since.is_some() => {
             format!("{when}: {had}: place chunks by their loads from the start, or balance sooner")
+        }
+        // Another strategy would hardly save more, and another period not either.
+        LateCause::Work(_) if symptoms.saved.is_some_and(|saved| saved >= AS_PREDICTED_MIN) => {
+            let saved = 100.0 * symptoms.saved.unwrap_or_default();
+            format!("{when}: {had}; moves saved {saved:.0} % of what was predicted")
         }
         LateCause::Work(_) => {
             // Who is told below that syncs take too long is not told here to have more of them.
@@ -352,6 +364,8 @@ impl Symptoms {
             slowest_elsewhere: phases.slowest_elsewhere,
             balanced_since: phases.balanced_since,
             worst: phases.worst,
+            worst_sync: phases.worst_sync,
+            saved: savings(outcomes).map(|savings| savings.saved),
             ineffective: find_ineffective_moves(outcomes),
             imbalance: if !trace.steps.is_empty() {
                 imbalance_of_all(&trace.steps)
@@ -387,11 +401,12 @@ struct Phases {
     slowest_elsewhere: bool,
     balanced_since: Option<u64>,
     worst: f64,
+    worst_sync: Option<u64>,
     imbalance: Option<f64>,
 }
 
 fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
-    let (mut all_ns, mut average_ns, mut worst) = (0.0, 0.0, 0.0_f64);
+    let (mut all_ns, mut average_ns, mut worst, mut worst_sync) = (0.0, 0.0, 0.0_f64, None);
     let (mut until_ns, mut uneven_ns) = (0, 0);
     // By the rank and its first reason: time that others waited, and what is said of the worst of the phases.
     let mut reasons = BTreeMap::<(usize, Option<u8>), (f64, f64, Slowest)>::new();
@@ -405,7 +420,9 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
             continue;
         };
         uneven_ns += until_ns - begin_ns;
-        worst = worst.max(imbalance);
+        if imbalance > worst {
+            (worst, worst_sync) = (imbalance, Some(outcome.report.sync));
+        }
         let Some(slowest) = outcome.slowest() else { continue };
         let reason = slowest.causes.first().map(|cause| match cause {
             LateCause::Work(_) => 0,
@@ -426,6 +443,7 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
         slowest: first.map(|(_, _, slowest)| slowest),
         balanced_since: balanced_since(outcomes),
         worst,
+        worst_sync,
         imbalance: finite(all_ns / average_ns),
     }
 }
@@ -452,8 +470,24 @@ fn heaviest_chunk(trace: &Trace, spent: &TimeBreakdown, census: &EventCounts) ->
     Some((times[times.len() / 2].0, trace.chunk_name(*chunk)))
 }
 
+/// Savings of all moves whose outcome a later sync measured.
+struct Savings {
+    /// Over what was predicted.
+    saved: f64,
+    /// What was predicted, over the time of all phases.
+    predicted: f64,
+    /// True if work changed rather than what vCPUs can do.
+    work_moved: bool,
+}
+
 /// Tells whether what was predicted of moves did not come true, and what changed meanwhile.
 fn find_ineffective_moves(outcomes: &[SyncEffect<'_>]) -> Option<IneffectiveMoves> {
+    let Savings { saved, work_moved, .. } =
+        savings(outcomes).filter(|savings| savings.predicted > NOTABLE)?;
+    (saved < SAVED_MIN).then_some(IneffectiveMoves { saved, work_moved })
+}
+
+fn savings(outcomes: &[SyncEffect<'_>]) -> Option<Savings> {
     let (mut gain_ns, mut saved_ns, mut phases_ns) = (0.0, 0.0, 0.0);
     let (mut work, mut capacity) = (0.0, 0.0);
     for outcome in outcomes {
@@ -463,8 +497,8 @@ fn find_ineffective_moves(outcomes: &[SyncEffect<'_>]) -> Option<IneffectiveMove
         let (work_off, capacity_off) = outcome.drift().unwrap_or_default();
         (work, capacity) = (work + work_off, capacity + capacity_off);
     }
-    let saved = finite(saved_ns / gain_ns).filter(|_| gain_ns > NOTABLE * phases_ns)?;
-    (saved < SAVED_MIN).then_some(IneffectiveMoves { saved, work_moved: work > capacity })
+    let (saved, predicted) = (finite(saved_ns / gain_ns)?, finite(gain_ns / phases_ns)?);
+    Some(Savings { saved, predicted, work_moved: work > capacity })
 }
 
 /// Part of the run that syncs took: chunks that stand still hold everybody up, and measuring the worker that does it. Where all go
@@ -514,7 +548,8 @@ mod tests {
         assert_eq!(pool.advice(), says(&stands_out.replace("chunks", "iterations")));
         let cut = |cut_off: &[u32]| only(&Symptoms { cut_off: cut_off.to_vec(), ..quiet() });
         assert!(cut(&[1]).starts_with("data is missing: what rank 1 did"), "{}", cut(&[1]));
-        assert!(cut(&[1, 2, 3]).contains("what rank 1 and 2 others did"), "{}", cut(&[1, 2, 3]));
+        assert!(cut(&[0, 1]).contains("what rank 0 and one other rank did"), "{}", cut(&[0, 1]));
+        assert!(cut(&[1, 2, 3]).contains("what rank 1 and 2 other ranks did"), "{}", cut(&[1, 2, 3]));
         let nothing = Symptoms { parts: Parts { rest_ns: 1.0, wall_ns: 1.0, ..Parts::default() }, ..quiet() };
         assert_eq!(nothing.advice(), says("nothing was recorded that takes time"));
         assert!(Symptoms { syncs_share: 0.1, ..quiet() }.advice().is_warning);
@@ -551,6 +586,21 @@ mod tests {
             "too little of the run"
         );
         assert!(only(&with(None)).ends_with("at worst 1.600"));
+        let at = Symptoms { worst_sync: Some(7), ..with(None) };
+        assert!(only(&at).ends_with("at worst 1.600 before sync 7"));
+    }
+
+    #[test]
+    fn moves_that_saved_what_was_predicted_ask_for_no_other_strategy() {
+        let slowest = late(3, &[LateCause::Work(1.5)]);
+        let with =
+            |saved| only(&Symptoms { uneven: 0.3, worst: 1.6, slowest: slowest.clone(), saved, ..quiet() });
+        let said = with(Some(0.97));
+        assert!(said.ends_with("times the average work; moves saved 97 % of what was predicted"), "{said}");
+        assert!(with(Some(0.5)).ends_with("balance more often, or with another strategy"));
+        let syncs = moved_work(200, [1.0, 1.0]);
+        let saved = savings(&sync_effects(&syncs)).unwrap().saved;
+        assert!((saved - 2.0 / 3.0).abs() < 1e-9, "{saved}");
     }
 
     #[test]
@@ -577,6 +627,7 @@ mod tests {
         let syncs = [sync(0, 900, 1.0), sync(1, 1000, 2.0)];
         let phases = phases(&sync_effects(&syncs));
         assert!((phases.uneven - 0.1).abs() < 1e-9, "{}", phases.uneven);
+        assert_eq!(phases.worst_sync, Some(1));
     }
 
     #[test]

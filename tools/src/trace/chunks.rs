@@ -26,8 +26,8 @@ use crate::{Error, output};
 
 /// A chunk with more than this part of its CPU time in small executions is too small.
 const IN_SMALL_MAX: f64 = 0.5;
-/// Wall over CPU time from which on a chunk is blind.
-const BLIND: f64 = 1.5;
+/// Wall over CPU time from which on the wall time of a chunk is far above its CPU time.
+const FAR_ABOVE: f64 = 1.5;
 /// Ranks named in a row.
 const RANKS_NAMED: usize = 6;
 
@@ -60,7 +60,7 @@ const FLAGS: [(&str, &str); 4] = [
     ("too big", "heavier than the average rank, so that nothing can balance it"),
     ("too small", "most of its CPU time is in executions of less than 20 us"),
     ("ping-pong", "back on a rank that it left up to 3 phases before"),
-    ("blind", "its handlers take 1.5 times their CPU time"),
+    ("wall far above CPU", "its handlers take more than 1.5 times their CPU time"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -203,7 +203,7 @@ impl Chunks {
             ("too big", self.ranks > 1 && !self.divisible && load_ns > rank_ns),
             ("too small", ran && history.small_ns > IN_SMALL_MAX * history.cpu_ns),
             ("ping-pong", history.returns > 0),
-            ("blind", ran && history.wall_ns > BLIND * history.cpu_ns),
+            ("wall far above CPU", ran && history.wall_ns > FAR_ABOVE * history.cpu_ns),
         ];
         flags.into_iter().filter_map(|(name, is)| is.then_some(name)).collect()
     }

@@ -135,7 +135,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
             What::Send { chunk, to, rank, bytes, .. } if selected => {
                 let volume = Volume::of(weight, bytes);
                 counted.matrix.add(from, rank, volume);
-                counted.pairs.add((chunk, to), volume);
+                counted.pairs.add((chunk, to), (from, rank), volume);
                 counted.over_time(
                     window.overlap_ns(0, event.end_ns),
                     window.length_ns(),
@@ -218,12 +218,15 @@ fn kinds(trace: &Trace, counted: &Counted) -> Table {
 }
 
 fn chunks(trace: &Trace, counted: &Counted, top: usize) -> Table {
-    let columns = [("from", "from chunk"), ("to", "to chunk"), ("messages", "messages"), ("bytes", "bytes")];
+    let columns = columns(
+        "from: from chunk | to: to chunk | from_rank: last on rank | to_rank: to rank | messages | bytes",
+    );
     let mut table = Table::new("chunks", "", &columns);
-    for ((from, to), volume) in counted.pairs.top(top) {
+    for ((from, to), (from_rank, to_rank), volume) in counted.pairs.top(top) {
         let name = |chunk: ChunkId| Cell::Text(trace.chunk_name(chunk));
         let [messages, bytes] = volume.cells();
-        table.row([name(from), name(to), messages, bytes]);
+        let [on, at] = [from_rank, to_rank].map(|rank| Cell::Count(rank.into()));
+        table.row([name(from), name(to), on, at, messages, bytes]);
     }
     table
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use caribou::trace::Activity;
 use trace_reader::{RankTrace, Trace};
 
 use super::page::{Cell, Table};
@@ -25,8 +24,6 @@ struct RankContention<'t> {
     lost: f64,
     /// The part that a quota took at most: it throttled the control group for so long, whoever in it wanted to run.
     throttled: f64,
-    /// The part that handlers, or iterations, lost; none without a profile.
-    in_handlers: Option<f64>,
     /// Name, number and share: those that took most first.
     takers: Vec<(&'t str, u32, f64)>,
 }
@@ -45,11 +42,6 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> RankContention<'_> {
     let lost_ns: f64 = rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
     let throttled_ns: f64 =
         rank.samples.iter().map(|sample| sample.throttled_ns.min(sample.wait_ns) as f64).sum();
-    let rows = || rank.profiles.iter().flat_map(|profile| &profile.rows);
-    let in_handlers = rows().next().is_some().then(|| {
-        let lost = rows().filter(|row| row.activity == Activity::Lost);
-        lost.map(|row| row.total_ns() as f64).sum::<f64>() / all_ns
-    });
     let mut by_process: BTreeMap<(&str, u32), f64> = BTreeMap::new();
     for look in &rank.looks {
         // A process counts as where it ran last, though some of its time was elsewhere: no more fits than there was.
@@ -63,13 +55,7 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> RankContention<'_> {
     let shares = by_process.into_iter().map(|((name, pid), ns)| (name, pid, ns / all_ns));
     let mut takers: Vec<(&str, u32, f64)> = shares.collect();
     takers.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.1.cmp(&other.1)));
-    RankContention {
-        rank: rank.rank,
-        lost: lost_ns / all_ns,
-        throttled: throttled_ns / all_ns,
-        in_handlers,
-        takers,
-    }
+    RankContention { rank: rank.rank, lost: lost_ns / all_ns, throttled: throttled_ns / all_ns, takers }
 }
 
 /// A sentence a rank that lost much.
@@ -95,19 +81,13 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
         throttled => format!("; a quota throttled it for up to {}", percent(throttled)),
     };
     let whom = match whom.is_empty() {
-        false => format!("; on its vCPUs ran {}", whom.join(", ")),
+        false => format!("; others seen on its vCPUs, in % of the run: {}", whom.join(", ")),
         true if loss.throttled >= NEARLY_ALL * loss.lost => String::new(),
         true => "; no process was seen on its vCPUs: the hypervisor, another container, or processes that ended early \
                  are outside of what this machine shows"
             .into(),
     };
-    let in_handlers = loss.in_handlers.map(|share| format!(" (handlers lost {})", percent(share)));
-    format!(
-        "rank {} did not have its vCPU for {} of the time{}{quota}{whom}",
-        loss.rank,
-        percent(loss.lost),
-        in_handlers.unwrap_or_default()
-    )
+    format!("rank {} did not have its vCPU for {} of the time{quota}{whom}", loss.rank, percent(loss.lost))
 }
 
 /// A row a process; none if no rank looked for any.
@@ -177,7 +157,7 @@ mod tests {
     fn a_competing_process_is_named_with_its_share() {
         let scratch = Scratch::new("takers");
         trace(&scratch, &[taker(9, "sshd", 5), taker(123, "stress", 200)]);
-        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; on its vCPUs ran `stress` (pid 123) 40.0 %, \
+        let expected = "rank 1 did not have its vCPU for 45.0 % of the time; others seen on its vCPUs, in % of the run: `stress` (pid 123) 40.0 %, \
                         `sshd` (pid 9) 1.0 %";
         for command in ["summary", "lb"] {
             let text = caribou(&["trace", command, scratch.text()]).unwrap();
@@ -187,7 +167,7 @@ mod tests {
         caribou(&["trace", "report", scratch.text(), "-o", file.to_str().unwrap()]).unwrap();
         let html = std::fs::read_to_string(file).unwrap();
         assert!(
-            html.contains("on its vCPUs ran <code>stress</code> (pid 123) 40.0 %")
+            html.contains("others seen on its vCPUs, in % of the run: <code>stress</code> (pid 123) 40.0 %")
                 && html.contains("taker-table")
         );
     }
@@ -217,11 +197,11 @@ mod tests {
             caribou(&["trace", "summary", scratch.text()]).unwrap()
         };
         let text = says("takers-same", &["/bin/stencil2d"], "stencil2d");
-        assert!(text.contains("ran another process `stencil2d` (pid 7) 40.0 %"), "{text}");
+        assert!(text.contains("of the run: another process `stencil2d` (pid 7) 40.0 %"), "{text}");
         let text = says("takers-own", &["/bin/stencil2d", "--neighbour", "0"], NEIGHBOUR);
-        assert!(text.contains("ran the neighbour that --neighbour started (pid 7) 40.0 %"), "{text}");
+        assert!(text.contains("of the run: the neighbour that --neighbour started (pid 7) 40.0 %"), "{text}");
         let text = says("takers-demonstration", &["/bin/stencil2d"], NEIGHBOUR);
-        assert!(text.contains("ran `busy-neighbour` (pid 7) 40.0 %"), "{text}");
+        assert!(text.contains("of the run: `busy-neighbour` (pid 7) 40.0 %"), "{text}");
     }
 
     #[test]
@@ -245,7 +225,10 @@ mod tests {
         let nearly_all = format!("{lost}; a quota throttled it for up to 42.0 %");
         assert_eq!(says("takers-quota", &[], 420), nearly_all);
         let beside = says("takers-quota-beside", &[taker(9, "sshd", 5)], 420);
-        assert_eq!(beside, format!("{nearly_all}; on its vCPUs ran `sshd` (pid 9) 1.0 %"));
+        assert_eq!(
+            beside,
+            format!("{nearly_all}; others seen on its vCPUs, in % of the run: `sshd` (pid 9) 1.0 %")
+        );
         let rest = format!(
             "{lost}; a quota throttled it for up to 30.0 %; no process was seen on its vCPUs: the hypervisor"
         );

@@ -93,7 +93,9 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     let change = |cause: Cause| Change::of(cause.name(), before, after, |run| run.cause_ns(cause));
     let causes: Vec<Change> =
         Cause::ALL.into_iter().filter(|cause| *cause != Cause::Idle).map(change).collect();
-    page.says.extend(before.unlike(after).map(|why| format!("warning: {why}: what differs may be that")));
+    page.says.extend(
+        before.unlike(after).map(|why| format!("warning: {why}; that may be why their times differ")),
+    );
     page.says.push(sentence(&causes));
     page.tables.push(table("causes", "average of the workers", "cause", &causes, usize::MAX));
     let known = before.noise_known() || after.noise_known();
@@ -135,6 +137,9 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     page
 }
 
+/// Of the largest figure of a table: what was less before has no ratio.
+const COMPARABLE_MIN: f64 = 1e-3;
+
 /// Tells which way it went, and why.
 fn sentence(causes: &[Change]) -> String {
     let total = &causes[0];
@@ -162,6 +167,9 @@ fn sentence(causes: &[Change]) -> String {
 }
 
 fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {
+    // A ratio to next to nothing says nothing.
+    let most_ns = changes.iter().map(|change| change.before.median).fold(0.0, f64::max);
+    let least_ns = COMPARABLE_MIN * most_ns;
     let columns = [
         (head, head),
         ("before_ns", "before"),
@@ -181,7 +189,11 @@ fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change]
             Cell::Ns(change.before.median),
             Cell::Ns(change.after.median),
             Cell::Ns(change.ns()),
-            if ratio.is_finite() { Cell::Number(ratio) } else { Cell::Empty },
+            if ratio.is_finite() && change.before.median >= least_ns {
+                Cell::Number(ratio)
+            } else {
+                Cell::Empty
+            },
             spread(change.before.spread),
             spread(change.after.spread),
             change.verdict().map_or(Cell::Empty, Cell::text_of),

@@ -15,7 +15,7 @@ use lb_strategies::median;
 use presentation::count_parser;
 use trace_reader::Trace;
 
-use self::columns::{WORDS, table};
+use self::columns::{VERDICTS, WORDS, table};
 use super::analysis::sync_effect::{Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, sync_effects};
 use super::open::Input;
 use super::page::{Format, Page, bytes, duration, plural};
@@ -97,7 +97,7 @@ fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
         return page;
     }
     page.tables.push(table.text_rows(SYNCS_IN_TEXT));
-    page.notes.push(WORDS.into());
+    page.notes.extend([WORDS, VERDICTS].map(str::to_owned));
     page
 }
 
@@ -122,8 +122,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
     let cost = cost(outcomes);
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
-    let refusals =
-        said(refused, "refused to move") + &said(with(SyncVerdict::Unasked), "not worth a decision");
+    let refusals = said(refused, "refused") + &said(with(SyncVerdict::Unasked), "not asked");
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {
@@ -176,7 +175,7 @@ fn saving(outcomes: &[SyncEffect<'_>]) -> String {
             format!("predicted to save {}, which no later sync measured", duration(predicted))
         }
         open if open > 0.0 => format!(
-            "predicted to save {}, saved {} (and {} predicted that no later sync measured)",
+            "predicted to save {}, saved {} (another {} was predicted of moves that no later sync measured)",
             duration(held),
             duration(saved),
             duration(open)
@@ -193,7 +192,7 @@ fn cost(outcomes: &[SyncEffect<'_>]) -> String {
         let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
         format!("{all} (collecting {collect}, the strategy {decide}, moving {migrate})")
     } else {
-        format!("{all} in the strategy, nobody stood still for the rest")
+        format!("{all}, the strategy's own time; chunks went on meanwhile")
     }
 }
 

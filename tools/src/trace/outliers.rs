@@ -65,6 +65,10 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page(&trace, chunks.0, noise, options.top).write(options.format, out)?)
 }
 
+/// Meaning of the score.
+const SCORE: &str = "score: distance from the median, over the median of all distances (the median absolute deviation, taken \
+    as 1 % of the median at least); from 5 on it is unlike the others";
+
 /// Rows of each table.
 pub(crate) const ROWS: usize = 10;
 
@@ -106,6 +110,9 @@ pub(crate) fn page(
         page.notes.push(why.into());
     } else {
         page.tables.push(table("chunks", "chunk", &chunks, top));
+    }
+    if judged || !chunks.is_empty() {
+        page.notes.push(SCORE.into());
     }
     if let Some(noise) = noise.filter(|_| trace.events() > 0) {
         noise.tell(trace, &mut page);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::Activity;
+use caribou::trace::{Activity, Part as SyncPart};
 use presentation::count_parser;
 use trace_reader::Trace;
 
@@ -87,9 +87,17 @@ fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
     }
     page.notes
         .push("time, mean and longest of kinds are CPU time: what handlers lost is a line of its own".into());
+    let for_syncs = [SyncPart::Measure, SyncPart::Decide, SyncPart::Migrate].map(Activity::Runtime);
+    if spent.total().keys().any(|activity| for_syncs.contains(activity)) {
+        page.notes.push(FOR_SYNCS.into());
+    }
     page.notes.push(spent.note());
     page
 }
+
+/// Meaning of the runtime's parts that are for syncs.
+const FOR_SYNCS: &str = "measure, decide and migrate: wall time of workers for syncs, which includes waiting; the strategy's \
+    own time is in `lb`";
 
 /// All of it in one line.
 fn answer(spent: &TimeBreakdown) -> String {

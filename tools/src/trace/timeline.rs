@@ -13,7 +13,7 @@ mod view;
 use std::io::Write;
 use std::path::PathBuf;
 
-use caribou::trace::{StepWorker, What};
+use caribou::trace::{Shape, StepWorker, What};
 use presentation::count_parser;
 use trace_reader::Trace;
 
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// The phases before and after this sync
     #[arg(long, value_name = "SYNC", conflicts_with = "time")]
     around_sync: Option<u64>,
-    /// A row for this chunk, such as Block[3], and a letter for each rank; all of an array: Block; may be given again
+    /// A row for this chunk, such as Block[3], and a digit or letter for each rank; all of an array: Block; may be given again
     #[arg(long, value_name = "NAME")]
     chunk: Vec<String>,
     /// Characters of a row
@@ -163,10 +163,16 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     let column = duration(long_ns / f64::from(options.width));
     page.says.push(format!("{from} to {to}, {column} a character, which shows what took most of it"));
     let legend = Legend::new(strips);
-    let columns = columns(
-        "row | strip: | busy_share: busy | idle_share: idle | runtime_share: runtime | lost_share: lost",
-    );
-    let mut table = Table::new("rows", "", &columns);
+    let working = match (view, trace.run.shape) {
+        (View::Chunks { .. }, _) => "running",
+        (View::Workers { .. }, Shape::Pools) => "iterations",
+        (View::Workers { .. }, Shape::Arrays | Shape::Supersteps) => "chunks",
+    };
+    let columns =
+        columns("row | strip: | busy_share | idle_share: idle | runtime_share: runtime | lost_share: lost");
+    let heads =
+        columns.into_iter().map(|(key, head)| (key, if key == "busy_share" { working } else { head }));
+    let mut table = Table::new("rows", "", &heads.collect::<Vec<_>>());
     let width = options.width as usize;
     let syncs = || moments(trace).filter(|&at_ns| inside(window, at_ns));
     let marks = || strips.iter().flat_map(Strip::marks);

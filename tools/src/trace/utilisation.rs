@@ -171,7 +171,7 @@ const PARTS: [(&str, &str); 6] = [
     ("chunks", "chunks"),
     ("runtime", "runtime"),
     ("idle", "idle"),
-    ("lost_not_stolen", "lost, not stolen"),
+    ("lost_not_stolen", "lost, without steal"),
     ("steal", "steal"),
     ("rest", "unaccounted"),
 ];
@@ -196,7 +196,12 @@ fn ranks(rows: &[Row]) -> Table {
 fn strips(map: &Map, part: Part, shape: Shape) -> Table {
     let each = map.bins.window.length_ns() as f64 / map.bins.count as f64;
     let syncs = if shape == Shape::Arrays { ", ^ syncs" } else { "" };
-    let title = format!("{}: {} bins of {}{syncs}", part.name(shape), map.bins.count, duration(each));
+    let title = format!(
+        "{}: {} bins of {}, from blank for 0 % of a bin to █ for 100 %{syncs}",
+        part.name(shape),
+        map.bins.count,
+        duration(each)
+    );
     let columns: Vec<_> =
         [("rank", "rank")].into_iter().chain(PARTS).chain([("over_time", "over time")]).collect();
     let mut table = Table::new("map", title, &columns);

@@ -123,6 +123,9 @@ impl Facts for Syncs {
     const STEP: &'static str = "iteration";
     const UNBALANCED: Option<&'static str> = Some("none");
     const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
+    const WORDS: &'static str = "imbalance: completion time of the slowest rank over what it would be with all work \
+        divided by the measured capacities, 1 is the best (median of the syncs, while disturbed); settled after: syncs from \
+        the first disturbance until iterations were as short as they stayed";
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -254,7 +257,13 @@ pub(crate) mod tests {
             report.sync_totals.moved += moved;
         }
         report.run.placement = "1 host, 2 ranks".to_owned();
+        report.run.pinned = true;
         (Times::new((1_000_000_000, complete_ns), u64::MAX), report)
+    }
+
+    /// The runtime's report of the run.
+    pub(crate) fn report_of(facts: &mut Syncs) -> &mut RunReport {
+        &mut facts.run
     }
 
     fn window(from: u32, to: u32) -> Window {

@@ -41,6 +41,8 @@ impl Facts for PoolFacts {
     const STEP: &'static str = "percent";
     const UNBALANCED: Option<&'static str> = None;
     const HEADINGS: &'static [&'static str] = &["never idle", "excess", "idle", "messages"];
+    const WORDS: &'static str = "never idle: the time with workers that are never idle; excess: how much longer the run \
+        took; idle: of all workers together";
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -133,13 +135,14 @@ mod tests {
         let text = table(&summary());
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         assert_eq!(lines[0], "percents 20-60: neighbour on rank 1");
-        let words: Vec<&str> = lines[2].split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = lines[3].split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
         let expected = [
             "static", "2.000 s", "20.00 ms", "20.00 ms", "20.00 ms", "1.500 s", "33.3 %", "1.000 s", "0", "-",
         ];
         assert_eq!(words, expected, "{text}");
-        assert!(lines[3].starts_with("leases") && lines[3].ends_with("50.0 %"), "{text}");
-        assert_eq!(lines[4], "`static`: equal shares");
+        assert!(lines[4].starts_with("leases") && lines[4].ends_with("50.0 %"), "{text}");
+        assert!(lines[5].ends_with("; saved: of the time of `static`."), "{text}");
+        assert_eq!(lines[6], "`static`: equal shares");
     }
 
     #[test]

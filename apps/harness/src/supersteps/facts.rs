@@ -59,6 +59,9 @@ impl Facts for SuperstepFacts {
     const STEP: &'static str = "step";
     const UNBALANCED: Option<&'static str> = Some("equal");
     const HEADINGS: &'static [&'static str] = &["imbalance", "divisions", "moved", "dropped"];
+    const WORDS: &'static str = "imbalance: time in which the slowest worker of each step computed, over that of the average \
+        worker; divisions: after the first; moved: units that got another worker; dropped: jobs that another worker had \
+        finished first";
 
     fn cells(&self) -> Vec<String> {
         vec![

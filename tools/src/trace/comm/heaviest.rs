@@ -13,9 +13,12 @@ use crate::trace::page::bytes;
 /// Sender and receiver.
 pub(super) type Pair = (ChunkId, ChunkId);
 
+/// The ranks of both when the last message was sent.
+pub(super) type Ranks = (u32, u32);
+
 /// Volumes of pairs of chunks.
 pub(super) struct Heaviest {
-    pairs: FxHashMap<Pair, Volume>,
+    pairs: FxHashMap<Pair, (Volume, Ranks)>,
     most: usize,
     /// Number of times that pairs were forgotten, and what one of them can have sent in all.
     forgotten: u64,
@@ -28,8 +31,10 @@ impl Heaviest {
         Heaviest { pairs: FxHashMap::default(), most, forgotten: 0, error: Volume::default() }
     }
 
-    pub(super) fn add(&mut self, pair: Pair, volume: Volume) {
-        self.pairs.entry(pair).or_default().add(volume);
+    pub(super) fn add(&mut self, pair: Pair, ranks: Ranks, volume: Volume) {
+        let (sum, last) = self.pairs.entry(pair).or_default();
+        sum.add(volume);
+        *last = ranks;
         if self.pairs.len() > self.most {
             self.forget();
         }
@@ -40,7 +45,7 @@ impl Heaviest {
             one.bytes.total_cmp(&other.bytes).then(one.messages.total_cmp(&other.messages))
         };
         let mut volumes: Vec<(Volume, Pair)> =
-            self.pairs.iter().map(|(&pair, &volume)| (volume, pair)).collect();
+            self.pairs.iter().map(|(&pair, &(volume, _))| (volume, pair)).collect();
         volumes.sort_unstable_by(|(one, a), (other, b)| light(one, other).then(a.cmp(b)));
         volumes.truncate(volumes.len() / 2);
         let most = |of: fn(&Volume) -> f64| volumes.iter().map(|(volume, _)| of(volume)).fold(0.0, f64::max);
@@ -53,10 +58,10 @@ impl Heaviest {
     }
 
     /// The pairs that sent most, by bytes, then by messages.
-    pub(super) fn top(&self, count: usize) -> Vec<(Pair, Volume)> {
-        let mut pairs: Vec<(Pair, Volume)> =
-            self.pairs.iter().map(|(&pair, &volume)| (pair, volume)).collect();
-        pairs.sort_unstable_by(|(a, one), (b, other)| {
+    pub(super) fn top(&self, count: usize) -> Vec<(Pair, Ranks, Volume)> {
+        let mut pairs: Vec<(Pair, Ranks, Volume)> =
+            self.pairs.iter().map(|(&pair, &(volume, ranks))| (pair, ranks, volume)).collect();
+        pairs.sort_unstable_by(|(a, _, one), (b, _, other)| {
             other.bytes.total_cmp(&one.bytes).then(other.messages.total_cmp(&one.messages)).then(a.cmp(b))
         });
         pairs.truncate(count);
@@ -92,13 +97,13 @@ mod tests {
         let mut exact = std::collections::BTreeMap::new();
         for round in 0..2000u64 {
             for (key, bytes) in [(3, 100), (1000 + round, 90), (4, 70)] {
-                heaviest.add(pair(key), Volume::of(1.0, bytes));
+                heaviest.add(pair(key), (0, 1), Volume::of(1.0, bytes));
                 *exact.entry(key).or_insert(0.0) += bytes as f64;
             }
         }
         let top = heaviest.top(2);
         assert_eq!([top[0].0, top[1].0], [pair(3), pair(4)]);
-        for ((from, _), volume) in heaviest.top(50) {
+        for ((from, _), _, volume) in heaviest.top(50) {
             let truth = exact[&from.key];
             assert!(
                 volume.bytes <= truth && volume.bytes + heaviest.error.bytes >= truth,
@@ -111,10 +116,10 @@ mod tests {
     #[test]
     fn few_pairs_are_exact() {
         let mut heaviest = Heaviest::new(3);
-        for key in [1, 2, 3, 1] {
-            heaviest.add(pair(key), Volume::of(2.0, 10));
+        for (key, from) in [(1, 0), (2, 0), (3, 0), (1, 2)] {
+            heaviest.add(pair(key), (from, 1), Volume::of(2.0, 10));
         }
-        assert_eq!(heaviest.top(1), [(pair(1), Volume { messages: 4.0, bytes: 40.0 })]);
+        assert_eq!(heaviest.top(1), [(pair(1), (2, 1), Volume { messages: 4.0, bytes: 40.0 })]);
         assert_eq!(heaviest.note(), None);
     }
 }

@@ -111,7 +111,11 @@ impl Matrix {
             "rank | sent_messages: sent | sent_bytes: bytes | local_share: to itself | \
              to: to ranks, in order",
         );
-        let title = format!("senders; '{}' is the pair with most messages", SHADES[SHADES.len() - 1]);
+        let shades: String = SHADES.iter().skip(1).collect();
+        let title = format!(
+            "senders; between brackets a sign for each receiving rank, by messages: blank for none, then {shades}, the last \
+             for the most of any pair"
+        );
         let mut table = Table::new("senders", title, &columns).text_rows(SENDERS_IN_TEXT);
         let axis = Axis::new(self.ranks(trace), 100);
         let shades = axis.cells(self);

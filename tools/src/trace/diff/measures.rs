@@ -88,15 +88,18 @@ impl Started {
     /// Reason that a difference in time from this run to another may be one of what was run.
     pub(super) fn unlike(&self, other: &Started) -> Option<String> {
         if (&self.program, &self.shape) != (&other.program, &other.shape) {
-            return Some(format!("not the same program: {} and {}", self.program, other.program));
+            return Some(format!(
+                "the runs are of different programs, {} and {}",
+                self.program, other.program
+            ));
         }
         let only = |of: &BTreeSet<String>, not: &BTreeSet<String>| {
             let words: Vec<String> = of.difference(not).cloned().collect();
-            if words.is_empty() { "without".into() } else { words.join(" ") }
+            if words.is_empty() { "none of these".into() } else { format!("`{}`", words.join(" ")) }
         };
         let (before, after) = (only(&self.options, &other.options), only(&other.options, &self.options));
         if before != after {
-            return Some(format!("not started alike: {before} and {after}"));
+            return Some(format!("the runs had different options, one {before} and another {after}"));
         }
         let [few, many] = [self.deliveries.min(other.deliveries), self.deliveries.max(other.deliveries)];
         let counted = match self.shape {
@@ -105,7 +108,10 @@ impl Started {
             Shape::Pools => false,
         };
         (counted && many as f64 > MORE * few as f64).then(|| {
-            format!("not as much to do: {} and {} deliveries handled", self.deliveries, other.deliveries)
+            format!(
+                "the runs had not as much to do, {} and {} deliveries handled",
+                self.deliveries, other.deliveries
+            )
         })
     }
 }

@@ -62,11 +62,11 @@ fn runs_that_are_not_alike_are_compared_with_a_warning() {
     };
     assert_eq!(warning("alike", "/b/stencil2d --iterations 200 --grid 64", 1010), None);
     let said = warning("longer", "/a/stencil2d --grid 64 --iterations 300", 1500).unwrap();
-    assert!(said.starts_with("not started alike: --iterations 200 and --iterations 300"), "{said}");
+    assert!(said.starts_with("the runs had different options, one `--iterations 200` and another `--iterations 300`; that may be"), "{said}");
     let said = warning("other", "/a/montecarlo", 1000).unwrap();
-    assert!(said.starts_with("not the same program: stencil2d and montecarlo"), "{said}");
+    assert!(said.starts_with("the runs are of different programs, stencil2d and montecarlo;"), "{said}");
     let said = warning("more", "/a/stencil2d --grid 64 --iterations 200", 1500).unwrap();
-    assert!(said.starts_with("not as much to do: 1000 and 1500 deliveries"), "{said}");
+    assert!(said.starts_with("the runs had not as much to do, 1000 and 1500 deliveries"), "{said}");
 }
 
 #[test]
@@ -78,6 +78,17 @@ fn the_causes_of_a_slower_run_add_up_to_its_change() {
     // The average of 1000 and 1800 is 1400, the busiest worker has 400 more; 2500 - 2100 is left over.
     let causes = ["cpu", "lost", "runtime", "imbalance", "waiting"].map(of);
     assert_eq!(causes, [400, 200, 0, 400, 0]);
+    let ratio = |cause: &str| {
+        let rows = found["tables"]["causes"].as_array().unwrap();
+        rows.iter().find(|row| row["cause"] == cause).unwrap()["ratio"].clone()
+    };
+    assert_eq!([ratio("cpu"), ratio("waiting")], [Value::from(1.4), Value::from(1.0)]);
+    assert_eq!(ratio("lost"), Value::Null, "there was nothing before");
+    let (little, much) =
+        (run("little", [100_000; 2], 20, 200_000), run("much", [100_000; 2], 90_000, 300_000));
+    let grown = json(little.text(), much.text());
+    let lost = &grown["tables"]["causes"].as_array().unwrap()[2];
+    assert_eq!((&lost["cause"], &lost["ratio"]), (&"lost".into(), &Value::Null), "next to nothing: {lost}");
     assert_eq!(causes.iter().sum::<i64>(), of("total"));
     let says = found["says"][0].as_str().unwrap();
     assert!(says.starts_with("it is 1.00 us slower (66.7 %), 1.50 us -> 2.50 us: cpu +400 ns"), "{says}");

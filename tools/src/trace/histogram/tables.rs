@@ -4,6 +4,8 @@ use super::super::analysis::log_histogram::{LogHistogram, Octave};
 use super::super::page::{Cell, Column, Table, columns};
 use super::Found;
 
+/// The row of latencies.
+const LATENCY: &str = "message latency";
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
@@ -14,7 +16,7 @@ pub(super) fn quantiles(found: &Found) -> Table {
         ("execution, wall", &found.wall, true),
         ("execution, CPU", &found.cpu, true),
         ("message size", &found.size, false),
-        ("message latency", &found.latency, true),
+        (LATENCY, &found.latency, true),
         ("idle", &found.idle, true),
     ];
     for (name, spread, time) in spreads.into_iter().filter(|(_, spread, _)| spread.count() > 0) {
@@ -25,7 +27,9 @@ pub(super) fn quantiles(found: &Found) -> Table {
             Cell::text_of(if time { "ns" } else { "bytes" }),
             Cell::Count(spread.count()),
         ];
-        table.row(begin.into_iter().chain(parts).chain([cell(spread.longest() as f64), cell(spread.sum())]));
+        // Messages are under way at the same time: a sum of their latencies is the time of nothing.
+        let sum = if name == LATENCY { Cell::Empty } else { cell(spread.sum()) };
+        table.row(begin.into_iter().chain(parts).chain([cell(spread.longest() as f64), sum]));
     }
     table
 }
@@ -66,7 +70,7 @@ pub(super) fn executions(found: &Found) -> Table {
 }
 
 pub(super) fn bins(name: &'static str, title: &str, spread: &LogHistogram) -> Table {
-    let sizes = name == "sizes";
+    let (sizes, latencies) = (name == "sizes", name == "latencies");
     let keys: [Column; 2] = if sizes {
         [("from_bytes", "from".into()), ("to_bytes", "below".into())]
     } else {
@@ -89,7 +93,7 @@ pub(super) fn bins(name: &'static str, title: &str, spread: &LogHistogram) -> Ta
             edge(octave.to),
             Cell::Count(octave.count),
             share(count, all),
-            share(octave.sum, spread.sum()),
+            if latencies { Cell::Empty } else { share(octave.sum, spread.sum()) },
             Cell::Text(bar(count, all)),
         ]);
     }

@@ -22,8 +22,8 @@ const COLUMNS: [Column; 18] = [
     ("moved", "moved", |_, sync| Cell::Count(sync.report.moved)),
     ("chunks", "of", |_, sync| Cell::Count(sync.chunks())),
     ("moved_bytes", "bytes", |_, sync| Cell::Bytes(sync.report.moved_bytes)),
-    ("gain_ns", "gain", |_, sync| if_proposed(sync, sync.proposed_gain_ns())),
-    ("saved_ns", "saved", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
+    ("gain_ns", "predicted saving", |_, sync| if_proposed(sync, sync.proposed_gain_ns())),
+    ("saved_ns", "measured saving", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
     ("expected_cost_ns", "cost expected", |_, sync| if_proposed(sync, sync.report.cost_ns as f64)),
     ("collect_ns", "collect", |_, sync| Cell::ns(sync.report.collect_ns)),
     ("decide_ns", "decide", |_, sync| Cell::ns(sync.report.decide_ns)),
@@ -34,11 +34,16 @@ const COLUMNS: [Column; 18] = [
 pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
-    predicted, counted by messages handled; gain: predicted for the next phase, as many steps as that had; saved: how much longer that would \
-    have taken had nothing moved, by its own loads; collect: from the first rank to the last, mostly waiting for the \
-    slowest; decide: the strategy itself, on rank 0; not asked: the best plan there could be gains less than deciding \
-    and a move cost; migrate: until the last chunk has landed. What workers did for \
-    syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and migrate";
+    predicted, counted by messages handled; predicted saving: of the next phase, for as many steps as that had; measured \
+    saving: how much longer that would have taken had nothing moved, by its own loads; collect: from the first rank to the \
+    last, mostly waiting for the slowest; decide: the strategy's own time, on rank 0; migrate: until the last chunk has \
+    landed. What workers did for syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and \
+    migrate: wall time, which includes waiting";
+
+/// Meaning of the verdicts.
+pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
+    proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than they cost; not asked: \
+    the best plan there could be would have saved less than deciding and a move cost";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {

@@ -118,7 +118,7 @@ struct Range {
     why: &'static str,
 }
 
-/// The whole run if its slices fit; else what leads to the most uneven sync, and what leads to a usual one.
+/// The whole run if its slices fit; else what leads to the most uneven sync, and what leads to the one of median imbalance.
 fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
     let (grid, counts) = (figures.count_grid, &figures.counts);
     if counts.iter().sum::<u64>() <= SLICES_MAX {
@@ -128,7 +128,7 @@ fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
     let first = around(counts, grid.bin(balance.focus_ns()), FIRST_MAX, (0, 0));
     let outside = |bin: &usize| !(first.0..first.1).contains(bin);
     let usual = balance.usual_ns().map(|at_ns| grid.bin(at_ns)).find(outside);
-    let why = if usual.is_some() { "to a usual sync" } else { "the middle of the run" };
+    let why = if usual.is_some() { "to the sync of median imbalance" } else { "the middle of the run" };
     let focus = usual.or_else(|| Some(grid.bins / 2).filter(outside));
     let second = focus.map(|focus| around(counts, focus, SECOND_MAX, first)).unwrap_or_default();
     let mut ranges = vec![Range { bins: first, why: uneven }, Range { bins: second, why }];

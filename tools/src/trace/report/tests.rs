@@ -51,7 +51,7 @@ fn what_is_merged_is_said_and_the_page_stays_small() {
     let slices: u64 = report.figures.counts.iter().sum();
     let said = format!("Of {slices} slices, the {} that are not idle", report.stretches.slices());
     assert!(html.contains(&said), "{said}");
-    assert!(html.contains("(to the most uneven sync)") && html.contains("(to a usual sync)"));
+    assert!(html.contains("(to the most uneven sync)") && html.contains("(to the sync of median imbalance)"));
     assert!(all[0].to_ns <= all[1].from_ns, "they do not overlap");
     let inside = |at_ns: u64| all.iter().any(|stretch| (stretch.from_ns..stretch.to_ns).contains(&at_ns));
     assert!(inside(report.balance.focus_ns()));

@@ -166,6 +166,7 @@ fn a_map_in_text_shows_ten_ranks_and_the_extremes() {
     caribou(&["trace", "generate", dir.text(), "--ranks", "50", "--chunks", "2", "--events", "20000"])
         .unwrap();
     let text = caribou(&["trace", "utilisation", dir.text(), "--sort", "rank", "--bins", "40"]).unwrap();
+    assert!(text.contains("from blank for 0 % of a bin to █ for 100 %"), "{text}");
     let strips: Vec<&str> = text.lines().filter(|line| line.contains('|')).collect();
     // All, ten at even distances, the least and the most busy.
     assert!((12..=13).contains(&strips.len()), "{text}");
@@ -251,6 +252,25 @@ fn a_prediction_that_no_sync_has_checked_says_so() {
 }
 
 #[test]
+fn savings_that_were_measured_are_told_from_those_that_were_not() {
+    let dir = Scratch::new("half-checked");
+    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
+    let sync = |sync: u64, gain_ns| {
+        let mut report = SyncReport::default();
+        (report.sync, report.moved, report.proposed, report.gain_ns) = (sync, 3, 3, gain_ns);
+        (report.makespan_before_ns, report.makespan_unmoved_ns) = (5_000_000, 5_900_000);
+        (report.waited, report.decide_ns) = (Some(0), 20_000);
+        report
+    };
+    writer.syncs(&[sync(0, 1_000_000), sync(1, 40_000)]).unwrap();
+    writer.finish(&End::default()).unwrap();
+    let text = caribou(&["trace", "lb", dir.text()]).unwrap();
+    let savings = "; predicted to save 1.00 ms, saved 900.00 us (another 40.00 us was predicted of moves that no later \
+                   sync measured); cost 40.00 us, the strategy's own time; chunks went on meanwhile; ";
+    assert!(text.contains(savings), "{text}");
+}
+
+#[test]
 fn one_sync_lists_its_moves_with_their_loads() {
     let dir = generated("moves", 60_000);
     let trace = Trace::open(dir.path()).unwrap();
@@ -325,6 +345,13 @@ fn a_refusal_shows_its_gain_and_cost() {
     assert_eq!((number(&shown["gain_ns"]), number(&shown["expected_cost_ns"])), (1e6, 2.5e6));
     let text = caribou(&["trace", "lb", dir.text(), "--sync", "0"]).unwrap();
     assert!(text.contains("refused 3 moves: gain 1.00 ms < cost 2.50 ms"), "{text}");
+    let text = caribou(&["trace", "lb", dir.text()]).unwrap();
+    assert!(text.contains("1 sync, none with moves, 1 refused; "), "{text}");
+    assert!(text.contains("  predicted saving  measured saving  "), "{text}");
+    let verdicts = text.lines().find(|line| line.starts_with("note: verdict: ")).unwrap();
+    for verdict in ["moved: ", "balanced already: ", "nothing proposed: ", "refused: ", "not asked: "] {
+        assert!(verdicts.contains(verdict), "{verdicts}");
+    }
 }
 
 #[test]
@@ -343,7 +370,7 @@ fn a_sync_without_a_decision_shows_what_it_would_have_cost() {
     let why = "not asked: at most 1.00 ms to gain < 2.50 ms to decide and to move anything";
     assert!(text.contains(why), "{text}");
     let text = caribou(&["trace", "lb", dir.text()]).unwrap();
-    assert!(text.contains("1 sync, none with moves, 1 not worth a decision"), "{text}");
+    assert!(text.contains("1 sync, none with moves, 1 not asked"), "{text}");
 }
 
 #[test]
@@ -556,8 +583,22 @@ fn a_part_of_the_runtime_is_no_chunk() {
     let expected =
         "worker-time 1.00 us: chunks 60.0 %, runtime 30.0 %, idle 0.0 %, lost 0.0 %, unaccounted 10.0 %";
     assert_eq!(text.lines().next(), Some(expected));
+    assert!(!text.contains("decide"), "{text}");
     let wrong = caribou(&["trace", "profile", dir.text(), "--rank", "7"]).unwrap_err();
     assert_eq!(wrong, "--rank names none of the trace's ranks, which are 0");
+}
+
+#[test]
+fn a_profile_says_that_the_time_of_deciding_includes_waiting() {
+    let dir = Scratch::new("decide");
+    let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
+    let decide = What::Runtime { part: Part::Decide, sync: 0 };
+    writer.events(0, &[Event { begin_ns: 0, end_ns: 300, what: decide }]).unwrap();
+    writer.finish(&End { elapsed_ns: 1_000, ..End::default() }).unwrap();
+    let text = caribou(&["trace", "profile", dir.text()]).unwrap();
+    let note = "note: measure, decide and migrate: wall time of workers for syncs, which includes waiting; the \
+                strategy's own time is in `lb`";
+    assert!(text.lines().any(|line| line == note), "{text}");
 }
 
 #[test]

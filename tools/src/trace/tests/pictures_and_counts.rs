@@ -123,6 +123,18 @@ fn a_strip_shows_work_loss_and_idleness_where_they_were() {
         page["tables"]["rows"].as_array().unwrap().iter().map(|row| row["strip"].as_str().unwrap()).collect();
     assert_eq!(strips, ["AAA//.....", "#AA>      "]);
     assert_eq!(page["tables"]["rows"][0]["lost_share"], 0.2);
+    let head = |arguments: &[&str]| {
+        let text =
+            caribou(&[&["trace", "timeline", dir.text(), "--width", "10"], arguments].concat()).unwrap();
+        text.lines()
+            .find(|line| line.starts_with("row "))
+            .unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!([head(&[]), head(&["--chunk", "Block[1, 1]"])], ["chunks", "running"], "busy would be more");
     let page = json(&["timeline", dir.text(), "--width", "10", "--chunk", "Block[1, 1]"]);
     let rows = page["tables"]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), rows[0]["strip"].as_str().unwrap()), (1, " 11>      "));
@@ -182,13 +194,16 @@ fn the_histogram_agrees_with_sorted_lists() {
         let row = table.iter().find(|row| row["what"] == name).unwrap();
         assert_eq!(row["count"], list.len(), "{name}");
         assert_eq!(row["longest"], *list.last().unwrap() as f64, "{name}");
-        assert_eq!(row["sum"], list.iter().sum::<u64>() as f64, "{name}");
         for (key, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
             let exact = list[(part * list.len() as f64).ceil() as usize - 1] as f64;
             let found = row[key].as_f64().unwrap();
             assert!((found - exact).abs() <= 0.032 * exact + 1.0, "{name} {key}: {found} for {exact}");
         }
     }
+    let sum_of = |name: &str| &table.iter().find(|row| row["what"] == name).unwrap()["sum"];
+    assert_eq!(*sum_of("execution, wall"), wall_ns.iter().sum::<u64>() as f64);
+    assert_eq!(*sum_of("message latency"), Value::Null, "messages are under way at the same time");
+    assert_eq!(page["tables"]["latencies"][0]["sum_share"], Value::Null);
     assert_eq!(sum(&page, "executions", "calls"), wall_ns.len() as u64);
     let executions = page["tables"]["executions"].as_array().unwrap();
     let shares: f64 = executions.iter().map(|row| row["wall_share"].as_f64().unwrap()).sum();
@@ -243,6 +258,10 @@ fn the_matrix_has_every_message_and_says_what_stays_local() {
         assert_eq!(sum(&page, "kinds", "bytes"), 800 * times, "two were not handled");
         assert_eq!(page["tables"]["chunks"][0]["to"], "Block[[1, 1]]");
         assert_eq!(page["tables"]["chunks"][2]["messages"], 2 * times, "rows of pairs");
+        let first = &page["tables"]["chunks"][0];
+        assert_eq!((&first["from_rank"], &first["to_rank"]), (&0.into(), &2.into()));
+        let text = caribou(&["trace", "comm", dir.text()]).unwrap();
+        assert!(text.contains("blank for none, then .:-=+#@, the last for the most of any pair"), "{text}");
         let local = "within a rank 50.0 % of them and 20.0 % of the bytes, within a host 75.0 % and 50.0 %";
         assert_eq!(page["says"][1], local);
         let svg = dir.path().join("time.svg");
@@ -316,14 +335,14 @@ fn a_chunk_without_syncs_is_as_heavy_as_its_handlers() {
 }
 
 #[test]
-fn flags_tell_big_small_and_blind_chunks() {
+fn flags_tell_chunks_that_are_big_small_or_lose_time() {
     let first = vec![handler(0, 900_000, 0, 0, 0, 0), handler(900_000, 901_000, 1, 0, 0, 0)];
     let second = vec![handler(0, 90_000, 2, 0, 0, 60_000)];
     let dir = written("b-flags", &run_of(Shape::Arrays), &[first, second]);
     let page = json(&["chunks", dir.text()]);
     let rows = page["tables"]["chunks"].as_array().unwrap();
     let flags: Vec<&str> = rows.iter().map(|row| row["flags"].as_str().unwrap()).collect();
-    assert_eq!(flags, ["too big", "blind", "too small"]);
+    assert_eq!(flags, ["too big", "wall far above CPU", "too small"]);
 }
 
 #[test]
@@ -361,7 +380,8 @@ fn handlers_that_seldom_have_work_are_not_long_when_they_have() {
     assert_eq!(page["says"][1], "1 too big", "it is alone");
     let text = caribou(&["trace", "chunks", dir.text()]).unwrap();
     assert!(
-        text.contains("note: too big: heavier than the average rank") && !text.contains("blind:"),
+        text.contains("note: too big: heavier than the average rank")
+            && !text.contains("wall far above CPU:"),
         "{text}"
     );
 }
@@ -396,6 +416,11 @@ fn the_rank_beside_a_neighbour_is_found() {
     let row = &page["tables"]["ranks"][0];
     assert_eq!((&row["rank"], &row["figure"]), (&Value::from("2"), &Value::from("lost share")));
     assert!(row["score"].as_f64().unwrap() > 5.0, "{row}");
+    assert!(
+        page["notes"]
+            .to_string()
+            .contains("score: distance from the median, over the median of all distances")
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn svg(trace: &Trace, map: &Map) -> String {
     let mut svg = palette::picture(WIDTH, height, "utilisation over time");
     let stacked = Area { left: 70.0, top: 60.0, width: WIDTH - 90.0, height: STACKED };
     svg.sized_text((WIDTH / 2.0, 20.0), 15, Anchor::Middle, "what workers did over time");
-    let names = ["chunks", "runtime", "lost, not stolen", "steal", "unaccounted", "idle", "sync"];
+    let names = ["chunks", "runtime", "lost, without steal", "steal", "unaccounted", "idle", "sync"];
     let fills = [CHUNKS, RUNTIME, LOST, STEAL, UNKNOWN, IDLE, MARK];
     let legend: Vec<_> = names.map(str::to_owned).into_iter().zip(fills.map(str::to_owned)).collect();
     svg.legend(Area { top: 32.0, ..stacked }, &legend);
@@ -58,7 +58,7 @@ fn stack(svg: &mut Svg, area: Area, map: &Map) {
         let layers = [
             ("chunks", CHUNKS, parts.chunks_ns),
             ("runtime", RUNTIME, parts.runtime_ns),
-            ("lost, not stolen", LOST, parts.lost_ns - steal_ns),
+            ("lost, without steal", LOST, parts.lost_ns - steal_ns),
             ("steal", STEAL, *steal_ns),
             ("unaccounted", UNKNOWN, parts.rest_ns),
             ("idle", IDLE, parts.idle_ns),

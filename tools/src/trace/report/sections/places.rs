@@ -60,8 +60,8 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
     let table = Table {
         id: "rank-table",
         caption: "Ranks: how their workers spent their time, and what samples say of their vCPUs".into(),
-        heads: "rank | host | workers | in chunks | runtime | lost | idle | waited for vCPU | \
-               stolen | throttled | speed, turns/us | chunks | end"
+        heads: "rank | host | workers | in chunks | runtime | lost | idle | waiting for the vCPU | \
+               steal | throttled by a quota | speed, turns/us | chunks | end"
             .split(" | ")
             .collect(),
         rows: report.trace.ranks.iter().map(row).collect(),
