@@ -38,7 +38,7 @@ pub(crate) struct Options {
     snapshot: Option<PathBuf>,
     /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the
     /// placement that the run had at it: moves decided here are not carried over to the next sync. The gain expected is what moves are held against their cost by, for a phase as long as those before on average;
-    /// `caribou trace lb` has the gain for the phase that came.
+    /// `caribou trace lb` has the predicted saving of the phase that came.
     #[arg(
         long,
         value_name = "TRACE",

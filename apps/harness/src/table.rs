@@ -34,11 +34,12 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
         let (rank, from) = (spec.rank, spec.from);
         let _ = writeln!(text, "The neighbour on rank {rank} did not come: no run reached {step} {from}.");
     }
-    if windows.len() > 1 {
+    if !windows.is_empty() {
         let columns: Vec<String> =
             windows.iter().map(|window| format!("{}-{}", window.from, window.to)).collect();
-        let _ =
-            writeln!(text, "Columns {}: mean time per {step} in that part of the run.", columns.join(", "));
+        let head = if columns.len() == 1 { "Column" } else { "Columns" };
+        let columns = columns.join(", ");
+        let _ = writeln!(text, "{head} {columns}: mean time per {step} in that part of the run.");
     }
     text += &rows.to_string();
     let _ = writeln!(text, "{}", words(summary));
@@ -51,11 +52,11 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
     text + &summary.runs.iter().map(|run| run.trace.line(run.facts.lb())).collect::<String>()
 }
 
-/// The meaning of the columns, in one line.
+/// The meaning of the columns.
 fn words<F: Facts>(summary: &Summary<F>) -> String {
-    let mut text = F::WORDS.to_owned();
-    let [first, _, ..] = &summary.runs[..] else { return text + "." };
-    let _ = write!(text, "; saved: of the time of `{}`", first.facts.lb());
+    let mut text = format!("{}.", F::WORDS);
+    let [first, _, ..] = &summary.runs[..] else { return text };
+    let _ = write!(text, "\nsaved: of the time of `{}`", first.facts.lb());
     if F::UNBALANCED.is_some() {
         text += "; at most: the same had all work been spread at all times over the capacity measured in that run";
     }
@@ -178,14 +179,13 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..2], ["1 host, 2 ranks", "iterations 10-20: neighbour on rank 1"]);
         assert_eq!(lines[2], "Columns 0-10, 10-20, 20-30: mean time per iteration in that part of the run.");
-        assert_eq!(lines.len(), 7);
+        assert_eq!(lines.len(), 8);
         assert!(lines[3..6].iter().all(|line| line.len() == lines[3].len()), "{text}");
         assert!(lines[3].ends_with("settled after   saved  at most"), "{text}");
         assert!(lines[4].starts_with("none    0.240 s  6.00 ms  12.00 ms"), "{text}");
         assert!(lines[5].ends_with("1 sync  13.3 %   16.7 %"), "{text}");
-        for word in ["imbalance: ", "settled after: ", "saved: of the time of `none`", "at most: "] {
-            assert!(lines[6].contains(word), "{text}");
-        }
+        assert!(lines[6].starts_with("imbalance: ") && lines[6].contains("; settled after: "), "{text}");
+        assert!(lines[7].starts_with("saved: of the time of `none`; at most: "), "{text}");
     }
 
     #[test]

@@ -123,9 +123,9 @@ impl Facts for Syncs {
     const STEP: &'static str = "iteration";
     const UNBALANCED: Option<&'static str> = Some("none");
     const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
-    const WORDS: &'static str = "imbalance: completion time of the slowest rank over what it would be with all work \
-        divided by the measured capacities, 1 is the best (median of the syncs, while disturbed); settled after: syncs from \
-        the first disturbance until iterations were as short as they stayed";
+    const WORDS: &'static str = "imbalance: time of the slowest rank over that with all work divided by the measured \
+        capacities, median of the syncs while disturbed; settled after: syncs from the first disturbance until iterations \
+        were as short as they stayed";
 
     fn cells(&self) -> Vec<String> {
         vec![

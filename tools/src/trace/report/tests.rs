@@ -198,6 +198,9 @@ fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
     };
     assert_eq!([1, 2, 3, 4, 5].map(|column| sum("worker-table", column)), parts);
     assert_eq!([3, 4, 5, 6].map(|column| sum("rank-table", column)), parts[..4]);
+    for head in ["waiting for the vCPU", "steal", "throttled by a quota"] {
+        assert!(html.contains(&format!(">{head}</")), "as the summary calls it: {head}");
+    }
     let kinds = rows(&html, "profile-table");
     assert_eq!(kinds.len(), 5);
     for row in kinds.iter().filter(|row| row[0] != "lost") {
