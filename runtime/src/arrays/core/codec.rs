@@ -1,8 +1,13 @@
-//! The packets of arrays as bytes, and back.
+//! The codec of arrays: encodes packets to bytes, and decodes them.
 //!
-//! Forms are told apart by their first byte. A message between chunks is encoded in one go, from its node, and decoded to a
-//! typed value in one go, onto one: it is what comes most often, and long to move. A chunk is written after the packet that
-//! carries it. Everything else is a [`Packet`] as serde writes it. Long runs of numbers travel beside the bytes (see
+//! | form, by its first byte | content |
+//! |---|---|
+//! | [`MESSAGE`], [`LONG_MESSAGE`] | a message between chunks: a [`MessageHeader`] and the encoded value |
+//! | [`CHUNK`] | a [`Packet`] as serde writes it, and behind it the chunk that it carries |
+//! | [`PACKET`] | any other [`Packet`], as serde writes it |
+//!
+//! Messages are the most frequent packets, and expensive to copy. A message is therefore encoded directly from its node, and
+//! decoded directly into a typed value on a node. Long runs of numbers travel beside the bytes (see
 //! [`bulk`](crate::wire::bulk)).
 //!
 //! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held.
@@ -30,7 +35,7 @@ const MESSAGE: u8 = 1;
 const LONG_MESSAGE: u8 = 2;
 const CHUNK: u8 = 3;
 
-/// A message that has come, and the routes under which it was sent.
+/// A received message, and the epoch of the routes under which it was sent.
 pub(crate) type ReceivedMessage = (Box<MessageNode>, Epoch);
 
 /// Encodes and decodes the packets of one rank.
@@ -57,7 +62,7 @@ impl Codec for ArrayCodec {
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
     }
 
-    /// A chunk on its way to another rank: see [`balance`](super::sync::migration) for why that may take its time.
+    /// A migrating chunk is freight: see [`migration`](super::sync::migration) for why other packets may overtake it.
     #[inline]
     fn is_freight(packet: &Packet) -> bool {
         matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) if transfer.transit.is_some())
@@ -81,7 +86,7 @@ impl ArrayCodec {
         ArrayCodec { rank, arrays }
     }
 
-    /// Appends a message between chunks, which is a typed value, from where it lies.
+    /// Appends a message between chunks, encoded directly from its typed value.
     #[inline(always)]
     pub(crate) fn encode_message(
         &self,
@@ -100,7 +105,7 @@ impl ArrayCodec {
         }
     }
 
-    /// Reads a message between chunks from its bytes onto a node; None if they are something else.
+    /// Decodes a message between chunks onto a node. None if the bytes are another form.
     #[inline(always)]
     pub(crate) fn decode_onto(
         &self,
@@ -115,7 +120,7 @@ impl ArrayCodec {
         }
     }
 
-    /// Decodes a message over what may be forgotten; `blocks` came beside it.
+    /// Decodes a message over a payload that need not be dropped. `blocks` came beside the bytes.
     #[inline(always)]
     fn decode_message(
         &self,
@@ -173,7 +178,7 @@ impl ArrayCodec {
         packet.and_then(|packet| self.decode_seeds(packet)).map_err(|why| self.error(subject, &why))
     }
 
-    /// Decodes a packet; so many bytes of numbers came beside it.
+    /// Decodes a packet. `beside` is the number of bytes that came beside it.
     fn decode_packet(&self, bytes: &[u8], beside: usize, subject: &mut Subject) -> Result<Packet, WireError> {
         let (&form, mut rest) = bytes.split_first().ok_or_else(|| WireError::new("it is empty"))?;
         let mut packet = wire::decode_first(&mut rest)?;
@@ -190,7 +195,7 @@ impl ArrayCodec {
         Ok(packet)
     }
 
-    /// Decodes the chunks in a packet that has several. They were encoded each for itself, with all numbers inside.
+    /// Decodes the chunks in a packet of several. Each chunk was encoded separately, with all its numbers inside.
     fn decode_seeds(&self, mut packet: Packet) -> Result<Packet, WireError> {
         if let Packet::Lifecycle(LifecyclePacket::Seeds(seeds)) = &mut packet {
             seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?;
@@ -232,8 +237,8 @@ fn no_such_array() -> WireError {
     WireError::new("there is no such array here")
 }
 
-/// The receiver and the sender of a message. It stands before every message, so it is short: a form of fixed places for
-/// small arrays and keys, which nearly all are, and one for all.
+/// The header of a message: its receiver, its sender and its epoch. Every message has one, so there are two forms: a short
+/// one with fixed places for small arrays and keys, which nearly all are, and a long one for all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MessageHeader {
     to: ChunkId,
@@ -241,12 +246,13 @@ struct MessageHeader {
     epoch: Epoch,
 }
 
-/// The place of the epoch's bit in the form.
+/// The position of the epoch's bit in the form.
 const EPOCH_SHIFT: u8 = 7;
 
-/// Two words: form, two arrays, a byte of 0, a key; a key, a number. Written and read as such: what was stored in parts a processor
-/// cannot load as a whole before it has left for the cache.
+/// Bytes of the short header, two words: the form, two arrays, a byte of 0 and a key; a key and a number. Each is stored and
+/// loaded as a word: a load that spans several recent stores stalls until they retire (a store-forwarding failure).
 const SHORT_BYTES: usize = 2 * 8;
+/// Bytes of the long header.
 const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;
 
 impl MessageHeader {
@@ -269,7 +275,7 @@ impl MessageHeader {
         }
     }
 
-    /// The address of a message, and the message; none if this is something else.
+    /// Splits a message into its header and its encoded value. None if the bytes are another form.
     #[inline]
     fn take(bytes: &[u8]) -> Option<(MessageHeader, &[u8])> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -334,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_comes_out_as_it_went_in(
+        fn a_header_is_decoded_as_it_was_encoded(
             arrays: [u32; 2],
             keys: [u64; 2],
             number: u32,
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_without_its_chunk_is_an_error_that_says_so() {
+    fn a_seed_without_its_chunk_is_an_error_with_that_reason() {
         let codec = ArrayCodec::new(Rank(0), [].into());
         for (body, why) in [
             (ChunkBody::Follows, "a seed has no chunk"),
@@ -374,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_an_error_and_no_panic() {
+    fn bytes_that_are_no_packet_are_an_error_and_no_panic() {
         let codec = ArrayCodec::new(Rank(0), [].into());
         let mut address = Vec::new();
         let chunk = ChunkId { array: ArrayId(9), key: 9 };

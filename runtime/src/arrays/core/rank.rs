@@ -1,10 +1,9 @@
-//! The control plane of one rank: hands each input to its protocol and collects what is to be done.
+//! The control plane of one rank: hands each input to its protocol, and collects the commands that follow.
 //!
-//! Here: packets, messages, idleness. What each input of a protocol leads to, where several protocols meet, is in the module of
-//! the same name: [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]; the protocols themselves know nothing
-//! of each other.
+//! This module handles packets, messages and idleness. Each protocol has a driver here, where it meets the other protocols:
+//! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The protocols themselves know nothing of each other.
 //!
-//! Methods append [`Commands`], which the executor carries out in order. A rank handles its packets to itself at once.
+//! Methods append to [`Commands`], which the executor carries out in order. A rank handles its packets to itself at once.
 
 use std::sync::Arc;
 
@@ -79,12 +78,12 @@ impl RankCore {
         }
     }
 
-    /// Chunks on this rank.
+    /// Number of chunks on this rank.
     pub(crate) fn chunks(&self) -> u64 {
         (0..self.arrays.len() as u32).map(ArrayId).map(|array| self.routing.location.count(array)).sum()
     }
 
-    /// All chunks of this rank are made: tells which arrays it has set up, and whether its chunks come to syncs.
+    /// All chunks of this rank are made: reports the arrays that it has set up, and whether its chunks come to syncs.
     pub(crate) fn hello(&mut self, out: &mut Commands) {
         let hello =
             LifecyclePacket::Hello { rank: self.tree.rank, arrays: self.lifecycle.signatures.clone() };
@@ -106,12 +105,12 @@ impl RankCore {
         out.now.push_back(Command::Send(to, packet));
     }
 
-    /// To the parent; rank 0 hears it itself.
+    /// Sends a packet to the parent. Rank 0 handles it itself.
     fn send_up(&mut self, packet: impl Into<Packet>, now_ns: u64, out: &mut Commands) {
         self.send(self.tree.parent().unwrap_or(ROOT), packet, now_ns, out);
     }
 
-    /// A packet of rank 0 to all ranks: on to those below, who may be waiting, and then for this one.
+    /// A packet of rank 0 to all ranks. It is sent to the children first, since they may be waiting, and then handled here.
     fn broadcast_down(&mut self, from: Rank, packet: impl Into<Packet>, now_ns: u64, out: &mut Commands) {
         let packet = packet.into();
         for child in self.tree.children() {
@@ -121,7 +120,7 @@ impl RankCore {
         self.handle(from, packet, now_ns, out);
     }
 
-    /// Ends the run on all ranks. Says so to each of them: none may be relied on any more to pass it on.
+    /// Ends the run on all ranks. Tells each rank directly: no rank can be relied on any more to forward a packet.
     pub(crate) fn fail(&mut self, error: Error, out: &mut Commands) {
         let Tree { rank: me, ranks, .. } = self.tree;
         for rank in (0..ranks).map(Rank).filter(|&rank| rank != me) {
@@ -130,8 +129,8 @@ impl RankCore {
         out.later.push_back(Task::Stop(Err(Box::new(error))));
     }
 
-    /// A message from another rank: the cell of its chunk, if that is here or has not left yet; and whether this rank is
-    /// drained when it is in the mailbox.
+    /// A message has come from another rank. Returns the cell of its chunk, if the chunk is here or has not left yet, and
+    /// whether this rank is drained once the message is in the mailbox.
     #[inline]
     pub(crate) fn message_received(&mut self, to: ChunkId, epoch: Epoch) -> (Option<CellId>, bool) {
         self.termination.traffic.received += 1;
@@ -140,11 +139,11 @@ impl RankCore {
 
     #[inline(always)]
     fn cell_of(&self, to: ChunkId) -> Option<CellId> {
-        // A sender that did not know the new routes yet: the outgoing_chunk is still here and takes it along.
+        // The sender did not know the new routes yet: the outgoing chunk is still here and takes the message along.
         self.routing.location.cell(to).or_else(|| self.sync.migrations.outgoing_cell(to))
     }
 
-    /// Chunks by the rank that they are on.
+    /// Keys of chunks, by the rank of the chunk.
     fn by_rank(&self, array: ArrayId, keys: &[u64]) -> LiteMap<Rank, Vec<u64>> {
         let mut by_rank = LiteMap::<Rank, Vec<u64>>::new();
         for &key in keys {
@@ -185,7 +184,7 @@ impl RankCore {
             Packet::Sync(packet) => self.handle_sync(from, packet, now_ns, out),
             Packet::Termination(packet) => self.handle_termination(packet, now_ns, out),
             Packet::Exit => {
-                // The sender has it, and so have all ranks on its side of the tree.
+                // All ranks on the sender's side of the tree have it already.
                 for neighbour in self.tree.neighbours().filter(|&neighbour| neighbour != from) {
                     self.send(neighbour, Packet::Exit, now_ns, out);
                 }
@@ -203,8 +202,8 @@ impl RankCore {
         }
     }
 
-    /// Keeps a message for a chunk that is not here. It waits if the chunk is on its way: what is for one that there is not
-    /// may wait for ever, and would be waited for.
+    /// Keeps a message for a chunk that is not here. Its bytes count as queued only if the chunk is on its way: a message
+    /// to a chunk that does not exist may never be read, and senders would wait for it.
     pub(crate) fn add_pending(&mut self, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.expects(to) {
             self.flow.control.add_incoming(delivery.bytes);
@@ -212,7 +211,8 @@ impl RankCore {
         self.routing.location.add_pending(to, delivery);
     }
 
-    /// The same of a message from another rank. Who knows new routes before this rank may send by them.
+    /// [`add_pending`](RankCore::add_pending) for a message from another rank. A sender that switched before this rank may
+    /// already use the new routes.
     pub(crate) fn add_pending_remote(&mut self, epoch: Epoch, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.are_settled() && epoch != self.routing.cut.epoch() {
             self.routing.early_bytes += delivery.bytes;
@@ -231,7 +231,7 @@ impl RankCore {
     pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Commands) {
         self.flush_partials(out);
         self.request_seeds(out);
-        // Answer only with empty hands: a packet just sent would make the answer stale before it leaves.
+        // Reply only if no packet was just sent: such a packet would make the reply stale before the reply leaves.
         let works =
             self.flow.control.has_parked() || self.sync.is_deciding() || self.lifecycle.seeds.waiting() > 0;
         let rests = self.termination.delayed == 0 && !works;
@@ -240,13 +240,13 @@ impl RankCore {
         }
     }
 
-    /// A chunk's name for people.
+    /// The readable name of a chunk.
     pub(crate) fn describe(&self, chunk: ChunkId) -> String {
         self.arrays[chunk.array.index()].describe(chunk)
     }
 }
 
-/// An array's name for people.
+/// The readable name of an array.
 pub(crate) fn array_text(arrays: &[Arc<dyn ErasedArray>], array: ArrayId) -> String {
     format!("array {array} `{}`", arrays[array.index()].name())
 }

@@ -1,5 +1,9 @@
-//! A sync as one rank goes through it: hands each input to its owner, [`collect`](crate::arrays::core::sync::sync_arrivals),
-//! [`coordinator`](crate::arrays::core::sync::coordinator) or [`balance`](crate::arrays::core::sync::migration), and does what that says.
+//! The driver of syncs on one rank: hands each input to [`sync_arrivals`], [`coordinator`] or [`migration`], and carries
+//! out what follows from it.
+//!
+//! [`sync_arrivals`]: crate::arrays::core::sync::sync_arrivals
+//! [`coordinator`]: crate::arrays::core::sync::coordinator
+//! [`migration`]: crate::arrays::core::sync::migration
 
 use lb_strategies::balancer::{Balancer, Decision};
 
@@ -84,7 +88,7 @@ impl RankCore {
         out.later.extend(self.sync.arrivals.take_complete().into_iter().map(Task::Sample));
     }
 
-    /// Answers [`Task::Sample`]: sends what arrived. `loads` are the chunks' CPU times since their last sync, in order.
+    /// Answers [`Task::Sample`]: reports to the sync. `loads` are the chunks' CPU times since their last sync, in order.
     pub(crate) fn sampled(
         &mut self,
         reports: UnmeasuredReport,
@@ -111,7 +115,7 @@ impl RankCore {
         self.reports_collected(collected, now_ns, out);
     }
 
-    /// This rank, or ranks below it, report to a sync.
+    /// This rank, or ranks below it, have reported to a sync.
     pub(super) fn reports_collected(
         &mut self,
         collected: AggregatedReports,
@@ -126,7 +130,7 @@ impl RankCore {
         out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// Passes on the reports to syncs to which nobody here and below has yet to come.
+    /// Passes on the reports to syncs for which neither this rank nor those below it are known to have more reports.
     pub(super) fn report(&mut self, now_ns: u64, out: &mut Commands) {
         if self.tree.rank == ROOT {
             return;
@@ -176,7 +180,8 @@ impl RankCore {
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
             self.routing.location.moved(elsewhere.chunk, elsewhere.to);
         }
-        // Who knew the new routes before this rank may have sent by them.
+        // Ranks that switched earlier may already have used the new routes. The bytes of their messages are counted anew
+        // below.
         self.flow.control.remove_incoming(std::mem::take(&mut self.routing.early_bytes));
         let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
         self.flow
@@ -185,7 +190,7 @@ impl RankCore {
         self.carry_out_migration(steps, now_ns, out);
     }
 
-    /// Answers [`Command::Hold`], once a outgoing_chunk: no handler of it runs any more.
+    /// Answers [`Command::Hold`], once per outgoing chunk: none of its handlers runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Commands) {
         let transit =
             |array| Transit { next_broadcast: self.collectives.broadcasts.next(array), blocked: false };
@@ -193,13 +198,13 @@ impl RankCore {
         self.carry_out_migration(steps, now_ns, out);
     }
 
-    /// The last message under the old routes has come, and lies where its chunk finds it.
+    /// The last message to this rank under the old routes has come, and is in the mailbox of its chunk.
     pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Commands) {
         let steps = self.sync.migrations.drained();
         self.carry_out_migration(steps, now_ns, out);
     }
 
-    /// This rank or a child has flushed, with those below it: what has moved to them.
+    /// This rank has flushed, or a child and all ranks below it. `migration_bytes` is what has moved to them.
     pub(super) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64, out: &mut Commands) {
         let join = |sum: &mut MigrationBytes| sum.add(migration_bytes);
         let Some(migration_bytes) = self.sync.flushed.add(&self.tree, join) else { return };
@@ -243,14 +248,15 @@ impl RankCore {
             self.sync.arrivals.left(sync.next());
             out.now.push_back(Command::Close(cell));
         }
-        // Those who stay may all have come to the next sync before the last outgoing_chunk stopped.
+        // All chunks that stay may have come to the next sync before the last outgoing chunk stopped.
         self.sample_complete(out);
         self.report(now_ns, out);
         let steps = self.routing.cut.make();
         self.follow_cut(steps, now_ns, out);
     }
 
-    /// A released chunk goes to its new rank; `makes_room` where this one is full, and will not be without its mail.
+    /// An outgoing chunk has left its cell and goes to its new rank. `makes_room` is true if this rank is full now, and is
+    /// below its low watermark without the messages of the chunk.
     pub(crate) fn migrated_out(
         &mut self,
         mut transfer: Box<ChunkTransfer>,
@@ -284,7 +290,7 @@ impl RankCore {
         self.carry_out_migration(steps, now_ns, out);
     }
 
-    /// A chunk has come that was inserted by a handler of rank `by`.
+    /// A chunk has come that a handler of rank `by` inserted.
     fn receive_inserted(&mut self, by: Rank, transfer: Box<ChunkTransfer>, out: &mut Commands) {
         let chunk = transfer.chunk;
         let holder = self.routing.location.rank_of(chunk);
@@ -301,8 +307,8 @@ impl RankCore {
         out.now.push_back(Command::Admit(transfer));
     }
 
-    /// Answers [`Command::Admit`]: the chunk has a cell with its mail in it, of so many bytes. Returns what else waits for it, in
-    /// order.
+    /// Answers [`Command::Admit`]: the chunk has a cell with the messages it brought, of `mail_bytes` bytes. Returns the
+    /// other messages for it, in order.
     pub(crate) fn admit(
         &mut self,
         chunk: ChunkId,
@@ -333,12 +339,13 @@ impl RankCore {
         out.now.push_back(Command::IncomingAdmitted);
     }
 
-    /// Chunks are about to be admitted. A rank that had none was not measured: the time without them is no phase of theirs.
+    /// Chunks are about to be admitted. A rank that had none begins its phase now: the time without chunks is not part of
+    /// it.
     pub(super) fn begin_phase(&self, out: &mut Commands) {
         out.now.extend(self.sync.arrivals.has_no_members().then_some(Command::BeginPhase));
     }
 
-    /// Answers [`Command::IncomingAdmitted`]: all arrivals are admitted, their log has served.
+    /// Answers [`Command::IncomingAdmitted`]: all incoming chunks are admitted, and the log of broadcasts ends.
     pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
         self.collectives.broadcasts.end_log();
         out.now.push_back(Command::CheckLowWatermark);

@@ -5,14 +5,14 @@
 //!
 //! | input | output |
 //! |---|---|
-//! | [`make`](Cut::make): this rank makes its cut | its counts of messages sent, added to those of its children, go to its parent ([`CutPacket::SentCounts`]) |
+//! | [`make`](Cut::make) | the sent counts of this rank and its children go to its parent ([`CutPacket::SentCounts`]) |
 //! | counts of the last child | the same; rank 0 then knows how many messages each rank is to receive |
-//! | rank 0 has all counts, or [`CutPacket::ExpectedCounts`] comes | each child is sent the counts for its part of the tree |
+//! | all counts on rank 0, or [`CutPacket::ExpectedCounts`] | each child is sent the counts for its part of the tree |
 //! | the last message that was sent before the cut | [`CutStep::Drained`] |
 //!
 //! # Rules
-//! 1. A rank makes a cut once it has stopped whatever must not cross it. The counts and the switch to the next epoch are one
-//!    step, so each message is counted before the cut or carries the next epoch.
+//! 1. A rank makes a cut once it has stopped everything that must not cross it. The counts and the switch to the next epoch
+//!    are one step, so each message is counted before the cut or carries the next epoch.
 //! 2. A rank makes the next cut only after all ranks are drained of the last, so one bit names an epoch.
 //!
 //! A cut does not know what it is for: [migration](crate::arrays::core::sync::migration) changes routes at one.
@@ -34,7 +34,7 @@ pub(crate) enum CutPacket {
     ExpectedCounts(CountsByRank),
 }
 
-/// One thing that follows from an input, in order.
+/// One output of a cut. All are carried out in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CutStep {
     Send(Rank, CutPacket),
@@ -56,13 +56,13 @@ impl Cut {
         Cut { tree, in_flight: InFlight::default(), sent: Convergecast::default() }
     }
 
-    /// The epoch of what this rank sends now.
+    /// The epoch of the messages that this rank sends now.
     #[inline]
     pub(crate) fn epoch(&self) -> Epoch {
         self.in_flight.epoch()
     }
 
-    /// A message leaves for another rank: its epoch.
+    /// A message leaves for another rank. Returns its epoch.
     #[inline]
     pub(crate) fn count_sent(&mut self, to: Rank) -> Epoch {
         self.in_flight.count_sent(to)
@@ -74,7 +74,7 @@ impl Cut {
         self.in_flight.count_received(epoch)
     }
 
-    /// This rank makes its cut: what it has sent so far is before it, what it sends from now on comes after it.
+    /// This rank makes its cut, after all messages that it has sent and before all that it will send.
     pub(crate) fn make(&mut self) -> Vec<CutStep> {
         let counts = self.in_flight.end_epoch();
         self.add(counts)
@@ -115,10 +115,10 @@ mod tests {
 
     use super::*;
 
-    /// What is on its way: from, to, and a message of an epoch or a packet.
+    /// A message (by its epoch) or a packet in flight, with its sender and its receiver.
     type Flight = (Rank, Rank, Result<Epoch, CutPacket>);
 
-    /// Ranks that make cuts, alone.
+    /// Ranks that do nothing but send messages and make cuts.
     struct Ranks {
         cuts: Vec<Cut>,
         flights: VecDeque<Flight>,
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_rank_is_drained_once_by_its_last_message_in_whatever_order_all_comes(
+        fn every_rank_is_drained_once_by_its_last_message_in_any_order_of_arrival(
             ranks in 1..7u32,
             arity in 1..4u32,
             acts in prop::collection::vec((0..3u8, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..80),

@@ -1,7 +1,7 @@
-//! The contents of a mailbox: a delivery, and the payload inside it.
+//! The entries of a mailbox: a delivery, and the payload inside it.
 //!
-//! A payload is a typed value until it leaves the process; small values (up to four words) lie inline, so a message
-//! between neighbours allocates nothing. Only [`Slot::deliver`](crate::arrays::api::slot::Slot) and the wire ever look inside.
+//! A payload is a typed value until it leaves the process. Small values (up to four words) are stored inline, so a message
+//! between neighbours allocates nothing. Only [`Slot::deliver`](crate::arrays::api::slot::Slot) and the wire read a payload.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::ids::{ChunkId, Sender};
 use crate::trace::queued_bytes::QueuedBytesGuard;
 use crate::wire::WireError;
 
-/// A typed message behind the erasure boundary: a [`WideOption`] of it, so that it can be taken out where it lies.
+/// A typed message behind the erasure boundary: a [`WideOption`] of it, so that the message can be taken out in place.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
 
-/// The place of a message, which is there until it is taken. An `Option` whose tag is a word of its own: the message is copied
-/// whole, and not in parts, for which a processor would have to wait where it reads in one go what was just written.
+/// The slot of a message until it is taken: an `Option` whose tag is a word of its own, so that copies are in whole words.
+/// After a copy in parts, a load that spans several recent stores stalls until they retire (a store-forwarding failure).
 #[repr(u64)]
 pub(crate) enum WideOption<M> {
     Filled(M),
@@ -49,16 +49,16 @@ impl<M> WideOption<M> {
 /// The payload of a delivery.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Payload {
-    /// A message, encoded; in one place, because a broadcast goes to many ranks.
+    /// An encoded message. It is shared, because a broadcast goes to many ranks.
     Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
-    /// The result of a reduction; `Chunk::reduced` makes it a message. With the number of the reduction where it is told to
-    /// all of its array: who joined later had no part in it, and is not told.
+    /// The result of a reduction; `Chunk::reduced` makes it a message. `number` is the number of the reduction if the result
+    /// goes to all chunks of its array. A chunk that joined later took no part in the reduction and does not get the result.
     Reduced { tag: u32, values: Arc<Values>, number: Option<u64> },
     /// The chunk's first delivery.
     Start,
     /// The first delivery after a sync.
     Resume,
-    /// The chunk goes on with messages that it kept.
+    /// The chunk continues with its deferred messages.
     Deferred,
     /// A chunk that the receiver is to insert into its array, encoded.
     EncodedInsertion {
@@ -66,19 +66,20 @@ pub(crate) enum Payload {
         #[serde(with = "crate::wire::bulk")]
         chunk: Arc<[u8]>,
     },
-    /// A message of the array's type; never serialised in this form, see [`Packet::encode_in_place`](crate::arrays::core::packet::Packet::encode_in_place).
-    /// Last, because serde numbers the variants it reads without the skipped ones.
+    /// A message of the array's type; never serialised in this form, see
+    /// [`Packet::encode_in_place`](crate::arrays::core::packet::Packet::encode_in_place). The skipped variants are last,
+    /// because serde numbers the variants that it reads without them.
     #[serde(skip)]
     Value(Value),
     /// A chunk that the receiver is to insert: an `Option` of the array's type; never serialised in this form either.
     #[serde(skip)]
     Insertion { key: u64, chunk: Box<dyn Any + Send> },
-    /// A message, encoded, for several chunks of this rank, which it does not leave in this form.
+    /// An encoded message for several chunks of this rank; it never leaves the rank in this form.
     #[serde(skip)]
     Shared(Arc<Shared>),
 }
 
-/// An encoded message that lies in the memory of a rank once, and waits there until the last of its receivers has it.
+/// An encoded message that a rank stores once for several receivers, until the last of them has taken it.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bytes: Arc<[u8]>,
@@ -86,14 +87,14 @@ pub(crate) struct Shared {
 }
 
 impl Payload {
-    /// Writes this over what may be forgotten, as the payload on a blank node may.
+    /// Overwrites a payload that need not be dropped, such as that of a free node.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, payload: Payload) {
         #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
         std::mem::forget(std::mem::replace(self, payload));
     }
 
-    /// Those of what is encoded, but for a shared message: they are held for all who share it.
+    /// Number of encoded bytes. 0 for a shared message: its bytes are counted once for all its receivers.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Payload::Encoded(bytes) | Payload::EncodedInsertion { chunk: bytes, .. } => bytes.len() as u64,
@@ -101,7 +102,7 @@ impl Payload {
         }
     }
 
-    /// Tells whether it is no message, but a chunk that the receiver is to insert.
+    /// Tells whether this is a chunk that the receiver is to insert, and not a message.
     pub(crate) fn is_insertion(&self) -> bool {
         matches!(self, Payload::Insertion { .. } | Payload::EncodedInsertion { .. })
     }
@@ -127,23 +128,24 @@ impl std::fmt::Debug for Payload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivery {
     pub(crate) from: Sender,
-    /// Those that it takes up while it waits, about; none for what the runtime says. Where an encoded message is shared those of
-    /// its node alone.
+    /// Bytes of memory that it takes up while it waits, about: 0 for a delivery of the runtime, only the node for a shared
+    /// message.
     pub(crate) bytes: u64,
     pub(crate) payload: Payload,
 }
 
-/// The bytes of a delivery besides those of its message.
+/// Bytes of a delivery without its message.
 pub(crate) const NODE_BYTES: u64 = size_of::<MessageNode>() as u64;
 
 impl Delivery {
-    /// Something that the runtime says.
+    /// A delivery that is sent by the runtime, not by a chunk.
     pub(crate) fn by_runtime(payload: Payload) -> Delivery {
         Delivery { from: Sender::RUNTIME, bytes: 0, payload }
     }
 
-    /// The same for several chunks of this rank, each of which is to get it [again](crate::arrays::core::collectives::broadcast::duplicate): its node
-    /// counts with each, and an encoded message once with all of them, as `hold` is told.
+    /// The same delivery for several chunks of this rank, each of which gets a
+    /// [duplicate](crate::arrays::core::collectives::broadcast::duplicate). Its node counts for each chunk, an encoded
+    /// message once for all of them: `hold` counts these bytes.
     pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> QueuedBytesGuard) -> Delivery {
         if let Payload::Encoded(bytes) = self.payload {
             self.payload = Payload::Shared(Arc::new(Shared { _held: hold(bytes.len() as u64), bytes }));
@@ -151,13 +153,13 @@ impl Delivery {
         self
     }
 
-    /// The same for one chunk: an encoded message counts with that.
+    /// The same delivery for one chunk, for which the bytes of an encoded message count.
     pub(crate) fn unshared(mut self) -> Delivery {
         self.bytes += self.payload.bytes();
         self
     }
 
-    /// The same of what may be shared, for a chunk that leaves this rank.
+    /// The same delivery for a chunk that leaves this rank: it shares its message no longer.
     pub(crate) fn for_other_rank(mut self) -> Delivery {
         if let Payload::Shared(shared) = &self.payload {
             self.payload = Payload::Encoded(shared.bytes.clone());
@@ -166,13 +168,13 @@ impl Delivery {
         self
     }
 
-    /// Takes it from where it lies; there it is now of no use.
+    /// Takes the delivery and leaves a placeholder.
     pub(crate) fn take(&mut self) -> Delivery {
         std::mem::replace(self, Delivery::by_runtime(Payload::Resume))
     }
 }
 
-/// A delivery on its way to another rank.
+/// A delivery in flight to another rank.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) to: ChunkId,
@@ -189,7 +191,7 @@ impl Envelope {
 }
 
 impl Delivery {
-    /// The same of a message to a chunk of `array`.
+    /// Encodes a typed message to a chunk of `array`, so that the delivery can be serialised.
     pub(crate) fn encode_in_place(&mut self, array: &dyn ErasedArray) -> Result<(), WireError> {
         let encoded = || {
             let mut bytes = Vec::new();

@@ -1,16 +1,16 @@
-//! InFlight: messages from rank to rank, counted by the routes under which they were sent.
+//! In-flight counts: the number of messages between ranks, per epoch of routes.
 //!
-//! When a sync moves chunks, every rank switches to new routes, each at its own time. An *epoch* is the time between two
-//! switches of a rank, and each message says of which epoch of its sender it is. A rank counts what it sends in an epoch, by
-//! receiver; the counts of all are added up in the [tree](crate::arrays::core::collectives::tree), and each rank is told how many messages of the epoch
-//! that has ended it is to receive. Then it knows when it has all of them, in whatever order they come and whoever sent
-//! them: it is *drained*.
+//! An *epoch* is the time between two switches of routes on one rank; each message carries the epoch of its sender. A rank
+//! counts the messages that it sends in an epoch per receiver, and is told how many messages of an ended epoch it is to
+//! receive. It is *drained* once it has received all of them, in any order and from any senders. How a rank is told is the
+//! part of the [cut](super::cut), which adds up the counts of all ranks in the
+//! [tree](crate::arrays::core::collectives::tree).
 //!
-//! Two epochs at most are on their way at a time, so one bit names them: who switches again has been told that all ranks
-//! are drained of the epoch before, see [`balance`](crate::arrays::core::sync::migration).
+//! Messages of at most two epochs are in flight at a time, so one bit names them. A rank switches again only after it has
+//! heard that all ranks are drained of the epoch before, see [`migration`](crate::arrays::core::sync::migration).
 //!
-//! The cost is one addition for a message that leaves a rank, and one for one that comes; messages within a rank are not
-//! counted. The counts are hashed, for speed, and leave sorted.
+//! Cost: one addition per message that leaves a rank and one per message that arrives. Messages within a rank are not
+//! counted. The counts are hashed for speed and reported sorted.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,13 @@ use crate::ids::Rank;
 
 /// The routes under which a message was sent: one bit of the number of switches before.
 ///
-/// A word, for it is moved with messages, word by word: a byte that was just written is slow to read as part of one.
+/// It is a whole word, because messages are copied word by word. A word load that spans a byte just stored stalls (a
+/// store-forwarding failure).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Epoch(u64);
 
 impl Epoch {
-    /// The next one, and as far as anybody can tell the one before.
+    /// The next epoch. Its bit is also that of the epoch before.
     fn other(self) -> Epoch {
         Epoch(self.0 ^ 1)
     }
@@ -39,12 +40,12 @@ impl Epoch {
     }
 }
 
-/// Numbers of messages by receiver, ascending.
+/// Number of messages per receiver, by ascending rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CountsByRank(Vec<(Rank, u64)>);
 
 impl CountsByRank {
-    /// Adds those of others.
+    /// Adds the counts of other ranks.
     pub(crate) fn add(&mut self, other: CountsByRank) {
         if self.0.is_empty() {
             self.0 = other.0;
@@ -60,7 +61,7 @@ impl CountsByRank {
         });
     }
 
-    /// The messages to this rank, and for each child of it the counts of the ranks from there on.
+    /// The number of messages to this rank, and per child the counts of the child and the ranks below it.
     pub(crate) fn split(self, tree: &Tree) -> (u64, Vec<(Rank, CountsByRank)>) {
         let (mut own, mut below) =
             (0, Vec::from_iter(tree.children().map(|child| (child, CountsByRank::default()))));
@@ -75,25 +76,25 @@ impl CountsByRank {
     }
 }
 
-/// Ranks whose messages are counted without hashing.
+/// Number of receivers whose messages are counted without hashing.
 const RECENT: usize = 8;
 
-/// The messages of one rank to others and from them.
+/// The counts of one rank: messages sent to other ranks and received from them.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     epoch: Epoch,
-    /// Sent in this epoch, but for those in `recent`.
+    /// Messages sent in this epoch, without those in `recent`.
     sent: FxHashMap<Rank, u64>,
-    /// Sent since another rank had the place: the ranks that messages went to lately, which are few.
+    /// A small cache of the latest receivers: the messages sent to each since it took its place.
     recent: [(Rank, u64); RECENT],
-    /// Received of each epoch, by its bit, until the rank is drained of it.
+    /// Messages received of each epoch, by its bit, until the rank is drained of it.
     received: [u64; 2],
     /// Messages to receive of the epoch that has ended, once that is known.
     expected: Option<u64>,
 }
 
 impl InFlight {
-    /// A message leaves for another rank, by the routes of now.
+    /// A message leaves for another rank. Returns the current epoch.
     #[inline]
     pub(crate) fn count_sent(&mut self, to: Rank) -> Epoch {
         let place = to.index() % RECENT;
@@ -104,7 +105,7 @@ impl InFlight {
         self.epoch
     }
 
-    /// Gives a place to another rank.
+    /// Gives a place of the cache to another rank.
     #[inline(never)]
     fn evict(&mut self, place: usize, next: Rank) {
         let (rank, messages) = std::mem::replace(&mut self.recent[place], (next, 0));
@@ -113,19 +114,19 @@ impl InFlight {
         }
     }
 
-    /// The routes of now.
+    /// The current epoch.
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// A message has come from another rank. True if it was the last one of the epoch that has ended.
+    /// A message has come from another rank. True if it drains this rank: it is the last one of the ended epoch.
     #[inline]
     pub(crate) fn count_received(&mut self, epoch: Epoch) -> bool {
         self.received[usize::from(epoch.bit())] += 1;
         self.expected.is_some() && self.check_drained()
     }
 
-    /// The routes change. Returns what was sent under the old ones.
+    /// The routes change. Returns the counts of messages that were sent under the old ones.
     pub(crate) fn end_epoch(&mut self) -> CountsByRank {
         assert!(self.expected.is_none(), "a rank is drained of one epoch before it ends the next");
         self.epoch = self.epoch.other();
@@ -137,7 +138,7 @@ impl InFlight {
         CountsByRank(counts)
     }
 
-    /// So many messages of the epoch that has ended were sent to this rank. True if it has all of them.
+    /// Sets the number of messages of the ended epoch that were sent to this rank. True if it has all of them.
     pub(crate) fn expect(&mut self, messages: u64) -> bool {
         self.expected = Some(messages);
         self.check_drained()
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_in_an_epoch_is_counted_by_receiver_and_the_next_begins_at_nothing() {
+    fn messages_are_counted_per_receiver_and_each_epoch_starts_at_zero() {
         let mut in_flight = InFlight::default();
         assert_eq!([9, 2, 9].map(|to| in_flight.count_sent(Rank(to))), [OLD; 3]);
         assert_eq!(in_flight.end_epoch(), counts(&[(2, 1), (9, 2)]));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_is_drained_by_the_last_message_of_the_old_epoch_whatever_comes_of_the_new_one() {
+    fn only_messages_of_the_old_epoch_drain_a_rank() {
         let mut in_flight = InFlight::default();
         assert!(!in_flight.count_received(OLD));
         assert!(!in_flight.count_received(NEW), "its sender has switched, this rank has not");
@@ -199,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_on_the_way_to_rank_0_and_come_apart_on_the_way_back() {
+    fn counts_are_added_up_the_tree_and_split_down_the_tree() {
         let mut all = counts(&[(1, 4), (5, 2)]);
         all.add(CountsByRank::default());
         all.add(counts(&[(0, 1), (5, 3), (6, 7)]));
         assert_eq!(all, counts(&[(0, 1), (1, 4), (5, 5), (6, 7)]));
-        // 0 has children 1 and 2; 1 has 3 and 4, 2 has 5 and 6.
+        // Rank 0 has the children 1 and 2, rank 1 has 3 and 4, rank 2 has 5 and 6.
         let tree = |rank| Tree { rank: Rank(rank), ranks: 7, arity: 2 };
         let (own, below) = all.split(&tree(0));
         assert_eq!(

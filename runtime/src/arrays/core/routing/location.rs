@@ -1,19 +1,25 @@
-//! The places of chunks, as one rank knows them.
+//! The location table of one rank: the current rank of each chunk.
 //!
-//! Every rank knows every move: the assignment of a sync goes to all of them, so a message takes one hop, always, and
-//! nothing is ever forwarded. What makes that safe is the order of the migration protocol, see
-//! [`balance`](crate::arrays::core::sync::migration). A message that reaches a rank before its chunk does waits in the *stash*; so does one to an
-//! index that no chunk has, for the next that is inserted under it.
+//! Every rank hears of every move of a sync, so a message always takes one hop and is never forwarded. The order of the
+//! [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that reaches a rank before its
+//! chunk waits among the *pending messages*; so does a message to an index without a chunk, for the next chunk inserted
+//! under that index.
 //!
-//! # What stays of a chunk that is gone
-//! Nothing, where it was removed on its home rank: 10^6 chunks with ever new indices leave the memory as it was. For one
-//! that was removed on another rank every rank keeps where it was, some 20 to 40 bytes, as long as the run. It is
-//! needed: the next chunk of that index is inserted there, and messages for it go there, from all ranks. A rank
-//! that forgot alone would send them to the home rank, where the next chunk is not. All could forget only together, as they
-//! switch routes in a migration; but between the report of a rank that an index is free and the switch that
-//! follows, any rank may insert the next chunk under it, which then has to run, and cannot move before it comes to a sync.
-//! A program that inserts without end has this for free where it uses indices again, or removes chunks before their
-//! first migration.
+//! # What stays of a removed chunk
+//!
+//! | removed on | what stays |
+//! |---|---|
+//! | its home rank | nothing: 10^6 chunks with ever new indices leave the memory unchanged |
+//! | another rank | on every rank, an entry for the rank where it was: 20 to 40 bytes, until the run ends |
+//!
+//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there.
+//! 1. A rank that dropped the entry alone would send them to the home rank, where the next chunk is not.
+//! 2. All ranks could drop the entry only together, when they switch routes at a migration.
+//! 3. Between the report of a rank that an index is free and that switch, any rank may insert the next chunk under it. That
+//!    chunk has to run, and cannot move before it comes to a sync.
+//!
+//! A program that inserts chunks without end avoids the entries: it reuses indices, or removes chunks before their first
+//! migration.
 //!
 //! The tables are hashed for speed and iterated only through sorted copies.
 
@@ -32,18 +38,18 @@ use crate::ids::{ArrayId, CellId, ChunkId, RUNTIME, Rank};
 pub(crate) enum Route {
     Here(CellId),
     There(Rank),
-    /// It belongs here but the chunk has not arrived.
+    /// The chunk belongs here but has not arrived.
     Pending,
 }
 
 #[derive(Default)]
 struct ArrayLocations {
     here: Residents,
-    /// Chunks that are not at home. See the module on those that are removed there.
+    /// Ranks of chunks that are not on their home rank, removed ones included (see the module).
     moved: FxHashMap<u64, Rank>,
 }
 
-/// So many messages that wait for one chunk are worth a warning: if it never comes, they fill the memory.
+/// Number of pending messages of one chunk that is worth a warning: if the chunk never comes, they fill the memory.
 const PENDING_WARNING: usize = 1 << 16;
 
 /// The location tables of one rank.
@@ -52,14 +58,14 @@ pub(crate) struct Location {
     ranks: u32,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
     tables: Vec<ArrayLocations>,
-    /// Chunks of other ranks that messages were sent to lately, each in the place of its [`recent`]; empty before the first.
+    /// The latest receivers on other ranks, each in its [`cache_slot`]; empty before the first.
     cache: Vec<(ChunkId, Rank)>,
     pending: BTreeMap<ChunkId, Vec<Delivery>>,
 }
 
 const CACHE_BITS: u32 = 6;
 
-/// The place of a chunk among as many as a rank remembers.
+/// The place of a chunk in the cache.
 #[inline]
 fn cache_slot(chunk: ChunkId) -> usize {
     let mixed = (chunk.key ^ u64::from(chunk.array.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -85,8 +91,8 @@ impl Location {
         }
     }
 
-    /// The same where the chunk is probably on another rank. It remembers that one until the chunk moves: to find out takes a
-    /// virtual call and a division or two.
+    /// [`route`](Location::route) for a chunk that is probably on another rank. The rank is cached until the chunk moves: to
+    /// compute it takes a virtual call and a division or two.
     #[inline]
     pub(crate) fn route_cached(&mut self, chunk: ChunkId) -> Route {
         match self.cache.get(cache_slot(chunk)) {
@@ -105,7 +111,7 @@ impl Location {
         route
     }
 
-    /// The rank that holds `chunk`, or will.
+    /// The rank that holds `chunk`, or will hold it.
     pub(crate) fn rank_of(&self, chunk: ChunkId) -> Rank {
         match self.tables[chunk.array.index()].moved.get(&chunk.key) {
             Some(&rank) => rank,
@@ -119,7 +125,7 @@ impl Location {
         self.tables[chunk.array.index()].here.get(chunk.key)
     }
 
-    /// Chunks of `array` on this rank.
+    /// Number of chunks of `array` on this rank.
     pub(crate) fn count(&self, array: ArrayId) -> u64 {
         self.tables[array.index()].here.len() as u64
     }
@@ -130,7 +136,7 @@ impl Location {
         here.into_iter().map(|(key, cell)| (ChunkId { array, key }, cell)).collect()
     }
 
-    /// A chunk has come to this rank. Returns the messages that waited for it, in the order they came.
+    /// A chunk has come to this rank. Returns its pending messages, in the order of their arrival.
     pub(crate) fn arrived(&mut self, chunk: ChunkId, cell: CellId) -> Vec<Delivery> {
         let before = self.tables[chunk.array.index()].here.insert(chunk.key, cell);
         assert!(before.is_none(), "an index that is in use is refused before: {chunk:?}");
@@ -156,7 +162,7 @@ impl Location {
         }
     }
 
-    /// Keeps a message until its chunk arrives.
+    /// Adds a pending message, which waits until its chunk arrives.
     pub(crate) fn add_pending(&mut self, to: ChunkId, delivery: Delivery) {
         let waiting = self.pending.entry(to).or_default();
         waiting.push(delivery);
@@ -172,17 +178,17 @@ impl Location {
         }
     }
 
-    /// The bytes of the messages that wait for a chunk.
+    /// The bytes of the pending messages of a chunk.
     pub(crate) fn pending_bytes(&self, to: ChunkId) -> u64 {
         self.pending.get(&to).into_iter().flatten().map(|delivery| delivery.bytes).sum()
     }
 
-    /// Chunks that messages wait for, and these.
+    /// The pending messages, by chunk.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (ChunkId, &[Delivery])> {
         self.pending.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))
     }
 
-    /// Takes the messages that wait for chunks.
+    /// Takes the pending messages.
     pub(crate) fn take_pending(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
         std::mem::take(&mut self.pending)
     }

@@ -1,7 +1,7 @@
-//! Letters: where a message lies from the handler that sends it to the one that receives it.
+//! Message nodes: intrusive lists that carry a message from the handler that sends it to the handler that receives it.
 //!
-//! A message is written once, on a blank node of its worker. Outbox and mailbox are lists of nodes and pass them on
-//! by a pointer; who has read one keeps it as a blank.
+//! A message is written once, into a free node of its worker. Outbox and mailbox are lists of nodes and pass a node on by
+//! its pointer. The worker that has handled the message keeps the node on its own free list.
 
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::arrays::core::lifecycle::activity::Activity;
 use crate::arrays::core::lifecycle::handler::Effect;
 use crate::ids::{ChunkId, RUNTIME, Sender};
 
-/// A message, and the node behind it in a list.
+/// A message, and the next node of its list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MessageNode<M = Delivery> {
     pub(crate) to: ChunkId,
@@ -20,8 +20,8 @@ pub(crate) struct MessageNode<M = Delivery> {
     next: NextNode<M>,
 }
 
-/// The rest of a list. [`MessageList`] drops nodes one after the other: left to themselves they would be dropped as deep as
-/// the list is long, and each step of a node would ask whether there is something to drop.
+/// The rest of a list. [`MessageList`] drops its nodes in a loop: a recursive drop would be as deep as the list is long.
+/// Without `ManuallyDrop`, each move of a node would also test whether there is a rest to drop.
 type NextNode<M> = ManuallyDrop<Option<Box<MessageNode<M>>>>;
 
 impl<M> MessageNode<M> {
@@ -30,7 +30,7 @@ impl<M> MessageNode<M> {
     }
 }
 
-/// Letters in a list, in one word.
+/// A list of nodes, in one word.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MessageList<M = Delivery> {
     first: NextNode<M>,
@@ -117,18 +117,18 @@ impl<M> Drop for MessageList<M> {
     }
 }
 
-/// Blank nodes of a worker: what is on them may be forgotten.
+/// The free nodes of a worker. Their messages need not be dropped.
 #[derive(Default)]
 pub(crate) struct FreeList {
     nodes: MessageList,
     count: usize,
 }
 
-/// FreeList that a worker keeps, at most.
+/// Free nodes that a worker keeps, at most.
 const FREE_MAX: usize = 256;
 
 impl FreeList {
-    /// A node with this on it.
+    /// A node with this message.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,
@@ -142,7 +142,7 @@ impl FreeList {
         node
     }
 
-    /// A node with all on it but the payload.
+    /// A node with all parts of a message but the payload.
     #[inline(always)]
     pub(crate) fn prepare(&mut self, to: ChunkId, from: Sender, bytes: u64) -> Box<MessageNode> {
         let mut node = self.take();
@@ -168,7 +168,7 @@ impl FreeList {
         MessageNode::new(RUNTIME, Delivery::by_runtime(Payload::Resume))
     }
 
-    /// Takes the message from a node, and keeps that.
+    /// Takes the message from a node, and keeps the node.
     #[inline]
     pub(crate) fn take_message(&mut self, mut node: Box<MessageNode>) -> Delivery {
         let delivery = node.message.take();
@@ -176,7 +176,7 @@ impl FreeList {
         delivery
     }
 
-    /// Keeps a node whose message was taken by its handler, or drops it where more is left of it than nothing.
+    /// Keeps a node whose message was taken by its handler, or drops it if something is left of the message.
     #[inline]
     pub(crate) fn recycle(&mut self, node: Box<MessageNode>) {
         match &node.message.payload {
@@ -186,7 +186,7 @@ impl FreeList {
         }
     }
 
-    /// Keeps a node with nothing on it.
+    /// Keeps a node without a message.
     #[inline]
     pub(crate) fn put(&mut self, node: Box<MessageNode>) {
         if self.count < FREE_MAX {
@@ -196,20 +196,20 @@ impl FreeList {
     }
 }
 
-/// Effects of a handler for which an outbox keeps memory, at most.
+/// Number of effects for which an outbox keeps memory, at most.
 const EFFECTS_KEPT: usize = 64;
 
-/// Contributions that a chunk may leave with kept messages before they are carried out. To stop for each took a stencil of small
-/// chunks, which contribute in each step, a tenth longer.
+/// Contributions that may gather in the outbox of a chunk while it handles its deferred messages, before it stops for them.
+/// To stop for each made a stencil of small chunks, which contribute in each step, a tenth slower.
 const CONTRIBUTIONS_MAX: usize = 8;
 
-/// What a handler leaves, in order: nodes, and effects that are no message to a single chunk.
+/// The output of a handler, in order: message nodes, and effects, which are anything but a message to a single chunk.
 pub(crate) struct Outbox {
     newest_first: MessageList,
-    /// Each with the nodes before it, in order.
+    /// Each effect with the nodes before it, in order.
     effects: Vec<(MessageList, Effect)>,
     pub(crate) free_list: FreeList,
-    /// What its worker does: the chunk there is the one whose handler leaves it.
+    /// The current activity of its worker, which names the chunk whose handler writes here.
     pub(crate) activity: Rc<Activity>,
 }
 
@@ -219,39 +219,39 @@ impl Default for Outbox {
     }
 }
 
-/// One thing that a handler left.
+/// One entry of an outbox.
 pub(crate) enum OutboxEntry {
     Message(Box<MessageNode>),
     Effect(Effect),
 }
 
 impl Outbox {
-    /// One for a worker that has this in hand.
+    /// The outbox of a worker with this activity.
     pub(crate) fn of(activity: Rc<Activity>) -> Outbox {
         let (newest_first, effects, free_list) = (MessageList::default(), Vec::new(), FreeList::default());
         Outbox { newest_first, effects, free_list, activity }
     }
 
-    /// Leaves a message to a single chunk.
+    /// Appends a message to a single chunk.
     #[inline(always)]
     pub(crate) fn send(&mut self, to: ChunkId, from: Sender, bytes: u64, payload: impl FnOnce() -> Payload) {
         let node = self.free_list.fill(to, from, bytes, payload);
         self.push_node(node);
     }
 
-    /// Leaves one that is written.
+    /// Appends the node of a message.
     #[inline]
     pub(crate) fn push_node(&mut self, node: Box<MessageNode>) {
         self.newest_first.push(node);
     }
 
-    /// Leaves an effect.
+    /// Appends an effect.
     pub(crate) fn push(&mut self, effect: Effect) {
         let before = self.take_messages();
         self.effects.push((before, effect));
     }
 
-    /// Leaves again what was taken.
+    /// Appends an entry that was taken.
     pub(crate) fn put_back(&mut self, left: OutboxEntry) {
         match left {
             OutboxEntry::Message(node) => self.push_node(node),
@@ -259,7 +259,7 @@ impl Outbox {
         }
     }
 
-    /// Tells whether there is nothing but nodes.
+    /// Tells whether there are no effects.
     #[inline]
     pub(crate) fn has_only_messages(&self) -> bool {
         self.effects.is_empty()
@@ -270,7 +270,7 @@ impl Outbox {
         !self.newest_first.is_empty()
     }
 
-    /// Tells whether there is little beside nodes: some contributions.
+    /// Tells whether the only effects are a few contributions.
     pub(crate) fn has_few_contributions(&self) -> bool {
         let contributes = |effect: &Effect| {
             matches!(effect, Effect::Contribute { .. } | Effect::ContributeIn(_) | Effect::AbstainUntil(_))
@@ -284,13 +284,14 @@ impl Outbox {
         self.newest_first.take_reversed()
     }
 
-    /// Takes the effects, each with the nodes before it, one after the other; beside the free_list of who sends these.
+    /// Takes the effects in order, each with the nodes before it. Also returns the free list of the worker that sends the
+    /// nodes.
     #[inline]
     pub(crate) fn effects_and_free_list(&mut self) -> (Drain<'_, (MessageList, Effect)>, &mut FreeList) {
         (self.effects.drain(..), &mut self.free_list)
     }
 
-    /// Gives back the memory of many effects.
+    /// Frees the memory of effects beyond [`EFFECTS_KEPT`].
     #[inline]
     pub(crate) fn shrink(&mut self) {
         self.effects.shrink_to(EFFECTS_KEPT);
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_taken_in_order_and_reversed() {
+    fn nodes_are_taken_in_order_and_reversed() {
         assert_eq!(keys(mail(0..5)), [0, 1, 2, 3, 4]);
         let mut taken = mail(0..5);
         assert_eq!(taken.next().map(|node| node.to.key), Some(0));
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_kept_for_few_effects_and_given_back_of_many() {
+    fn memory_for_few_effects_is_kept_and_for_many_is_freed() {
         let mut outbox = Outbox::default();
         for count in [1, EFFECTS_KEPT, 100 * EFFECTS_KEPT, 2] {
             (0..count).for_each(|_| outbox.push(Effect::Remove));
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn few_contributions_may_wait_for_more_and_nothing_else_may() {
+    fn only_few_contributions_may_wait_for_more() {
         let contribution = || {
             let (spec, values) = (
                 ReductionSpec { tag: 0, reducer: Reducer::Sum, target: ResultTarget::All },
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_handler_leaves_stays_in_order_also_when_some_is_put_back() {
+    fn entries_stay_in_order_also_when_some_are_put_back() {
         let (mut outbox, to) = (Outbox::default(), |key| ChunkId { array: ArrayId(0), key });
         let names = |left: &OutboxEntry| match left {
             OutboxEntry::Message(node) => format!("node {}", node.to.key),

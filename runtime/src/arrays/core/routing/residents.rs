@@ -1,16 +1,16 @@
-//! The chunks of one array on one rank: from a key to the cell.
+//! The cells of one array's chunks on one rank, by key: a dense table, and a hash map for outliers.
 //!
-//! Most keys of a rank follow each other, or nearly so: those lie in a table of cells, which is a subtraction and a load a
-//! message, and 4 bytes a key. The table reaches from the first key that came, or a lower one once many such have come, as far as
-//! at least one in eight of its places is taken. What lies outside is hashed.
+//! Most keys of a rank are consecutive, or nearly so. The table holds their cells: a lookup takes a subtraction and a load
+//! per message, and a key takes 4 bytes. The table begins at the first key that came, or at a lower one once many lower
+//! keys have come. It reaches as far as at least one in eight of its places is taken; all other keys are hashed.
 
 use rustc_hash::FxHashMap;
 
 use crate::ids::CellId;
 
-/// In place of a cell: the key is of no chunk here. No cell has that number.
+/// The entry of a key without a chunk here. No cell has that number.
 const VACANT: CellId = CellId(u32::MAX);
-/// Places of a table for each chunk, at most.
+/// Places of the table per chunk, at most.
 const PLACES_MAX: usize = 8;
 
 /// The cells by key.
@@ -19,7 +19,7 @@ pub(crate) struct Residents {
     /// The key of the first place.
     first: u64,
     places: Vec<CellId>,
-    /// Chunks in `places`.
+    /// Number of chunks in `places`.
     placed: usize,
     overflow: FxHashMap<u64, CellId>,
 }
@@ -34,7 +34,7 @@ impl Residents {
         }
     }
 
-    /// Chunks here.
+    /// Number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.placed + self.overflow.len()
     }
@@ -48,7 +48,7 @@ impl Residents {
         all
     }
 
-    /// Adds a chunk. Returns the cell of the one that had its key. O(1), taken over many.
+    /// Adds a chunk. Returns the cell of the chunk that had its key. O(1), amortised.
     pub(crate) fn insert(&mut self, key: u64, cell: CellId) -> Option<CellId> {
         if self.len() == 0 {
             (self.first, self.places) = (key, Vec::new());
@@ -66,7 +66,7 @@ impl Residents {
         (before != VACANT).then_some(before)
     }
 
-    /// Takes a chunk out.
+    /// Removes a chunk.
     pub(crate) fn remove(&mut self, key: u64) {
         match self.place(key).and_then(|place| self.places.get_mut(place)) {
             Some(place) => self.placed -= usize::from(std::mem::replace(place, VACANT) != VACANT),
@@ -76,14 +76,14 @@ impl Residents {
         }
     }
 
-    /// The place that a key has in a table that reaches far enough.
+    /// The place of a key in a table that reaches far enough.
     #[inline]
     fn place(&self, key: u64) -> Option<usize> {
         usize::try_from(key.wrapping_sub(self.first)).ok()
     }
 
-    /// Lets the table begin at the least key, if there are lower ones than its first and enough of it is taken then. O(n log n),
-    /// each time for twice as many.
+    /// Rebuilds the table from the least key on, if that is below its first key and enough of its places are taken then.
+    /// O(n log n); the caller does so each time the number of hashed keys has doubled.
     fn extend_down(&mut self) {
         let all = self.sorted();
         let (Some(&(least, _)), Some(&(greatest, _))) = (all.first(), all.last()) else { return };
@@ -95,7 +95,7 @@ impl Residents {
         }
     }
 
-    /// Lets the table reach as far as this key, if enough of it is taken then. It grows by doubling.
+    /// Extends the table to this key, if enough of its places are taken then. It grows by doubling.
     fn extend_to(&mut self, key: u64) {
         let enough = PLACES_MAX * (self.len() + 1);
         let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough)
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_follow_each_other_lie_in_the_table() {
+    fn consecutive_keys_lie_in_the_table() {
         let mut residents = Residents::default();
         (1000..2000).for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
         assert!(residents.overflow.is_empty());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_come_backwards_lie_in_the_table_too() {
+    fn descending_keys_lie_in_the_table_too() {
         let mut residents = Residents::default();
         (1000..2024).rev().for_each(|key| assert_eq!(residents.insert(key, CellId(key as u32)), None));
         assert!(

@@ -1,7 +1,7 @@
-//! Rank 0's part of a sync: gathers the reports of all ranks, has them balanced, and keeps the record of it all.
+//! The coordinator of a sync, on rank 0: collects the reports of all ranks, has them balanced, and keeps the record.
 //!
-//! The [`Balancer`] decides by the reports. It looks at every chunk of the run several times, so it does so apart from the
-//! rank: it is handed out with the reports, as a [`DecisionRequest`], and comes back with the decision.
+//! The [`Balancer`] decides by the reports. It visits every chunk of the run several times, so it runs outside the core: it
+//! is handed out with the reports, as a [`DecisionRequest`], and comes back with the decision.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::ids::{ArrayId, SyncId};
 use crate::measure::records::Sample;
 use crate::trace::SyncReport;
 
+/// A sync that is not complete: the reports so far.
 struct PendingSync {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkReport>,
@@ -36,22 +37,22 @@ struct PendingSync {
 struct PhaseRecord {
     /// The report to the balancer, if reports are kept.
     reported: Option<Arc<PhaseReport>>,
-    /// Messages that chunks handled in it.
+    /// Number of messages that chunks handled in the phase.
     deliveries: u64,
-    /// Chunks that stood still at its end.
+    /// Number of chunks that waited for the decision at its end.
     waited: u64,
     /// Times of its first and its last report.
     first_ns: u64,
     last_ns: u64,
 }
 
-/// A decision whose migration is under way.
+/// A decision whose migration is in progress.
 struct OngoingMigration {
     report: SyncReport,
     decided_ns: u64,
 }
 
-/// A sync that is complete: what is to be decided, and who does.
+/// A complete sync that is to be decided: the report, and the balancer that decides.
 pub(crate) struct DecisionRequest {
     pub(crate) report: PhaseReport,
     pub(crate) balancer: Balancer,
@@ -69,20 +70,20 @@ impl std::fmt::Debug for DecisionRequest {
     }
 }
 
-/// Collects, has it decided, records. Lives on rank 0.
+/// Collects reports, has each sync decided, and records it. Exists on rank 0.
 pub(crate) struct Coordinator {
-    /// Not here while it decides.
+    /// None while it decides.
     balancer: Option<Balancer>,
     places: Vec<RankPlace>,
-    /// True if the record has the reports.
+    /// True if the record includes the reports.
     keeps_reports: bool,
-    /// Members of each array; none for arrays that do not sync.
+    /// Number of members per array; None for arrays that do not sync.
     populations: Vec<Option<u64>>,
-    /// By array the one whose chunks its own keep to; empty where all are by themselves.
+    /// The leader of each array, itself if it has none: its chunks stay with the leader's. Empty if no array has a leader.
     leaders: Vec<ArrayId>,
     next: SyncId,
     gathering: LiteMap<SyncId, PendingSync>,
-    /// Messages handled in each of the phases that the balancer looks back on.
+    /// Number of messages handled per phase, for the phases in the balancer's history.
     deliveries: Vec<u64>,
     /// The phase whose sync is being decided.
     deciding: Option<PhaseRecord>,
@@ -92,7 +93,7 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
-    /// Of a run with these arrays. Arrays that name another as their leader keep to its chunks.
+    /// The coordinator of a run with these arrays. The chunks of an array that names a leader stay with the leader's chunks.
     pub(crate) fn of_arrays(
         strategy: Arc<dyn Strategy>,
         arrays: &[Arc<dyn ErasedArray>],
@@ -139,7 +140,7 @@ impl Coordinator {
         if self.deciding.is_some() { self.next.next() } else { self.next }
     }
 
-    /// One more chunk takes part from the first sync on that is not complete. Returns its number.
+    /// Admits a chunk to the syncs, from the first one that is not complete. Returns the number of that sync.
     pub(crate) fn admit(&mut self, array: ArrayId) -> SyncId {
         if let Some(members) = &mut self.populations[array.index()] {
             *members += 1;
@@ -147,10 +148,10 @@ impl Coordinator {
         self.open()
     }
 
-    /// Adds reports of ranks. When the last member of every array has reported, the request comes out.
+    /// Adds reports of ranks. Returns the request once the last member of every array has reported.
     pub(crate) fn collect(&mut self, mut collected: AggregatedReports) -> Option<DecisionRequest> {
         let open = self.open();
-        assert!(collected.sync >= open, "a census is complete only when nobody is left to report");
+        assert!(collected.sync >= open, "a count is complete only when no member is left to report");
         for MeasuredChunk { chunk, bytes, .. } in collected.ranks.iter_mut().flat_map(|rank| &mut rank.chunks)
         {
             *bytes = self.scales.bytes(chunk.array, *bytes);
@@ -186,7 +187,7 @@ impl Coordinator {
         })
     }
 
-    /// Adds reports to syncs, with their arrays, of a rank that waits for more of them: the run has stalled.
+    /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
     pub(crate) fn add_reports(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
             self.gathering(sync, 0).tallies[array.index()].merge(&tally);
@@ -208,7 +209,7 @@ impl Coordinator {
         self.populations = after;
         let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } =
             self.gathering.remove(&self.next).expect("looked at just above");
-        // Each chunk was told once in the phase that it starts or resumes, however long the phase was.
+        // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
         let handled: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
         let deliveries = handled.saturating_sub(chunks.len() as u64);
         if self.deliveries.len() == HISTORY {
@@ -232,7 +233,7 @@ impl Coordinator {
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
-    /// Takes back the balancer, and records what it has decided. Returns the sync, and the moves.
+    /// Takes back the balancer and records its decision. Returns the sync and the moves.
     pub(crate) fn decided(
         &mut self,
         balancer: Balancer,
@@ -302,7 +303,7 @@ impl Coordinator {
         (sync, decided.moves)
     }
 
-    /// Every rank has all chunks that it waited for: what has moved.
+    /// Every rank has all its incoming chunks: records the bytes that moved.
     pub(crate) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64) {
         self.scales.learn(migration_bytes);
         let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
@@ -319,7 +320,7 @@ impl Coordinator {
 
     /// The chunks that the next sync waits for, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
-        // Who only left was never going to come.
+        // If only removed chunks have reported, no chunk has come to this sync.
         let come = |gathering: &&PendingSync| gathering.tallies.iter().any(Tally::has_members);
         let Some(gathering) = self.gathering.get(&self.next).filter(come) else { return Vec::new() };
         let line = |(array, (population, tally)): (ArrayId, (&Option<u64>, &Tally))| {
@@ -341,7 +342,7 @@ fn rank_sample(sample: &Sample) -> RankSample {
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }
 }
 
-/// The expected value of the next phase, from the same phases as the loads of chunks and with the same weights.
+/// The predicted value of the next phase: smoothed over the same phases, with the same weights, as the loads of chunks.
 fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
     let weight = if weight > 0.0 && weight <= 1.0 { weight } else { 1.0 };
     let level = phases.iter().map(|&phase| phase as f64);
@@ -357,7 +358,7 @@ mod tests {
     use crate::ids::Rank;
 
     #[test]
-    fn the_length_of_a_phase_is_predicted_as_the_loads_in_it_are() {
+    fn the_length_of_a_phase_is_predicted_like_the_loads_of_chunks() {
         let snapshot = |ticks| {
             let id = ChunkId { array: ArrayId(0), key: 1 };
             let chunks = vec![ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true }];

@@ -1,63 +1,103 @@
-//! Balance: the migrations that a sync decides, as one rank goes through them.
+//! Migration of chunks between ranks at a sync: the state machine of one rank.
+//!
+//! Messages to and from a moving chunk stay in order. This module decides when each step is due, and
+//! [`rank`](crate::arrays::core::rank) carries it out. Chunks come to a sync in [`sync_arrivals`](super::sync_arrivals);
+//! rank 0 collects the reports in [`coordinator`](super::coordinator).
 //!
 //! # States of a migration on one rank
 //!
-//! | state | input | next state | what the rank does |
+//! | state | input | next state | output |
 //! |---|---|---|---|
-//! | Settled | rank 0's `Moves`, with outgoing here | Stopping | starts no more handlers of its outgoing |
-//! | Settled | rank 0's `Moves`, without | Draining | switches to the new routes, counts what it has sent under the old ones |
-//! | Stopping | the last outgoing_chunk is held: its handler has returned | Draining | the same |
-//! | Draining | the rank is drained: no message under the old routes is on its way to it | Receiving | sends its outgoing with their mail |
-//! | Receiving | the last arrival | Flushed | has it added to those that have flushed |
-//! | Flushed | rank 0's `Land`: all ranks have flushed | Settled | gives its incoming a cell, their mail, their stash, and resumes them |
+//! | Settled | `Decision`, some chunks leave this rank | Stopping | starts no more handlers of its outgoing chunks |
+//! | Settled | `Decision`, no chunk leaves this rank | Draining | switches to the new routes and makes its cut |
+//! | Stopping | the last outgoing chunk is held: its handler has returned | Draining | the same |
+//! | Draining | the rank is drained (see below) | Receiving | sends its outgoing chunks with their messages |
+//! | Receiving | the last incoming chunk | Flushed | counts itself among the ranks that have flushed |
+//! | Flushed | `CompleteMigration`: all ranks have flushed | Settled | admits its incoming chunks |
 //!
-//! A state whose input has come before is left at once. An arrival may come before the rank is drained, but not before
-//! it has switched, since whoever sent it was drained.
+//! A rank is *drained* once no message that was sent to it under the old routes is in flight. To *admit* a chunk is to give
+//! it a cell, the messages that it brought and its pending messages, and to resume it.
 //!
-//! # Who says what to whom
+//! If the input of a state came before the state, the rank leaves the state at once. An incoming chunk may come before the
+//! rank is drained. It cannot come before the rank has switched: its sender was drained, and no rank is drained before all
+//! ranks have switched.
 //!
-//! Everything but the chunks themselves goes by the [tree](crate::arrays::core::collectives::tree) of ranks. `Moves` goes down. A rank that has
-//! switched adds up its counts of messages and those of its children, by receiver, and passes them on to its parent (`Sent`).
-//! Rank 0 so knows how many messages under the old routes there are for each rank, and says so down the tree, to each
-//! child for the ranks from there on (`ExpectedCounts`): see [`in_flight`](crate::arrays::core::routing::in_flight). That all have flushed is counted up
-//! the tree (`Flushed`), and `Land` goes down.
+//! # Packets
+//!
+//! | packet | path | content |
+//! |---|---|---|
+//! | [`Decision`] | down the [tree] | all moves |
+//! | [`SentCounts`] | up the tree | number of messages sent under the old routes, by receiver; each rank adds its own |
+//! | [`ExpectedCounts`] | down the tree | number of messages under the old routes to the child and each rank below it |
+//! | [`TransferChunk`] | old rank to new rank | the chunk and its messages |
+//! | [`Flushed`] | up the tree | the sender and the ranks below it have flushed |
+//! | [`CompleteMigration`] | down the tree | the incoming chunks may run |
+//!
+//! The counts belong to the [cut], and count each message by its epoch, see [`in_flight`].
+//!
+//! [tree]: crate::arrays::core::collectives::tree
+//! [cut]: crate::arrays::core::routing::cut
+//! [`in_flight`]: crate::arrays::core::routing::in_flight
+//! [`Decision`]: super::SyncPacket::Decision
+//! [`SentCounts`]: crate::arrays::core::routing::cut::CutPacket::SentCounts
+//! [`ExpectedCounts`]: crate::arrays::core::routing::cut::CutPacket::ExpectedCounts
+//! [`TransferChunk`]: crate::arrays::core::lifecycle::LifecyclePacket::TransferChunk
+//! [`Flushed`]: super::SyncPacket::Flushed
+//! [`CompleteMigration`]: super::SyncPacket::CompleteMigration
 //!
 //! # Rules
 //!
-//! 1. A rank counts when its outgoing have stopped and it has switched, in one step: every message that it sent under the
-//!    old routes is counted, and none under the new ones, of which each carries the mark.
-//! 2. A outgoing_chunk is sent when its rank is drained: every message under the old routes is then in its mailbox.
-//! 3. An arrival runs when all ranks have flushed: every message it sent from its old rank has then arrived.
-//! 4. Messages under the new routes wait in the stash of the new rank until the chunk lands.
+//! 1. *Cut.* A rank counts when its outgoing chunks have stopped and it has switched, in one step. Every message that it
+//!    sent under the old routes is counted. No message under the new routes is: each carries the next epoch.
+//! 2. *Departure.* A rank sends an outgoing chunk when it is drained: every message to the chunk under the old routes is
+//!    then in the chunk's mailbox.
+//! 3. *Admission.* An incoming chunk runs when all ranks have flushed: every message that it sent from its old rank has then
+//!    arrived.
+//! 4. *Pending messages.* Messages under the new routes wait on the new rank until the chunk is admitted.
 //!
-//! No rule needs an arrival to stay in order with what its old rank says besides, so between processes it may be overtaken
-//! by that, and may overtake it (it is *migration_bytes*, see [`Codec`](crate::wire::codec::Codec)): until the chunk lands nobody
-//! asks whether it has come but `Flushed`, which its new rank says once it has; and whoever sends it is drained, so
-//! that all ranks have switched and know of the moves.
+//! # Proof that messages stay in order
 //!
-//! From 2 and 4: messages *to* a migrating chunk stay in order. From 1 and 3: so do messages *from* it. Nothing is
-//! forwarded, and chunks that stay never wait for chunks that move.
+//! 1. Messages *to* a migrating chunk: those under the old routes travel with it (rule 2, Draining to Receiving). Those
+//!    under the new routes are handled behind them (rule 4, Flushed to Settled).
+//! 2. Messages *from* a migrating chunk: those from its old rank are counted (rule 1, Stopping to Draining). They have
+//!    arrived before it runs again (rule 3, Flushed to Settled).
+//! 3. So nothing is forwarded, and chunks that stay never wait for chunks that move.
 //!
-//! Rule 2 holds since rank 0 says what to expect only when it has the counts of all ranks, and by then all have switched:
-//! nobody sends under the old routes any more, and the sum is what was sent. A message under the new routes may come
-//! before the sum, before the rank has switched, even before it has heard of the moves: the mark keeps it out of the count.
-//! One bit is enough. A rank switches again when it has heard of the next moves; rank 0 has decided on them after all
-//! ranks had flushed, so all were drained, and no message of the epoch before is on its way. Results of reductions, which
-//! come down the tree, are not counted: what rank 0 says under the old routes is said before `ExpectedCounts`, and so comes before.
+//! # Proof that a drained rank has all messages under the old routes
 //!
-//! What is counted are all packets that go where a chunk is said to be, and those by which a chunk asks rank 0 for a
-//! broadcast: of those by a chunk that moves the first is numbered before the second. No other packet depends on where a
-//! chunk is: contributions are numbered, and those to a section meet on a rank that stays the same.
+//! 1. Rank 0 sends `ExpectedCounts` only when it has the counts of all ranks. By then all ranks have switched (to Draining).
+//! 2. No rank sends under the old routes any more, so the sum is the number of messages that were sent.
+//! 3. A message under the new routes may come before the sum, before the receiver has switched, even before the receiver has
+//!    heard of the moves. Its epoch keeps it out of the count.
+//! 4. One bit is enough for the epoch. A rank switches again when it has heard of the next moves, and rank 0 decided on
+//!    them after all ranks had flushed (Flushed to Settled). So all ranks were drained, and no message of the epoch before
+//!    is in flight.
+//!
+//! # Counted packets
+//!
+//! | packet | counted | reason |
+//! |---|---|---|
+//! | any packet to the current rank of a chunk | yes | its route changes with the move |
+//! | a chunk's request to rank 0 for a broadcast | yes | so that rank 0 numbers a moving chunk's requests in order |
+//! | the result of a reduction, down the tree | no | under the old routes it is sent, and arrives, before `ExpectedCounts` |
+//! | a contribution | no | it is numbered; contributions to a section meet on a rank that stays the same |
+//!
+//! No other packet depends on the rank of a chunk.
+//!
+//! # Proof that a chunk in transit may be overtaken
+//!
+//! A chunk needs no order among the other packets of its old rank. Between processes it may overtake them and be overtaken
+//! by them: it is *freight*, see [`Codec`](crate::wire::codec::Codec).
+//! 1. Until the chunk is admitted, only `Flushed` depends on its arrival. Its new rank sends that after the arrival
+//!    (Receiving to Flushed).
+//! 2. The sender of a chunk is drained (Draining to Receiving), so all ranks have switched and know of the moves.
 //!
 //! # Cost
 //!
-//! At each edge of the tree five packets, whatever the number of ranks: one with all moves, which every rank hears, and four
-//! small ones, with up to one count for every rank that was sent to. It takes as long as the tree is deep, five times;
-//! markers that each rank sends to each other are there after one hop, but are ranks^2 packets: on 1000 ranks a thousand
-//! times as many, and each rank has to take a thousand of them.
-//!
-//! Here is only when something is to be done; [`rank`](crate::arrays::core::rank) does it. Who comes to a sync is in
-//! [`collect`](super::sync_arrivals), what rank 0 makes of the reports in [`coordinator`](super::coordinator).
+//! Five packets on each edge of the tree, whatever the number of ranks: one with all moves, and four small ones with at
+//! most one count per rank that was sent to. The time is five times the depth of the tree. The alternative, markers from
+//! each rank to each other, takes one hop but ranks^2 packets. On 1000 ranks that is a thousand times as many, and each
+//! rank has to receive a thousand of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,40 +120,40 @@ pub(crate) struct Outgoing {
     pub(crate) to: Rank,
 }
 
-/// One thing to do for a migration. To be done in order, before the next input.
+/// One output of a migration. All are carried out in order, before the next input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MigrationStep {
-    /// Start no more handlers of these chunks: [`Migrations::held`] for each, once none of it runs.
+    /// Start no more handlers of these chunks. Answer with [`Migrations::held`] for each, once none of its handlers runs.
     Hold(Vec<CellId>),
-    /// Let the new routes of these outgoing be in force, and count what was sent under the old ones.
+    /// Switch to the new routes, with these outgoing chunks, and make the cut (rule 1).
     SwitchRoutes { sync: SyncId, outgoing: Vec<Outgoing> },
-    /// Send this chunk with its mail.
+    /// Send this chunk with its messages (rule 2).
     MigrateOut { outgoing_chunk: Outgoing, transit: Transit },
-    /// This rank is drained and has all incoming.
+    /// This rank is drained and has all its incoming chunks.
     Flushed(MigrationBytes),
 }
 
-/// The migrations of one rank, one after the other.
+/// The migrations of one rank, one at a time.
 #[derive(Debug)]
 pub(crate) struct Migrations {
     rank: Rank,
     now: Migration,
 }
 
-/// A state of the table above, with what is known in it.
+/// A state of the table above, with its data.
 #[derive(Debug, Default)]
 enum Migration {
     #[default]
     Settled,
     Stopping {
         outgoing: BTreeMap<ChunkId, Outgoing>,
-        /// Leavers of which a handler may run.
+        /// Number of outgoing chunks that are not held: a handler of them may run.
         running: usize,
         incoming: Incoming,
     },
     Draining {
         outgoing: BTreeMap<ChunkId, Outgoing>,
-        /// The transits of outgoing from this rank, by array.
+        /// The transits of outgoing chunks, by array.
         transits: LiteMap<ArrayId, Transit>,
         incoming: Incoming,
     },
@@ -134,7 +174,7 @@ impl Migrations {
         Migrations { rank, now: Migration::Settled }
     }
 
-    /// Rank 0 has decided who moves, if anybody does. `cell` finds a chunk of this rank.
+    /// Rank 0 has decided the moves of a sync. `cell` finds a chunk of this rank.
     pub(crate) fn begin(
         &mut self,
         sync: SyncId,
@@ -161,7 +201,7 @@ impl Migrations {
         vec![MigrationStep::Hold(cells)]
     }
 
-    /// No handler of one more outgoing_chunk runs. `transit` is what chunks of an array that leave now remember of this rank.
+    /// One more outgoing chunk is held. `transit` is what the chunks of an array take along from this rank.
     pub(crate) fn held(&mut self, transit: impl Fn(ArrayId) -> Transit) -> Vec<MigrationStep> {
         match std::mem::take(&mut self.now) {
             Migration::Stopping { outgoing, running: 1, incoming } => {
@@ -179,7 +219,7 @@ impl Migrations {
         }
     }
 
-    /// Every message under the old routes has come, to this rank.
+    /// This rank is drained: it has every message that was sent to it under the old routes.
     pub(crate) fn drained(&mut self) -> Vec<MigrationStep> {
         let Migration::Draining { outgoing, transits, incoming } = std::mem::take(&mut self.now) else {
             unreachable!("a rank is drained when it has switched")
@@ -193,7 +233,7 @@ impl Migrations {
         releases.chain(self.check_flushed()).collect()
     }
 
-    /// A chunk has come that moves here.
+    /// An incoming chunk has come.
     pub(crate) fn receive(&mut self, transfer: ChunkTransfer) -> Option<MigrationStep> {
         let (Migration::Draining { incoming, .. } | Migration::Receiving(incoming)) = &mut self.now else {
             unreachable!("a chunk comes from a drained rank, and none is drained before all have switched")
@@ -202,7 +242,7 @@ impl Migrations {
         self.check_flushed()
     }
 
-    /// Leaves the state of receiving if everybody has come.
+    /// Leaves the state Receiving if all incoming chunks have come.
     fn check_flushed(&mut self) -> Option<MigrationStep> {
         match std::mem::take(&mut self.now) {
             Migration::Receiving(incoming) if incoming.chunks.len() == incoming.expected.len() => {
@@ -217,7 +257,7 @@ impl Migrations {
         }
     }
 
-    /// Rank 0 has heard of all ranks that they have flushed. Returns the incoming, which may run.
+    /// All ranks have flushed. Returns the incoming chunks, which may run (rule 3).
     pub(crate) fn complete(&mut self) -> Vec<ChunkTransfer> {
         let Migration::Flushed(incoming) = std::mem::take(&mut self.now) else {
             unreachable!("all ranks have flushed, this one too")
@@ -225,7 +265,7 @@ impl Migrations {
         incoming.chunks
     }
 
-    /// The outgoing have stopped.
+    /// All outgoing chunks have stopped (rule 1).
     fn switch(
         &mut self,
         outgoing: BTreeMap<ChunkId, Outgoing>,
@@ -240,7 +280,7 @@ impl Migrations {
         vec![switch]
     }
 
-    /// The cell of a chunk that is about to leave and has not been released.
+    /// The cell of an outgoing chunk that has not been sent yet.
     pub(crate) fn outgoing_cell(&self, chunk: ChunkId) -> Option<CellId> {
         match &self.now {
             Migration::Stopping { outgoing, .. } | Migration::Draining { outgoing, .. } => {
@@ -250,12 +290,12 @@ impl Migrations {
         }
     }
 
-    /// Tells whether no migration is under way here.
+    /// Tells whether no migration is in progress here.
     pub(crate) fn are_settled(&self) -> bool {
         matches!(self.now, Migration::Settled)
     }
 
-    /// Tells whether a chunk is to come to this rank, or has come and has not landed.
+    /// Tells whether this chunk is to come to this rank, or has come and is not admitted yet.
     pub(crate) fn expects(&self, chunk: ChunkId) -> bool {
         match &self.now {
             Migration::Settled => false,

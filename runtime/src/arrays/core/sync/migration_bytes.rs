@@ -1,8 +1,9 @@
-//! The bytes that migrations carry: what chunks say beforehand, against what was encoded when they left their process.
+//! The bytes that migrations move: the sizes that chunks declare, corrected by measured sizes.
 //!
-//! A chunk that does not override [`Chunk::state_bytes`](crate::Chunk::state_bytes) says the size of its type, which knows
-//! nothing of what its pointers lead to. So each receiving process measures, rank 0 adds up by array, and from the first
-//! migration on scales what the chunks of that array say. Within a process a chunk moves by its pointer: nothing is measured.
+//! A chunk that does not override [`Chunk::state_bytes`](crate::Chunk::state_bytes) declares the size of its type, without
+//! the memory that its pointers lead to. So each receiving process measures the encoded size, and rank 0 adds up the sizes
+//! per array. From the first migration on it scales what the chunks of that array declare. Within a process a chunk moves
+//! by its pointer: nothing is measured.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +15,22 @@ use crate::ids::ArrayId;
 /// The bytes of some migrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MigrationBytes {
-    /// All that has moved: as encoded where it left a process, else as the chunks say.
+    /// All bytes that have moved: the encoded size of chunks that left a process, the declared size of all others.
     pub(crate) bytes: u64,
     measured: BTreeMap<ArrayId, SizeCounts>,
 }
 
-/// Chunks of one array that left their process.
+/// The sizes of chunks of one array that left their process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct SizeCounts {
-    /// Bytes, as the chunks say.
+    /// Bytes that the chunks declared.
     declared: u64,
-    /// Bytes, as they were encoded.
+    /// Bytes of the encoded chunks.
     encoded: u64,
 }
 
 impl MigrationBytes {
-    /// The migration_bytes of chunks that have arrived.
+    /// The bytes of chunks that have arrived.
     pub(crate) fn of<'t>(chunks: impl IntoIterator<Item = &'t ChunkTransfer>) -> MigrationBytes {
         let mut migration_bytes = MigrationBytes::default();
         for transfer in chunks {
@@ -61,7 +62,7 @@ impl SizeCounts {
     }
 }
 
-/// What rank 0 knows of the bytes of each array's chunks. Older migrations count half as much at each new one.
+/// The sizes of each array's chunks, as rank 0 has learnt them. Each new migration halves the weight of all earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct SizeScales(BTreeMap<ArrayId, SizeCounts>);
 
@@ -75,7 +76,7 @@ impl SizeScales {
         }
     }
 
-    /// The bytes that a chunk would carry which says so many.
+    /// The expected encoded size of a chunk that declares this number of bytes.
     pub(crate) fn bytes(&self, array: ArrayId, declared: u64) -> u64 {
         let Some(&SizeCounts { declared: all, encoded }) = self.0.get(&array) else { return declared };
         let scaled = u128::from(declared.max(1)) * u128::from(encoded) / u128::from(all.max(1));
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_carried_decides_and_only_for_its_array() {
+    fn measured_sizes_scale_the_declared_sizes_of_their_array_only() {
         let mut here = MigrationBytes::of([&transfer(0, 24, Some(1_000)), &transfer(1, 500, None)]);
         here.add(&MigrationBytes::of([&transfer(0, 24, Some(3_000))]));
         assert_eq!(here.bytes, 4_500);
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_says_nothing_is_measured_all_the_same() {
+    fn a_chunk_that_declares_no_bytes_is_measured_too() {
         let mut scales = SizeScales::default();
         scales.learn(&MigrationBytes::of([&transfer(0, 0, Some(70))]));
         assert_eq!((scales.bytes(ArrayId(0), 0), scales.bytes(ArrayId(0), u64::MAX)), (70, u64::MAX));

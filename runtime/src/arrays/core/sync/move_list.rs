@@ -1,8 +1,8 @@
-//! The moves of a sync, on their way down the [tree](crate::arrays::core::collectives::tree) of ranks.
+//! The moves of a sync, broadcast down the [tree](crate::arrays::core::collectives::tree) of ranks.
 //!
-//! Every rank hears of every move and passes all of them on to its children. Where that is to other processes, rank 0 has
-//! encoded them once and every other rank sends on the bytes that it was sent: a copy of a pointer for each child, not the
-//! work of encoding thousands of moves.
+//! Every rank hears of every move and passes all of them on to its children. Between processes rank 0 encodes the list
+//! once, and every other rank forwards the bytes that it received. So a child costs a copy of a pointer, not the encoding
+//! of thousands of moves.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use crate::wire::{self, bulk};
 
-/// A list of moves, shared; and once it has been between processes its encoding.
+/// A shared list of moves, and its encoding once it has been sent to or received from another process.
 #[derive(Clone, Debug)]
 pub(crate) struct MoveList {
     all: Arc<[Move]>,
@@ -60,7 +60,7 @@ mod tests {
     use crate::ids::{ArrayId, ChunkId, Rank};
 
     #[test]
-    fn moves_come_out_as_they_went_in_and_go_on_by_the_same_bytes() {
+    fn moves_are_decoded_as_they_were_encoded_and_forwarded_by_the_same_bytes() {
         let one = |key| Move { chunk: ChunkId { array: ArrayId(1), key }, from: Rank(7), to: Rank(300) };
         for moves in [0, 1, 10_000] {
             let moves: MoveList = Vec::from_iter((0..moves).map(one)).into();

@@ -1,14 +1,23 @@
-//! ReportAggregation: what ranks report to a sync goes up the [tree](crate::arrays::core::collectives::tree) of ranks, in one packet a rank.
+//! Tree aggregation (convergecast) of the reports to a sync: one packet per rank goes up the
+//! [tree](crate::arrays::core::collectives::tree) of ranks.
 //!
-//! A rank passes on its own report to a sync together with those of the ranks below it, once none of them is known to have
-//! more to say about that sync: each report says which sync the next one will be about, of all ranks that it comes from. When
-//! that changes and there is nothing to report, because the last chunk of a rank has left or was removed, a rank says only
-//! that (`Packet::NextSyncChanged`).
+//! # Rules
 //!
-//! To wait for each other saves packets, and decides nothing: the [`census`](crate::arrays::core::collectives::population) on rank 0 knows who is missing. A
-//! report that nobody has waited for, of a rank to which a chunk has come that had none, goes up by itself. And nobody waits in
-//! vain: a rank waits for its children, they for theirs, and in the end somebody waits for a chunk that has yet to come to
-//! the sync.
+//! 1. *Aggregation.* A rank passes on the reports to a sync, its own and those of the ranks below it, together. It does so
+//!    once none of these ranks is known to have more to report to that sync.
+//! 2. *Next sync.* Each packet says which sync its ranks, taken together, report to next. If that changes without a report,
+//!    because the last chunk of a rank has left or was removed, the rank sends only that
+//!    ([`NextSyncChanged`](super::SyncPacket::NextSyncChanged)).
+//! 3. *Late reports.* If a chunk comes to a rank without chunks, no rank waits for the report of that rank. The report goes
+//!    up by itself.
+//!
+//! Waiting saves packets and decides nothing: the [population count](crate::arrays::core::collectives::population) on rank
+//! 0 knows which reports are missing.
+//!
+//! # Proof that no rank waits in vain
+//!
+//! 1. A rank waits for its children, and they wait for theirs (rule 1).
+//! 2. So in the end some rank waits for a chunk that has yet to come to the sync.
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
@@ -18,15 +27,15 @@ use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::{ArrayId, Rank, SyncId};
 
-/// Reports to a sync, of a rank and ranks below it.
+/// The reports of a rank and of ranks below it to a sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AggregatedReports {
     pub(crate) sync: SyncId,
     pub(crate) tallies: Vec<(ArrayId, Tally)>,
     pub(crate) ranks: Vec<MeasuredRank>,
-    /// Number of their chunks that wait for the decision.
+    /// Number of chunks on these ranks that wait for the decision.
     pub(crate) waited: u64,
-    /// When the first and the last of them reported.
+    /// Times of the first and the last of these reports.
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
 }
@@ -46,29 +55,30 @@ impl AggregatedReports {
     }
 }
 
-/// The sync that somebody reports to next, as far as is known; none if no chunk there comes to syncs.
+/// The sync that a rank, or a rank with those below it, reports to next, as far as known. None if no chunk there comes to
+/// syncs.
 pub(crate) type NextSync = Option<SyncId>;
 
-/// Of two, the one that others wait for.
+/// The earlier of two next syncs: the others wait for it.
 fn earliest(one: NextSync, other: NextSync) -> NextSync {
     one.into_iter().chain(other).min()
 }
 
-/// The reports that lie on a rank other than 0 on their way up.
+/// The reports that wait on a rank other than 0 on their way up.
 #[derive(Debug)]
 pub(crate) struct ReportAggregation {
-    /// By child: for itself and the ranks below it.
+    /// The next sync of each child and the ranks below it.
     below: LiteMap<Rank, NextSync>,
     pending: LiteMap<SyncId, AggregatedReports>,
-    /// The last that was last_sent to the parent.
+    /// The next sync that the parent was last told.
     last_sent: NextSync,
 }
 
-/// The words to the parent.
+/// The reports to send to the parent.
 #[derive(Debug, PartialEq)]
 pub(crate) struct UpwardReports {
     pub(crate) reports: Vec<AggregatedReports>,
-    /// What is next after them, where there are any or that is news.
+    /// The next sync after these reports; None if there are no reports and it has not changed.
     pub(crate) next: Option<NextSync>,
 }
 
@@ -82,7 +92,7 @@ impl ReportAggregation {
         }
     }
 
-    /// Adds a report, of this rank or from below.
+    /// Adds a report of this rank or of a child.
     pub(crate) fn add(&mut self, collected: AggregatedReports) {
         match self.pending.get_mut(&collected.sync) {
             Some(ours) => ours.merge(collected),
@@ -90,12 +100,12 @@ impl ReportAggregation {
         }
     }
 
-    /// A child has last_sent what is next.
+    /// A child has sent its next sync (rule 2).
     pub(crate) fn child_next(&mut self, child: Rank, next: NextSync) {
         self.below.insert(child, next);
     }
 
-    /// Takes what is to be last_sent to the parent; `own` is what is next for this rank itself.
+    /// Takes the reports to send to the parent (rules 1 and 2). `own` is the next sync of this rank itself.
     pub(crate) fn take_complete(&mut self, own: NextSync) -> UpwardReports {
         let next = self.below.values().fold(own, |so_far, &next| earliest(so_far, next));
         let mut reports = Vec::new();
@@ -109,7 +119,7 @@ impl ReportAggregation {
         UpwardReports { reports, next: news.then_some(next) }
     }
 
-    /// The tallies that lie here.
+    /// The tallies in the reports that wait here.
     pub(crate) fn tallies(&self) -> impl Iterator<Item = (SyncId, ArrayId, Tally)> {
         self.pending.iter().flat_map(|(&sync, collected)| {
             collected.tallies.iter().map(move |(array, tally)| (sync, *array, tally.clone()))
@@ -126,7 +136,7 @@ mod tests {
     const FIRST: SyncId = SyncId(0);
     const SECOND: SyncId = SyncId(1);
 
-    /// Rank 1 of 4, with children 3 and 4 in a tree of two children each.
+    /// Rank 1 of 5, with the children 3 and 4 in a binary tree.
     fn report_aggregation() -> ReportAggregation {
         ReportAggregation::new(&Tree { rank: Rank(1), ranks: 5, arity: 2 })
     }
@@ -166,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ranks_without_chunks_and_what_they_say_later_goes_up_by_itself() {
+    fn no_rank_waits_for_ranks_without_chunks_and_their_later_reports_go_up_by_themselves() {
         let mut report_aggregation = report_aggregation();
         report_aggregation.add(report(1, FIRST));
         report_aggregation.child_next(Rank(3), None);
@@ -179,18 +189,18 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_says_that_its_last_chunk_has_left_if_nobody_below_it_has_one() {
+    fn a_rank_reports_that_its_last_chunk_has_left_if_no_rank_below_it_has_one() {
         let mut report_aggregation = report_aggregation();
         report_aggregation.child_next(Rank(3), None);
         report_aggregation.child_next(Rank(4), Some(SECOND));
         assert_eq!(report_aggregation.take_complete(None).next, Some(Some(SECOND)));
-        assert_eq!(report_aggregation.take_complete(None), nothing(), "it has been last_sent");
+        assert_eq!(report_aggregation.take_complete(None), nothing(), "it was sent");
         report_aggregation.child_next(Rank(4), None);
         assert_eq!(report_aggregation.take_complete(None).next, Some(None));
     }
 
     #[test]
-    fn who_goes_on_without_waiting_is_ahead_and_its_reports_wait_for_the_others() {
+    fn reports_of_a_rank_that_is_ahead_wait_for_those_of_the_others() {
         let mut report_aggregation = report_aggregation();
         for sync in [FIRST, SECOND] {
             report_aggregation.add(report(1, sync));

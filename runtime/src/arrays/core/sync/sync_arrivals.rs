@@ -1,12 +1,14 @@
-//! Collect: the chunks of a rank come to a sync, and hear of its decision.
+//! The arrivals of one rank at a sync: its chunks come to the sync, the rank reports, and the chunks hear of the decision.
 //!
-//! A rank reports to a sync when every chunk of its own has come to it; chunks that were inserted or have moved here since
-//! may lead to a second report. It goes up the tree, see [`report_aggregation`](super::report_aggregation). The rank keeps who waits for the
-//! decision, and tells them once that is known: at once those who stay, on their new rank those who move (see
-//! [`balance`](super::migration)).
+//! | event | what the rank does |
+//! |---|---|
+//! | the last chunk of the rank comes to a sync | reports up the tree ([`report_aggregation`](super::report_aggregation)) |
+//! | a chunk that was inserted or has moved here since comes to the sync | may report a second time |
+//! | the decision is known, the chunk stays | tells the chunk at once |
+//! | the decision is known, the chunk moves | the new rank tells the chunk: see [`migration`](super::migration) |
 //!
-//! Chunks that came with `at_sync_nowait` never stand still unless they leave. Under a strategy that never moves (`none`)
-//! nobody does: chunks resume at once, loads are collected all the same.
+//! Chunks that came with `at_sync_nowait` continue without the decision, unless they leave. Under a strategy that never
+//! moves chunks (`none`) no chunk waits: chunks resume at once, and loads are collected all the same.
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ use crate::measure::records::Sample;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MeasuredChunk {
     pub(crate) chunk: ChunkId,
-    /// CPU time, ns; or ticks if declared.
+    /// CPU time in ns, or ticks if declared.
     pub(crate) load_ns: u64,
     pub(crate) declared: bool,
     pub(crate) bytes: u64,
@@ -46,7 +48,7 @@ pub(crate) struct SyncArrival {
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
     pub(crate) wish: Option<Rank>,
-    /// It handles nothing until it resumes.
+    /// True if the chunk handles nothing until it resumes.
     pub(crate) paused: bool,
 }
 
@@ -56,7 +58,7 @@ struct PendingReport {
     arrivals: Vec<SyncArrival>,
 }
 
-/// The report of a rank at a sync, but for the loads.
+/// The report of a rank to a sync, without the loads.
 #[derive(Debug)]
 pub(crate) struct UnmeasuredReport {
     pub(crate) sync: SyncId,
@@ -68,18 +70,19 @@ pub(crate) struct UnmeasuredReport {
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
     pending: LiteMap<SyncId, PendingReport>,
-    /// Chunks of this rank, counted by the sync they come to next.
+    /// Number of chunks of this rank, by the sync that they come to next.
     due: LiteMap<SyncId, u64>,
-    /// Syncs that are reported to as soon as the rank has been measured.
+    /// Syncs that the rank reports to as soon as it has been measured.
     sampling: Vec<SyncId>,
-    /// Chunks of this rank that hear of the decision, by sync: a newcomer may come to the next one before this one's.
+    /// Chunks of this rank that are to hear of the decision, by sync. A new chunk may come to the next sync before the
+    /// decision on this one.
     waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
-    /// Bytes of the messages that these keep meanwhile.
+    /// Bytes of the messages that these chunks defer meanwhile.
     deferred_bytes: LiteMap<SyncId, u64>,
 }
 
 impl Syncs {
-    /// A chunk has come to this rank, or was made here: `next` is the sync it comes to next.
+    /// A chunk has come to this rank, or was made here. `next` is the sync that it comes to next.
     pub(crate) fn joined(&mut self, next: SyncId) {
         *self.due.entry(next).or_default() += 1;
     }
@@ -89,7 +92,7 @@ impl Syncs {
         self.due.is_empty()
     }
 
-    /// It is on this rank no more.
+    /// A chunk has left this rank. `next` is the sync that it comes to next.
     pub(crate) fn left(&mut self, next: SyncId) {
         let count = self.due.get_mut(&next).expect("it was counted when it came");
         *count -= 1;
@@ -98,7 +101,7 @@ impl Syncs {
         }
     }
 
-    /// A chunk has come to a sync; it hears of the decision if one will be made.
+    /// A chunk has come to a sync. It hears of the decision if `decides`: a decision will be made.
     pub(crate) fn arrive(&mut self, arrival: SyncArrival, decides: bool) {
         let sync = SyncId(arrival.report.sequence);
         if decides {
@@ -109,7 +112,7 @@ impl Syncs {
         self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
     }
 
-    /// A chunk was removed: its last report to the syncs of its array.
+    /// A chunk was removed. `report` is its last one to the syncs of its array.
     pub(crate) fn removed(&mut self, array: ArrayId, report: MemberReport) {
         self.left(SyncId(report.sequence));
         self.report(array, report);
@@ -121,7 +124,7 @@ impl Syncs {
         pending
     }
 
-    /// Takes the reports to syncs to which every chunk of this rank has come.
+    /// Takes the reports to the syncs that every chunk of this rank has come to.
     pub(crate) fn take_complete(&mut self) -> Vec<UnmeasuredReport> {
         let first_due = self.due.keys().next().copied().unwrap_or(SyncId(u64::MAX));
         let mut complete = Vec::new();
@@ -139,13 +142,13 @@ impl Syncs {
         self.sampling.retain(|&sampling| sampling != sync);
     }
 
-    /// The first sync that this rank has yet to report to, as far as it knows; none without chunks that come to syncs.
+    /// The first sync that this rank has yet to report to, as far as it knows. None if it has no chunks that come to syncs.
     pub(crate) fn next(&self) -> Option<SyncId> {
         self.due.keys().chain(&self.sampling).min().copied()
     }
 
-    /// The first sync that some chunks of this rank have come to and others have not; else the first whose decision chunks of
-    /// this rank wait for, since a newcomer may come to the rank after that has reported.
+    /// The first sync that some chunks of this rank have come to and others have not. Without one, the first sync whose
+    /// decision chunks of this rank wait for: a new chunk may come to the rank after its report.
     pub(crate) fn open(&self) -> Option<SyncId> {
         let come =
             |(&sync, pending): (&SyncId, &PendingReport)| (!pending.arrivals.is_empty()).then_some(sync);
@@ -153,7 +156,7 @@ impl Syncs {
         self.pending.iter().find_map(come).or_else(reported)
     }
 
-    /// The tallies of chunks that have come to syncs to which others of this rank have not.
+    /// The tallies of chunks that have come to syncs that other chunks of this rank have not come to.
     pub(crate) fn reported(&self) -> Vec<(SyncId, ArrayId, Tally)> {
         let by_sync = self.pending.iter();
         let its = |(&sync, pending): (&SyncId, &PendingReport)| {
@@ -163,26 +166,26 @@ impl Syncs {
         by_sync.flat_map(its).collect()
     }
 
-    /// A chunk keeps a message of so many bytes until a sync has ended. None are counted where it has.
+    /// A chunk defers a message of this number of bytes until a sync has ended. They are not counted if it has ended.
     pub(crate) fn defer(&mut self, sync: SyncId, bytes: u64) {
         if self.waiting.contains_key(&sync) {
             *self.deferred_bytes.entry(sync).or_default() += bytes;
         }
     }
 
-    /// A chunk that passes a sync has read so many of them.
+    /// A chunk that passes a sync has handled deferred messages of this number of bytes.
     pub(crate) fn read_deferred(&mut self, sync: SyncId, bytes: u64) {
         if let Some(kept) = self.deferred_bytes.get_mut(&sync) {
             *kept = kept.saturating_sub(bytes);
         }
     }
 
-    /// Bytes of the messages that chunks of this rank keep until syncs have ended.
+    /// Bytes of the messages that chunks of this rank defer until syncs have ended.
     pub(crate) fn deferred_bytes(&self) -> u64 {
         self.deferred_bytes.values().sum()
     }
 
-    /// The decision on a sync is known: who hears of it.
+    /// The decision on a sync is known. Returns the chunks that are to hear of it.
     pub(crate) fn decided(&mut self, sync: SyncId) -> Vec<(ChunkId, CellId)> {
         self.deferred_bytes.remove(&sync);
         self.waiting.remove(&sync).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! The record of all syncs of a run, in bounded memory: sums over all, and as many single ones as fit.
+//! The record of all syncs of a run, in bounded memory: sums over all, and as many single syncs as fit.
 //!
-//! If there is no more room every second one goes, so that those which stay are spread evenly over the run. The
-//! newest are kept as well, for whoever looks while the run goes on. The reports of ranks to a sync are long: they are
-//! kept apart, of as many of the newest syncs as fit, and of one at least.
+//! If it is full, every second sync is dropped, so that the remaining ones are spread evenly over the run. The newest are
+//! kept as well, for a monitor that reads the log during the run. The reports of ranks to a sync are long. They are kept
+//! apart, for as many of the newest syncs as fit and for at least one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use lb_strategies::balancer::PhaseReport;
 
 use crate::trace::{SyncReport, SyncTotals};
 
-/// Syncs kept for the end of the run, at most and at least.
+/// Upper and lower limit of the number of syncs kept for the end of the run.
 const KEPT_MAX: usize = 4096;
 const KEPT_MIN: usize = 64;
-/// Ranks of all syncs kept, about: a sync takes some 40 bytes for each.
+/// Number of ranks over all kept syncs, about: a sync takes some 40 bytes per rank.
 const RANKS_MAX: usize = 1 << 19;
-/// Syncs that may come between two looks.
+/// Number of syncs that may end between two reads of the log.
 const NEWEST_MAX: usize = 256;
-/// Chunks and ranks of all that ranks reported, where that is kept: each takes some 60 bytes.
+/// Number of chunks and ranks over all kept reports: each takes some 60 bytes.
 const REPORTED_MAX: usize = 1 << 20;
 
 pub(crate) struct SyncLog {
     kept_max: usize,
-    /// The numbers of those kept are multiples of this.
+    /// The numbers of the kept syncs are the multiples of this.
     stride: u64,
     kept: Vec<SyncReport>,
     newest: VecDeque<SyncReport>,
@@ -35,7 +35,7 @@ pub(crate) struct SyncLog {
 #[derive(Default)]
 struct Reported {
     syncs: VecDeque<(u64, Arc<PhaseReport>)>,
-    /// Chunks and ranks in all of them.
+    /// Number of chunks and ranks in all of them.
     size: usize,
 }
 
@@ -48,7 +48,7 @@ impl Reported {
         }
     }
 
-    /// The sync together with what ranks reported to it, if that is here.
+    /// Joins a sync with the reports of ranks to it, if they are kept.
     fn join(&self, sync: SyncReport) -> SyncReport {
         let at = self.syncs.binary_search_by_key(&sync.sync, |(number, _)| *number);
         SyncReport { reported: at.ok().map(|at| self.syncs[at].1.clone()), ..sync }
@@ -72,7 +72,7 @@ impl SyncLog {
         }
     }
 
-    /// Adds the next one.
+    /// Adds the next sync.
     pub(crate) fn push(&mut self, mut report: SyncReport) {
         self.totals.add(&report);
         if let Some(reported) = report.reported.take() {
@@ -91,14 +91,14 @@ impl SyncLog {
         }
     }
 
-    /// Those after the first `seen`, as far as they are among the newest, and the sums over all so far.
+    /// The syncs after the first `seen` ones, as far as they are among the newest, and the sums over all syncs so far.
     pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
         let unseen = self.totals.syncs.saturating_sub(seen) as usize;
         let unseen = self.newest.iter().skip(self.newest.len().saturating_sub(unseen));
         (unseen.map(|report| self.reported.join(report.clone())).collect(), self.totals)
     }
 
-    /// Those kept, once, and the sums over all.
+    /// Takes the kept syncs. Also returns the sums over all syncs.
     pub(crate) fn take(&mut self) -> (Vec<SyncReport>, SyncTotals) {
         let kept = std::mem::take(&mut self.kept).into_iter();
         (kept.map(|report| self.reported.join(report)).collect(), self.totals)
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ranks_reported_is_kept_of_the_newest_syncs_until_it_is_too_much() {
+    fn reports_of_ranks_are_kept_for_as_many_of_the_newest_syncs_as_fit() {
         let with_reports = |chunks: usize, syncs: u64| {
             let id = ChunkId { array: ArrayId(0), key: 0 };
             let load = ChunkLoad { id, rank: Rank(0), ticks: 1, bytes: 0, migratable: true };
@@ -156,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_often_enough_misses_none() {
+    fn frequent_reads_of_the_log_miss_no_sync() {
         let log = log(2, 10_000);
         let (new, totals) = log.after(9_900);
         let seen: Vec<u64> = new.iter().map(|report| report.sync).collect();
         assert_eq!((seen, totals.syncs), ((9_900..10_000).collect(), 10_000));
         assert!(log.after(10_000).0.is_empty());
         let (new, totals) = log.after(0);
-        assert_eq!((new.len(), totals.syncs), (NEWEST_MAX, 10_000), "who looks too rarely is told how many");
+        assert_eq!((new.len(), totals.syncs), (NEWEST_MAX, 10_000), "a reader that looks too rarely is told how many");
     }
 }

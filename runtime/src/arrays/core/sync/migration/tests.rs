@@ -54,7 +54,7 @@ fn a_sync_that_moves_nothing_changes_nothing() {
 }
 
 #[test]
-fn leavers_stop_then_the_routes_change_then_they_go_when_the_rank_is_drained() {
+fn outgoing_chunks_stop_then_the_routes_change_then_they_leave_when_the_rank_is_drained() {
     let mut migrations = Migrations::new(HERE);
     let moves = [one_move(1, 1, 0), one_move(2, 1, 2), one_move(3, 0, 2)];
     assert_eq!(migrations.begin(SYNC, &moves, cell), [MigrationStep::Hold(vec![CellId(1), CellId(2)])]);
@@ -68,7 +68,7 @@ fn leavers_stop_then_the_routes_change_then_they_go_when_the_rank_is_drained() {
 }
 
 #[test]
-fn a_rank_of_which_nobody_leaves_and_to_which_nobody_comes_switches_and_is_drained_like_all() {
+fn a_rank_without_outgoing_or_incoming_chunks_switches_and_is_drained_too() {
     let mut migrations = Migrations::new(HERE);
     assert_eq!(migrations.begin(SYNC, &[one_move(1, 0, 2)], cell), [switch(&[])]);
     assert_eq!(migrations.drained(), [flushed(0)]);
@@ -76,7 +76,7 @@ fn a_rank_of_which_nobody_leaves_and_to_which_nobody_comes_switches_and_is_drain
 }
 
 #[test]
-fn an_arrival_may_come_before_the_rank_is_drained_and_lands_with_the_others() {
+fn an_incoming_chunk_may_come_before_the_rank_is_drained_and_is_admitted_with_the_others() {
     let mut migrations = Migrations::new(HERE);
     let moves = [one_move(1, 0, 1), one_move(2, 2, 1)];
     assert_eq!(migrations.begin(SYNC, &moves, cell), [switch(&[])]);
