@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use super::control_plane::Core;
 use super::local_delivery::{PacketSink, PollState};
 use super::mailbox::PushedBy;
+use super::remote_sender::Sent;
 use super::watermarks::bytes_of;
 use super::worker::Worker;
 use crate::arrays::core::collectives::broadcast::duplicate;
@@ -47,21 +48,21 @@ impl Worker<'_> {
         };
         let tasks = std::mem::take(&mut commands.later);
         self.commands = commands;
-        self.remote_sender.flush();
+        let sent = self.remote_sender.flush();
         if has_seeds {
             self.share_among_workers();
         }
         if !tasks.is_empty() {
             self.carry_out_tasks(tasks);
         }
-        self.fail_if_failed();
+        self.fail_unless(sent);
     }
 
-    /// Ends the run if something failed while the core was locked.
+    /// Ends the run with the error of a packet that could not be sent or decoded.
     #[inline]
-    pub(crate) fn fail_if_failed(&mut self) {
-        if let Some(error) = self.remote_sender.take_error() {
-            self.fail(error);
+    pub(crate) fn fail_unless(&mut self, sent: Sent) {
+        if let Err(error) = sent {
+            self.fail(*error);
         }
     }
 
@@ -246,19 +247,20 @@ impl Worker<'_> {
             return any;
         }
         if self.shared.control_plane.outbound_waits() {
-            self.remote_sender.send_outbound();
-            self.fail_if_failed();
+            let sent = self.remote_sender.send_outbound();
+            self.fail_unless(sent);
         }
         // What comes is decoded by user code, which may panic.
         self.instruments.turn_to_packets();
         let mut poll_state = PollState::new(packets_max);
         while poll_state.left > 0 {
-            self.remote_sender.poll(&mut self.local_delivery, free_list, &mut poll_state);
-            if !self.goes_on(&mut poll_state) {
+            let polled = self.remote_sender.poll(&mut self.local_delivery, free_list, &mut poll_state);
+            let goes_on = self.goes_on(&mut poll_state);
+            self.fail_unless(polled);
+            if !goes_on {
                 break;
             }
         }
-        self.fail_if_failed();
         any || poll_state.left < packets_max
     }
 

@@ -26,10 +26,11 @@ pub(crate) struct RemoteSender<'r> {
     transport: Option<TransportHandle<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
-    /// The error of a packet that could not be sent.
-    error: Option<Error>,
     look: PollTimes,
 }
+
+/// Whether packets could be encoded, and handed to the transport. An error ends the run.
+pub(crate) type Sent = Result<(), Box<Error>>;
 
 /// The last look at the transport of which the time was known: a lap of the worker ended before it, ns. Those of a worker
 /// without work are not, where handlers are not measured.
@@ -47,13 +48,8 @@ impl<'r> RemoteSender<'r> {
         shared: &'r RankShared,
         transport: Option<TransportHandle<'r, Packet>>,
     ) -> RemoteSender<'r> {
-        let mut remote_sender = RemoteSender {
-            shared,
-            transport,
-            leaving: VecDeque::new(),
-            error: None,
-            look: PollTimes::default(),
-        };
+        let mut remote_sender =
+            RemoteSender { shared, transport, leaving: VecDeque::new(), look: PollTimes::default() };
         remote_sender.looks_often(true);
         remote_sender
     }
@@ -84,47 +80,58 @@ impl<'r> RemoteSender<'r> {
     }
 
     /// Gives the transport what other workers left for it.
-    pub(crate) fn send_outbound(&mut self) {
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub(crate) fn send_outbound(&mut self) -> Sent {
         let control_plane = &self.shared.control_plane;
         control_plane.take_outbound(&mut control_plane.lock(), &mut self.leaving);
-        self.flush();
+        self.flush()
     }
 
-    /// Gives the transport all that is about to leave, in order.
+    /// Gives the transport all packets that are about to leave, in order.
+    ///
+    /// # Errors
+    /// The first packet that could not be sent. The others were.
     #[inline]
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) -> Sent {
+        let mut all = Ok(());
         while let Some((to, packet)) = self.leaving.pop_front() {
-            self.flush_one(to, packet);
+            let sent = self.flush_one(to, packet);
+            all = all.and(sent);
         }
+        all
     }
 
     /// The same of one packet, which goes through the wire format where a run asks for that.
     #[inline(never)]
-    fn flush_one(&mut self, to: Rank, packet: Packet) {
+    fn flush_one(&mut self, to: Rank, packet: Packet) -> Sent {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let through =
             if self.shared.wire && !crossed() { self.shared.codec.round_trip(packet) } else { Ok(packet) };
-        match through {
-            Ok(packet) => self.send(to, packet),
-            Err(error) => self.set_error(error),
-        }
+        self.send(to, through.map_err(Box::new)?)
     }
 
-    /// Hands the transport a message, from the node it is on, which is blank then. One that cannot be encoded ends the run as
-    /// soon as the worker is back from what it does.
+    /// Hands the transport a message, from the node it is on, which is free afterwards.
+    ///
+    /// # Errors
+    /// The message cannot be encoded.
     #[inline]
-    pub(crate) fn send_node(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) {
+    pub(crate) fn send_node(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> Sent {
         match &mut self.transport {
-            Some(TransportHandle::Threads(local)) => local.send_with(to, || Packet::from_node(node, epoch)),
+            Some(TransportHandle::Threads(local)) => {
+                local.send_with(to, || Packet::from_node(node, epoch));
+                Ok(())
+            }
             Some(TransportHandle::Boxed(_)) => self.send_encoded(to, node, epoch),
-            None => {}
+            None => Ok(()),
         }
     }
 
     /// The same where the transport sends bytes.
     #[inline(never)]
-    fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) {
+    fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> Sent {
         let codec = &self.shared.codec;
         if node.message.payload.is_value()
             && let Some(TransportHandle::Boxed(transport)) = &mut self.transport
@@ -132,38 +139,20 @@ impl<'r> RemoteSender<'r> {
                 .send_written(to, &mut |bytes| codec.encode_message(node.to, &node.message, epoch, bytes))
         {
             node.message.payload = Payload::Resume;
-            if let Err(error) = sent {
-                self.set_error(error);
-            }
-        } else {
-            self.send(to, Packet::from_node(node, epoch));
+            return sent.map_err(Box::new);
         }
+        self.send(to, Packet::from_node(node, epoch))
     }
 
-    /// Hands the transport a packet. One that cannot be encoded ends the run, as such a message does.
-    fn send(&mut self, to: Rank, packet: Packet) {
-        let sent = match &mut self.transport {
+    fn send(&mut self, to: Rank, packet: Packet) -> Sent {
+        match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
                 local.send_with(to, || packet);
                 Ok(())
             }
-            Some(TransportHandle::Boxed(transport)) => transport.send(to, packet),
+            Some(TransportHandle::Boxed(transport)) => transport.send(to, packet).map_err(Box::new),
             None => Ok(()),
-        };
-        if let Err(error) = sent {
-            self.set_error(error);
         }
-    }
-
-    #[cold]
-    fn set_error(&mut self, error: Error) {
-        self.error.get_or_insert(error);
-    }
-
-    /// Takes the error of a packet that could not be sent.
-    #[inline]
-    pub(crate) fn take_error(&mut self) -> Option<Error> {
-        self.error.take()
     }
 
     /// Drops what is about to leave.
@@ -214,25 +203,25 @@ impl<'r> RemoteSender<'r> {
 
     /// Hop 3, receiving side: the local_delivery gets what has come, as long as it takes more. Between
     /// threads by a closure that nothing else calls: it is inlined, and no packet is copied to be handed over.
+    ///
+    /// # Errors
+    /// A packet cannot be decoded.
     #[inline(always)]
     pub(crate) fn poll(
         &mut self,
         local_delivery: &mut LocalDelivery<'r>,
         free_list: &mut FreeList,
         poll_state: &mut PollState,
-    ) {
-        let polled = match &mut self.transport {
+    ) -> Sent {
+        match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
                 local.take_each(|from, packet| local_delivery.receive(from, packet, free_list, poll_state));
                 Ok(())
             }
-            Some(TransportHandle::Boxed(transport)) => {
-                transport.poll_each(&mut PacketSink { local_delivery, free_list, poll_state })
-            }
+            Some(TransportHandle::Boxed(transport)) => transport
+                .poll_each(&mut PacketSink { local_delivery, free_list, poll_state })
+                .map_err(Box::new),
             None => Ok(()),
-        };
-        if let Err(error) = polled {
-            self.set_error(error);
         }
     }
 

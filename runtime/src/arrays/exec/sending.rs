@@ -1,4 +1,19 @@
-//! Sends messages: hop 2 finds the mailbox or the rank, hop 4 is the push, and a push that made a entry queues it.
+//! Sends messages of chunks: finds the mailbox or the rank (hop 2), and pushes where the chunk is here (hop 4).
+//!
+//! | where the worker finds the chunk | path of its message |
+//! |---|---|
+//! | it is the only worker, and messages are neither recorded nor forced through the wire format | [`push_by_route`] at once |
+//! | it knows the cell from a message before (several workers) | [`push_by_cache`], without the lock of the core |
+//! | the routes know the cell | [`push_by_route`]; the worker notes the cell |
+//! | the mailbox refuses, since the chunk has just left its cell | the routes are asked again |
+//! | the routes name another rank | [`send_remote`], to the transport or to worker 0, which has it |
+//! | nowhere yet: it belongs here and has not come | [`send_remote`] leaves it with the core as pending |
+//!
+//! A message that is recorded, or forced through the wire format, goes through `check_send` first, once.
+//!
+//! [`push_by_route`]: Worker::push_by_route
+//! [`push_by_cache`]: Worker::push_by_cache
+//! [`send_remote`]: Worker::send_remote
 
 use std::time::Duration;
 
@@ -15,28 +30,28 @@ use crate::arrays::core::routing::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 
-/// So many cells a worker cache_cell of an array whether or not there are as many chunks.
-const KNOWN_MIN: usize = 1024;
+/// Cells that a worker remembers of an array however few chunks are here.
+const CACHE_MIN: usize = 1024;
 
 /// The state of a worker for sending.
 pub(crate) struct SendState {
-    /// Cells of chunks of this rank, by array, as far as this worker cache_cell; a refused push corrects it. Unused by a lone worker.
+    /// Cells of chunks of this rank, by array, that this worker has sent to. A refused push corrects it. A lone worker has none.
     cache: Box<[Residents]>,
-    /// Messages are recorded, or forced through the encoder, when they are sent.
+    /// Messages are recorded, or forced through the wire format, when they are sent.
     checks_sends: bool,
-    /// Neither that, nor are there other workers: the routes are asked at once.
+    /// Neither, and the worker is the only one: it asks the routes at once.
     is_plain: bool,
 }
 
 impl SendState {
     pub(crate) fn new(lone: bool, arrays: usize, checks_sends: bool) -> SendState {
-        let known = (0..arrays).map(|_| Residents::default()).collect();
-        SendState { cache: known, checks_sends, is_plain: lone && !checks_sends }
+        let cache = (0..arrays).map(|_| Residents::default()).collect();
+        SendState { cache, checks_sends, is_plain: lone && !checks_sends }
     }
 }
 
 impl<'r> Worker<'r> {
-    /// Hop 2. A node whose message leaves the rank is blank again.
+    /// Hop 2. The node of a message that leaves the rank goes to the free list.
     #[inline(always)]
     pub(super) fn send(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
         tracing::trace!(hop = 2, "Worker::flush");
@@ -47,7 +62,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends several of a handler that has left effects too: most leave none, so this is kept out of their way.
+    /// Sends the messages of a handler that has left effects too. Out of line, since most handlers leave none.
     #[inline(never)]
     pub(super) fn send_all(&mut self, nodes: MessageList, free_list: &mut FreeList) {
         for node in nodes {
@@ -55,13 +70,13 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends one before its handler returns.
+    /// Sends a message before its handler returns.
     #[inline(never)]
     pub(super) fn send_early(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
         self.send(node, free_list);
     }
 
-    /// The same where the rank has several workers, or looks at what it sends.
+    /// [`send`](Self::send) where the rank has several workers, or checks what it sends.
     #[inline(never)]
     fn send_checked(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
         if !self.send_state.checks_sends || self.check_send(&mut node) {
@@ -69,7 +84,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends a message that was looked at.
+    /// Sends a message that was checked.
     fn route_and_send(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
         if self.shared.scheduler.lone() {
             self.push_by_route(node, free_list);
@@ -83,19 +98,19 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Notes the cell of a chunk. Where it has noted more than there are, of chunks that have gone, it begins anew.
+    /// Remembers the cell of a chunk. A cache with twice as many cells as there are chunks here begins anew.
     fn cache_cell(&mut self, to: ChunkId, cell: CellId) {
-        let known = &mut self.send_state.cache[to.array.index()];
-        if known.len() >= KNOWN_MIN && known.len().is_power_of_two() {
+        let cache = &mut self.send_state.cache[to.array.index()];
+        if cache.len() >= CACHE_MIN && cache.len().is_power_of_two() {
             let here = self.shared.control_plane.lock().rank.routing.location.count(to.array);
-            if known.len() as u64 > 2 * here {
-                *known = Residents::default();
+            if cache.len() as u64 > 2 * here {
+                *cache = Residents::default();
             }
         }
-        known.insert(to.key, cell);
+        cache.insert(to.key, cell);
     }
 
-    /// Asks the routes, and pushes if the chunk is here: into which cell.
+    /// Asks the routes, and pushes if the chunk is here. Returns its cell if that was done.
     #[inline(always)]
     fn push_by_route(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) -> Option<CellId> {
         let to = node.to;
@@ -116,7 +131,7 @@ impl<'r> Worker<'r> {
         self.route_and_send(node, free_list);
     }
 
-    /// Pushes without a look at the routes, which takes the lock of the core. Returns what was not sent.
+    /// Pushes into a remembered cell, without the lock of the core. Returns the message if it was not pushed.
     fn push_by_cache(&mut self, node: Box<MessageNode>) -> Option<Box<MessageNode>> {
         let to = node.to;
         let Some(cell) = self.send_state.cache[to.array.index()].get(to.key) else { return Some(node) };
@@ -127,7 +142,7 @@ impl<'r> Worker<'r> {
         refused
     }
 
-    /// The chunk is not on this rank, or has not arrived.
+    /// Sends to another rank, or leaves the message with the core where the chunk has not come.
     #[inline(never)]
     fn send_remote(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
         let mut core = self.shared.control_plane.lock();
@@ -145,20 +160,20 @@ impl<'r> Worker<'r> {
             }
         };
         let (epoch, sent) = core.rank.message_sent(rank, node.message.bytes);
-        if self.remote_sender.has_transport() && !core.has_outbound() {
+        let left = if self.remote_sender.has_transport() && !core.has_outbound() {
             drop(core);
             tracing::trace!(hop = 3, "Transport::send");
-            self.remote_sender.send_node(rank, &mut node, epoch);
+            self.remote_sender.send_node(rank, &mut node, epoch)
         } else {
             self.remote_sender.transmit(&mut core, rank, Packet::from_node(&mut node, epoch));
             drop(core);
-            self.remote_sender.flush();
-        }
+            self.remote_sender.flush()
+        };
         free_list.put(node);
         if sent.ack_request_due || sent.blocks {
             self.after_send(rank, sent);
         }
-        self.fail_if_failed();
+        self.fail_unless(left);
     }
 
     pub(super) fn send_at_quiescence(&mut self, mut node: Box<MessageNode>) {
@@ -177,7 +192,7 @@ impl<'r> Worker<'r> {
             return;
         }
         self.with_core(|core, _, _| core.delay_message());
-        // PushedBy the kernel's clock, which never goes back: two with the same delay stay in order.
+        // By the kernel's clock, which never goes back: two with the same delay stay in order.
         let now_ns = self.shared.clock.now_ns();
         let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, node);

@@ -65,7 +65,8 @@ impl Worker<'_> {
     /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it.
     pub(crate) fn send_the_last(&mut self) {
         if self.remote_sender.has_transport() {
-            self.catching(|worker| worker.remote_sender.send_outbound());
+            // A message that cannot be encoded any more was in flight when the run ended, and counts no more.
+            self.catching(|worker| drop(worker.remote_sender.send_outbound()));
             self.remote_sender.close();
         }
     }
