@@ -21,7 +21,7 @@ use crate::run::report::RunReport;
 use crate::run::run_shape;
 use crate::run::shape::{ReadyRank, Shape};
 #[cfg(feature = "mpi")]
-use crate::wire::codec::Plain;
+use crate::wire::codec::SerdeCodec;
 
 /// Executes `body` for all of `0..iterations` on all workers of all ranks; what they accumulate is merged. Each index counts
 /// exactly once in the result.
@@ -226,11 +226,11 @@ where
     type Packet = PoolPacket;
     type Figures = ();
     #[cfg(feature = "mpi")]
-    type Codec = Plain<PoolPacket>;
+    type Codec = SerdeCodec<PoolPacket>;
 
     #[cfg(feature = "mpi")]
-    fn codec(&self, rank: Rank) -> Plain<PoolPacket> {
-        Plain::new(rank)
+    fn codec(&self, rank: Rank) -> SerdeCodec<PoolPacket> {
+        SerdeCodec::new(rank)
     }
 
     fn run(self, seat: RankContext<'_, PoolPacket>) {

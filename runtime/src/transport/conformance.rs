@@ -20,7 +20,7 @@ use super::sim::SimTransport;
 use super::{PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
-use crate::wire::codec::{Codec, Plain};
+use crate::wire::codec::{Codec, SerdeCodec};
 
 /// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -115,7 +115,7 @@ impl Party {
 
     /// Sends a packet, or writes it where the transport sends bytes.
     fn send(&mut self, to: Rank, mut packet: Packet, transport: &mut dyn Transport<Packet>) {
-        let codec = Plain::new(self.me);
+        let codec = SerdeCodec::new(self.me);
         let mut write = |bytes: &mut Vec<u8>| codec.encode(&mut packet, bytes);
         let written = if self.rng.random() { transport.send_written(to, &mut write) } else { None };
         written.unwrap_or_else(|| transport.send(to, packet)).expect("it can be encoded");
@@ -144,7 +144,7 @@ impl PacketHandler<Packet> for Party {
         if self.rng.random() {
             return None;
         }
-        let packet = Plain::new(self.me).decode(bytes, VecDeque::new());
+        let packet = SerdeCodec::new(self.me).decode(bytes, VecDeque::new());
         Some(packet.map(|packet| self.heard(from, &packet)).map_err(Box::new))
     }
 }
@@ -230,7 +230,7 @@ fn simulated_ranks_conform() {
 #[cfg(feature = "mpi")]
 mod processes {
     use super::{
-        Codec, Error, LOOKS_MAX, PIECE_BYTES, Packet, Party, Plain, Rank, Transport, VecDeque, thread,
+        Codec, Error, LOOKS_MAX, PIECE_BYTES, Packet, Party, Rank, SerdeCodec, Transport, VecDeque, thread,
     };
     use crate::threads::clock::Clock;
     use crate::threads::sleep::Sleeper;
@@ -253,7 +253,7 @@ mod processes {
     const LAST_WORDS: Duration = Duration::from_millis(500);
 
     /// Packets as serde writes them, some of them freight.
-    struct WithFreight(Plain<Packet>);
+    struct WithFreight(SerdeCodec<Packet>);
 
     impl Codec for WithFreight {
         type Packet = Packet;
@@ -330,7 +330,7 @@ mod processes {
         let sleeper = Sleeper::new();
         sleeper.bind_to_thread();
         sleeper.share(links.sleep_state().expect("they share memory"));
-        let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
+        let mut transport = Mpi::new(links, WithFreight(SerdeCodec::new(me)), Clock::machine());
         let clock = Clock::machine();
         for _ in 0..ROUNDS {
             if me == Rank(0) {
@@ -389,7 +389,7 @@ mod processes {
     /// Rank 0 sends rank 1 noise. The run of rank 1 cannot end in order, and says so.
     fn what_is_no_frame_is_an_error_that_names_its_sender(me: Rank, links: &mut Links) {
         let noise = (me == Rank(0)).then(|| links.send_noise(1));
-        let mut transport = Mpi::new(links, WithFreight(Plain::new(me)), Clock::machine());
+        let mut transport = Mpi::new(links, WithFreight(SerdeCodec::new(me)), Clock::machine());
         if me == Rank(1) {
             for _ in 0..2 {
                 let error = await_next(me, &mut transport).expect_err("noise is no packet");
@@ -416,7 +416,7 @@ mod processes {
         let mut links = Links::connect(world, shared_memory).expect("they connect");
         assert_eq!(links.sleep_state().is_some(), shared_memory && ranks > 1);
         for _ in 0..2 {
-            let codec = WithFreight(Plain::new(rank));
+            let codec = WithFreight(SerdeCodec::new(rank));
             let mut transport = Mpi::new(&mut links, codec, Clock::machine());
             let mut party = Party::new(rank, ranks);
             while !party.step(&mut transport) {
@@ -426,13 +426,13 @@ mod processes {
             assert!(links.are_closed(), "rank {rank} waits in vain for the bye of another");
         }
         if ranks > 1 {
-            let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
+            let mut transport = Mpi::new(&mut links, WithFreight(SerdeCodec::new(rank)), Clock::machine());
             a_message_overtakes_freight(rank, &mut transport);
             close(transport);
         }
         if shared_memory {
             a_sleeper_is_woken_for_what_waited(rank, &mut links);
-            let mut transport = Mpi::new(&mut links, WithFreight(Plain::new(rank)), Clock::machine());
+            let mut transport = Mpi::new(&mut links, WithFreight(SerdeCodec::new(rank)), Clock::machine());
             no_sender_is_starved(rank, ranks, &mut transport, || universe.world().barrier());
             close(transport);
         }

@@ -46,14 +46,14 @@ pub(crate) trait Codec {
 }
 
 /// Packets as serde writes them.
-pub(crate) struct Plain<P> {
+pub(crate) struct SerdeCodec<P> {
     rank: Rank,
     packets: PhantomData<fn() -> P>,
 }
 
-impl<P> Plain<P> {
-    pub(crate) fn new(rank: Rank) -> Plain<P> {
-        Plain { rank, packets: PhantomData }
+impl<P> SerdeCodec<P> {
+    pub(crate) fn new(rank: Rank) -> SerdeCodec<P> {
+        SerdeCodec { rank, packets: PhantomData }
     }
 
     fn error(&self, why: &WireError) -> Error {
@@ -61,7 +61,7 @@ impl<P> Plain<P> {
     }
 }
 
-impl<P: Serialize + DeserializeOwned> Codec for Plain<P> {
+impl<P: Serialize + DeserializeOwned> Codec for SerdeCodec<P> {
     type Packet = P;
 
     fn encode(&self, packet: &mut P, bytes: &mut Vec<u8>) -> Encoded {

@@ -153,7 +153,7 @@ impl Bench {
 /// What there is of MPI alone without MPI.
 #[cfg(not(feature = "mpi"))]
 mod raw {
-    use super::{Graph, Told};
+    use super::{Graph, PointResult};
 
     pub(super) fn check(_: &[Graph]) -> Result<(), String> {
         Err("--raw: expected a program built with --features mpi".to_owned())

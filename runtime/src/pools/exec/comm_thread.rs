@@ -28,7 +28,7 @@ use crate::run::watchdog::sample_interval;
 use crate::trace::activity_board::ActivitySample;
 use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
-use crate::wire::codec::{Codec, Plain};
+use crate::wire::codec::{Codec, SerdeCodec};
 
 /// Longest sleep of a monitor where no thread wakes it: to see that the pool was cancelled, or, between hosts, that a
 /// packet has come, ns.
@@ -187,7 +187,7 @@ impl<'m> CommThread<'m> {
         }
         let Some(transport) = &mut self.transport else { return Ok(()) };
         if self.wire {
-            packet = Plain::new(self.shared.rank).round_trip(packet)?;
+            packet = SerdeCodec::new(self.shared.rank).round_trip(packet)?;
         }
         transport.send(to, packet)
     }

@@ -240,7 +240,7 @@ pub(crate) struct InboundFrames {
 }
 
 /// The next frame, as far as it is told without looking further.
-pub(crate) enum Plain<'b> {
+pub(crate) enum PlainFrame<'b> {
     None,
     /// A plain one: its body.
     Body(&'b [u8]),
@@ -295,13 +295,13 @@ impl InboundFrames {
 
     /// The next frame, if it is a plain one.
     #[inline]
-    pub(crate) fn next_plain(&mut self) -> Plain<'_> {
+    pub(crate) fn next_plain(&mut self) -> PlainFrame<'_> {
         if self.read == self.batch.len() && !self.open() {
-            return Plain::None;
+            return PlainFrame::None;
         }
-        let Some((body, next)) = frame::read_plain(&self.batch, self.read) else { return Plain::Other };
+        let Some((body, next)) = frame::read_plain(&self.batch, self.read) else { return PlainFrame::Other };
         self.read = next;
-        Plain::Body(body)
+        PlainFrame::Body(body)
     }
 
     /// The frame that was read last.

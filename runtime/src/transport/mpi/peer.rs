@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::batch::{InboundFrames, OutboundFrames, Plain};
+use super::batch::{InboundFrames, OutboundFrames, PlainFrame};
 use super::blocks::{Blocks, CompleteFrame};
 use super::failure::Failure;
 use super::frame::{Frame, Kind, Lane, Malformed};
@@ -355,15 +355,15 @@ impl Peer {
         let (mut packets, mut more, from) = (0, true, Rank(self.rank));
         while more && packets < most && !self.arrivals.grant_is_due() {
             match self.arrivals.next_plain() {
-                Plain::Body(body) => {
+                PlainFrame::Body(body) => {
                     more = match receiver.read(from, body) {
                         Some(read) => read.map_err(Failure::Wire)?,
                         None => give(from, codec, body, VecDeque::new(), receiver)?,
                     };
                     packets += 1;
                 }
-                Plain::None if packets == 0 && self.freight.is_empty() => return Ok(None),
-                Plain::None | Plain::Other => break,
+                PlainFrame::None if packets == 0 && self.freight.is_empty() => return Ok(None),
+                PlainFrame::None | PlainFrame::Other => break,
             }
         }
         if packets > 0 {
