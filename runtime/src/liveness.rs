@@ -20,7 +20,7 @@
 //! run is not decided here.
 //!
 //! # A round of questions
-//! A rank that has begun no work for some time [asks](Inquirer::ask) its neighbours whether they are there; they answer at
+//! A rank that has begun no work for some time [asks](Pinger::ping) its neighbours whether they are there; they answer at
 //! once and ask theirs, so that the question reaches all ranks. A neighbour that has not answered after
 //! [`PING_TIMEOUT_NS`] is *silent*: its process is stopped, or its host has no time for it. The rank that asked says so
 //! once, and says when the neighbour answers again. Nothing follows from it: a silent rank is not lost.

@@ -226,7 +226,7 @@ impl Job {
         processes
     }
 
-    /// [`Ended::took`] counts from now.
+    /// [`JobResult::took`] counts from now.
     pub fn restart_clock(&mut self) {
         self.begin = now();
     }

@@ -13,7 +13,7 @@
 //! | `execution` | who executes how much until something happens |
 //! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
 //! | [`ideal`] | how long the best policy would take |
-//! | [`scenario`](mod@scenario), [`scenarios`] | all of that together, and the scenarios that have names |
+//! | [`pool_scenario`](mod@pool_scenario), [`pool_scenarios`] | all of that together, and the scenarios that have names |
 //! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
 //! | [`step_scenario`](mod@step_scenario) | the same of programs in supersteps |
 //! | [`crossbar_cluster`], [`jacobi_cluster`], [`grid_cluster`] | the programs and clusters of papers |

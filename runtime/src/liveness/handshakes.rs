@@ -60,7 +60,7 @@ impl Handshakes {
         now_ns < self.closes_ns
     }
 
-    /// Until [`goes_on`](Admission::goes_on) has something to do, ns.
+    /// Until [`expire`](Handshakes::expire) has something to do, ns.
     pub(super) fn timeout_ns(&self) -> u64 {
         let first_ns = self.pending.first_key_value().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
         first_ns.min(self.closes_ns).saturating_sub(self.clock.now_ns())

@@ -32,7 +32,7 @@ const GOODBYE_NS_MAX: u64 = 200_000_000;
 pub(super) enum Frame {
     /// You are watched from now on.
     Welcome,
-    /// A rank was lost. About the sender itself, with [`How::Left`], it is a goodbye.
+    /// A rank was lost. About the sender itself, with [`LossKind::Left`](super::LossKind::Left), it is a goodbye.
     Lost(Lost),
     /// Are you there?
     Ping,

@@ -1,6 +1,6 @@
 //! One rank's rounds of questions to its neighbours: which of them owe an answer, and which are silent.
 //!
-//! It knows no sockets: [`node`](super::node) sends what it says. The rules are in [`liveness`](super).
+//! It knows no sockets: [`thread`](super::thread) sends what it says. The rules are in [`liveness`](super).
 
 use std::collections::{BTreeMap, BTreeSet};
 

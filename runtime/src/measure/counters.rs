@@ -277,7 +277,7 @@ impl RankCounters {
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
     }
 
-    /// From now on [`look`](Self::look) says who was here.
+    /// From now on [`competing_processes`](Self::competing_processes) says who was here.
     pub(crate) fn begin_process_scans(&self, now_ns: u64) {
         self.takers.begin(now_ns);
     }

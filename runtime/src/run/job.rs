@@ -4,7 +4,7 @@
 //! thread ends; [`Runtime`] is one over a communicator of a program that uses MPI itself.
 //!
 //! # A run
-//! 1. Every process sets up, and says whether that went well and where it is ([`Hello`]); an error of one is the error of
+//! 1. Every process sets up, and says whether that went well and where it is (`Hello`); an error of one is the error of
 //!    all. From what all said, each makes the same plan of seats.
 //! 2. Clocks are aligned with rank 0's.
 //! 3. The calling thread becomes worker 0, or the monitor of a pool; it alone speaks to MPI.

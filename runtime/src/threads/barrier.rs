@@ -1,6 +1,6 @@
-//! The gate at which the ranks of a process wait for each other before the run begins.
+//! A fallible barrier, at which the ranks of a process wait for each other before the run begins.
 //!
-//! Unlike a barrier it can fail: a rank that could not be set up, or whose thread could not be started, turns all away.
+//! It fails if a rank could not be set up or its thread could not be started: then it turns all ranks away.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ enum State {
     Failed,
 }
 
-/// Opens when all ranks have come.
+/// Opens when all ranks have arrived.
 pub(crate) struct FallibleBarrier {
     ranks: u32,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ impl FallibleBarrier {
         FallibleBarrier { ranks, state: Mutex::new(State::Waiting { arrived: 0 }), changed: Condvar::new() }
     }
 
-    /// Waits for all others. False if one of them failed.
+    /// Waits for all other ranks. False if one of them has failed.
     pub(crate) fn wait(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::Waiting { arrived } = *state {
@@ -35,7 +35,7 @@ impl FallibleBarrier {
         *self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner) == State::Open
     }
 
-    /// Turns everybody away, those who wait and those who will come.
+    /// Turns all ranks away, those that wait and those that arrive later.
     pub(crate) fn fail(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Failed;
         self.changed.notify_all();
@@ -49,12 +49,12 @@ mod tests {
     #[test]
     fn all_pass_together_or_none_does() {
         for fails in [false, true] {
-            let gate = FallibleBarrier::new(3);
+            let barrier = FallibleBarrier::new(3);
             std::thread::scope(|scope| {
-                let waiters: Vec<_> = (0..2).map(|_| scope.spawn(|| gate.wait())).collect();
+                let waiters: Vec<_> = (0..2).map(|_| scope.spawn(|| barrier.wait())).collect();
                 match fails {
-                    true => gate.fail(),
-                    false => assert!(gate.wait()),
+                    true => barrier.fail(),
+                    false => assert!(barrier.wait()),
                 }
                 for waiter in waiters {
                     assert_eq!(waiter.join().expect("nobody panics at the gate"), !fails);

@@ -1,4 +1,4 @@
-//! Time: the machine's, or the simulation's.
+//! The clock of a run: the machine's monotonic clock, or the virtual time of a simulation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// The source of "now". Times are ns since the run began.
 #[derive(Clone)]
 pub(crate) enum Clock {
-    /// `CLOCK_MONOTONIC`, about 23 ns a reading.
+    /// `CLOCK_MONOTONIC`, about 23 ns per reading.
     Machine { origin_ns: u64 },
     /// One rank's virtual time, moved by the simulation.
     Virtual { now_ns: Arc<AtomicU64> },
@@ -19,7 +19,7 @@ impl Clock {
         Clock::Machine { origin_ns: monotonic_ns() }
     }
 
-    /// Tells whether time passes only as a simulation says.
+    /// Tells whether this is the virtual time of a simulation.
     pub(crate) fn is_virtual(&self) -> bool {
         matches!(self, Clock::Virtual { .. })
     }

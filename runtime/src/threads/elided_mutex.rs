@@ -1,8 +1,8 @@
-//! A lock that costs nothing where nobody else could come: the first of three files with `unsafe` in them.
+//! A mutex that is elided for a single thread. The first of three files with `unsafe` in them.
 //!
-//! A rank with one worker is one thread, and most ranks have one worker. What several workers of a rank would share is
-//! behind a [`ElidedMutex`]: with several workers it is a mutex; with one it only checks that the caller is that worker and
-//! that no guard is alive, about 1 ns instead of 10.
+//! Most ranks have one worker, and so are one thread. State that several workers of a rank would share is behind an
+//! [`ElidedMutex`]. With several workers it is a mutex. With one it only checks that the caller is that worker and that no
+//! guard is alive, which takes about 1 ns instead of 10.
 //!
 //! | mode | `lock` by the owner | by another thread | while a guard is alive |
 //! |---|---|---|---|
@@ -10,10 +10,10 @@
 //! | shared | guard | guard | waits |
 //!
 //! Rules:
-//! 1. An *alone* value is created for a [`Tag`] and touched only by the thread that has entered with the tag
+//! 1. An *alone* value is created for a [`Tag`]. Only the thread that has entered with the tag touches it
 //!    ([`Owner::enter`]).
-//! 2. No two threads have entered with a tag at the same time: it is minted once, and entered with by the thread that minted it, or by the
-//!    simulation, which is one thread.
+//! 2. No two threads have entered with a tag at the same time. A tag is minted once. Only the thread that minted it enters
+//!    with it, or the simulation, which is one thread.
 
 #[cfg(not(loom))]
 pub(crate) use real::ElidedMutex;
@@ -21,7 +21,7 @@ pub(crate) use real::ElidedMutex;
 #[cfg(loom)]
 pub(crate) use modelled::{ElidedMutex, Owner, Restore};
 
-/// The identity of a worker, or of any.
+/// The identity of one worker, or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -37,10 +37,10 @@ impl Tag {
 
     /// Values created for this tag are mutexes.
     pub(crate) const SHARED: Tag = Tag(u32::MAX);
-    /// No worker has it: a guard is alive.
+    /// Marks a value with a live guard. No worker has this tag.
     #[cfg(not(loom))]
     const BUSY: Tag = Tag(u32::MAX - 1);
-    /// A thread that has entered with none.
+    /// The tag of a thread that has entered with none.
     #[cfg(not(loom))]
     const NONE: Tag = Tag(0);
 }
@@ -63,18 +63,19 @@ mod real {
         static ENTERED: Cell<Tag> = const { Cell::new(Tag::NONE) };
     }
 
-    /// A value that one worker, or the workers of one rank, may touch.
+    /// A value that one worker, or all workers of one rank, may touch.
     pub(crate) struct ElidedMutex<T> {
         owner: Tag,
-        /// The tag of who may take a guard now without asking further: the owner, if no guard is alive.
+        /// The tag of the thread that may take a guard without further checks: the owner's, or [`Tag::BUSY`] while a guard
+        /// is alive.
         free_for: AtomicU32,
         lock: Mutex<()>,
         value: UnsafeCell<T>,
     }
 
-    // SAFETY: in shared mode `value` is reached through `lock` only: no thread enters with that tag. In alone mode it is
-    // reached by the thread that has entered with `owner` only (rule 1, checked in `lock`), which is one thread at a
-    // time (rule 2, upheld by `Owner`, which alone can enter and never leaves the thread that minted it); that thread alone
+    // SAFETY: in shared mode `value` is reached only through `lock`, since no thread enters with that tag. In alone mode
+    // only the thread that has entered with `owner` reaches it (rule 1, checked in `lock`). That is one thread at a time
+    // (rule 2, upheld by `Owner`, which alone can enter and never leaves the thread that minted it). Only that thread
     // changes `free_for`. `T: Send` because the value may be dropped on another thread.
     unsafe impl<T: Send> Sync for ElidedMutex<T> {}
 
@@ -94,14 +95,14 @@ mod real {
             self.tag
         }
 
-        /// From now on the thread owns what is guarded for this tag, and nothing else.
+        /// From now on the thread owns the values created for this tag, and no others.
         #[inline]
         pub(crate) fn enter(&self) {
             ENTERED.set(self.tag);
         }
     }
 
-    /// Enters again, when dropped, with the tag that the thread had when this was made.
+    /// Restores, when dropped, the tag that the thread had when this was created.
     pub(crate) struct Restore(Tag);
 
     impl Restore {
@@ -117,7 +118,7 @@ mod real {
     }
 
     impl<T> ElidedMutex<T> {
-        /// A value for the worker with `owner`'s tag alone, or for all with [`Tag::SHARED`].
+        /// A value for the worker with the tag `owner`, or for all workers with [`Tag::SHARED`].
         pub(crate) fn new(owner: Tag, value: T) -> ElidedMutex<T> {
             let free_for = AtomicU32::new(owner.0);
             ElidedMutex { owner, free_for, lock: Mutex::new(()), value: UnsafeCell::new(value) }
@@ -126,7 +127,7 @@ mod real {
         /// Exclusive access. Blocks in shared mode while another thread has it.
         ///
         /// # Panics
-        /// In alone mode, if the thread does not enter the tag or holds a guard already: a defect of the runtime.
+        /// In alone mode, if the thread has not entered with the tag or already holds a guard: a defect of the runtime.
         #[inline]
         pub(crate) fn lock(&self) -> Guard<'_, T> {
             if self.free_for.load(Ordering::Relaxed) != ENTERED.get().0 {
@@ -136,7 +137,7 @@ mod real {
             Guard { mutex: self, held: None, access: PhantomData }
         }
 
-        /// Exclusive access for as long as `act` takes, with as few instructions as there can be where the worker is alone.
+        /// Exclusive access while `act` runs, with the fewest possible instructions in alone mode.
         ///
         /// # Panics
         /// As [`lock`](Self::lock).
@@ -149,7 +150,7 @@ mod real {
             self.free_for.store(Tag::BUSY.0, Ordering::Relaxed);
             let _held = Held { free_for: &self.free_for, me };
             // SAFETY: as in `Guard::deref_mut`: `free_for` named the owner on the one thread that may touch the value, and
-            // names nobody until `act` has returned.
+            // it is `BUSY` until `act` has returned.
             act(unsafe { &mut *self.value.get() })
         }
 
@@ -163,7 +164,7 @@ mod real {
             if self.owner != Tag::SHARED {
                 self.refuse();
             }
-            // A panic while the lock was held ends the run; what it left is only ever read to say so.
+            // A panic under the lock ends the run. The value it left is read only to report the failure.
             let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             Guard { mutex: self, held: Some(held), access: PhantomData }
         }
@@ -175,11 +176,11 @@ mod real {
         }
     }
 
-    /// Exclusive access to a [`ElidedMutex`] value, until dropped.
+    /// Exclusive access to an [`ElidedMutex`] value, until dropped.
     pub(crate) struct Guard<'a, T> {
         mutex: &'a ElidedMutex<T>,
         held: Option<MutexGuard<'a, ()>>,
-        /// A guard is shared between threads only where a `&mut T` could be.
+        /// Lets threads share a guard only where they may share a `&mut T`.
         access: PhantomData<&'a mut T>,
     }
 
@@ -188,8 +189,8 @@ mod real {
 
         #[inline]
         fn deref(&self) -> &T {
-            // SAFETY: this guard is the only one alive: in shared mode because it holds the mutex, in alone mode because
-            // `free_for` named the owner when it was made, on the one thread that may make one.
+            // SAFETY: this guard is the only one alive. In shared mode it holds the mutex. In alone mode `free_for` named
+            // the owner when the guard was created, on the one thread that may create one.
             unsafe { &*self.mutex.value.get() }
         }
     }
@@ -202,7 +203,7 @@ mod real {
         }
     }
 
-    /// Access of a lone worker, until dropped.
+    /// Access in alone mode, until dropped.
     struct Held<'a> {
         free_for: &'a AtomicU32,
         me: Tag,
@@ -232,7 +233,7 @@ pub(crate) use real::{Owner, Restore};
 mod modelled {
     use super::Tag;
 
-    /// Under loom nobody is alone.
+    /// Under loom there is no alone mode.
     pub(crate) struct Owner;
 
     impl Owner {
@@ -247,7 +248,7 @@ mod modelled {
         pub(crate) fn enter(&self) {}
     }
 
-    /// Under loom no tag is entered with.
+    /// Under loom threads enter with no tag.
     pub(crate) struct Restore;
 
     impl Restore {
@@ -280,10 +281,10 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "touched by that worker only")]
-    fn a_stranger_is_refused() {
+    fn a_thread_that_has_not_entered_is_refused() {
         let worker = Owner::new();
-        let guarded = ElidedMutex::new(worker.tag(), 1);
-        let _ = guarded.lock();
+        let mutex = ElidedMutex::new(worker.tag(), 1);
+        let _ = mutex.lock();
     }
 
     #[test]
@@ -291,9 +292,9 @@ mod tests {
     fn a_second_guard_is_refused() {
         let worker = Owner::new();
         worker.enter();
-        let guarded = ElidedMutex::new(worker.tag(), 1);
-        let _first = guarded.lock();
-        let _second = guarded.lock();
+        let mutex = ElidedMutex::new(worker.tag(), 1);
+        let _first = mutex.lock();
+        let _second = mutex.lock();
     }
 
     #[test]
@@ -301,18 +302,18 @@ mod tests {
     fn a_guard_while_the_value_is_in_use_is_refused() {
         let worker = Owner::new();
         worker.enter();
-        let guarded = ElidedMutex::new(worker.tag(), 1);
-        guarded.with(|_| drop(guarded.lock()));
+        let mutex = ElidedMutex::new(worker.tag(), 1);
+        mutex.with(|_| drop(mutex.lock()));
     }
 
     #[test]
     fn a_value_is_free_again_after_a_panic() {
         let worker = Owner::new();
         worker.enter();
-        let guarded = ElidedMutex::new(worker.tag(), 1);
-        let panics = std::panic::AssertUnwindSafe(|| guarded.with(|_| panic!("for the test")));
+        let mutex = ElidedMutex::new(worker.tag(), 1);
+        let panics = std::panic::AssertUnwindSafe(|| mutex.with(|_| panic!("for the test")));
         assert!(std::panic::catch_unwind(panics).is_err());
-        assert_eq!(*guarded.lock(), 1);
+        assert_eq!(*mutex.lock(), 1);
     }
 
     #[test]
@@ -320,10 +321,10 @@ mod tests {
         let worker = Owner::new();
         worker.enter();
         for owner in [worker.tag(), Tag::SHARED] {
-            let guarded = ElidedMutex::new(owner, 1);
-            *guarded.lock() += 1;
-            guarded.with(|value| *value += 1);
-            assert_eq!(*guarded.lock(), 3);
+            let mutex = ElidedMutex::new(owner, 1);
+            *mutex.lock() += 1;
+            mutex.with(|value| *value += 1);
+            assert_eq!(*mutex.lock(), 3);
         }
     }
 }

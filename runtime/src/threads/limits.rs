@@ -1,4 +1,4 @@
-//! Checks that a process has room for the threads that were asked for: before they are started, since a thread that
+//! Thread limits: checks that a process can have the threads that were requested, before they are started. A thread that
 //! finds no memory for its stack ends the process.
 
 use rustix::process::{Resource, getrlimit};
@@ -7,16 +7,16 @@ use crate::error::Error;
 use crate::text::counted;
 use crate::warn::warn;
 
-/// Threads of one process, at most: hundreds a vCPU of a large host. More are a slip of the finger.
+/// Maximum number of threads per process: hundreds per vCPU of a large host. More are a slip of the finger.
 const THREADS_MAX: u64 = 4096;
-/// Ranks of one process, at most: there is a ring between every two of them.
+/// Maximum number of ranks per process: there is one ring per pair of ranks.
 const RANKS_MAX: u32 = 1024;
-/// Starting so many threads takes a second or more.
+/// Number of threads that take a second or more to start.
 const THREADS_MANY: u64 = 256;
-/// Address space of a thread: its stack, as std makes them, what guards it, and a stack for signals.
+/// Address space per thread: its stack of the size that std gives it, the guard pages, and a signal stack.
 const THREAD_BYTES: u64 = (2 << 20) + (64 << 10);
 
-/// Refuses what cannot be started, and warns of what takes long.
+/// Refuses threads that cannot be started, and warns if their start takes long.
 pub(crate) fn check_can_start_threads(ranks: u32, workers: u32) -> Result<(), Error> {
     check_room(ranks, workers)?;
     let threads = u64::from(ranks) * u64::from(workers);
@@ -29,8 +29,9 @@ pub(crate) fn check_can_start_threads(ranks: u32, workers: u32) -> Result<(), Er
     Ok(())
 }
 
-/// Refuses more ranks, of so many workers each, than one process can be meant to have, as a run does when it starts: for a
-/// program that has more to say before.
+/// Checks that one process may have this number of ranks with this number of workers each.
+///
+/// A run checks this when it starts. A program that prints something first can check it earlier.
 ///
 /// ```
 /// assert!(caribou::check_room(2, 4).is_ok());
@@ -75,7 +76,7 @@ fn text(ranks: u32, workers: u32) -> String {
     format!("{ranks} x {workers}")
 }
 
-/// Bytes; none where the kernel does not say.
+/// Address space that the process uses, bytes; 0 if the kernel does not tell.
 fn address_space_used() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_process_can_be_meant_to_have_is_refused_by_name() {
+    fn too_many_ranks_or_threads_are_refused_with_the_name_of_the_setting() {
         assert_eq!(check_room(1, 4096), Ok(()));
         for (ranks, workers, expected) in [
             (
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_find_no_address_space_are_refused_before_they_are_started() {
+    fn threads_that_exceed_the_address_space_are_refused_before_they_start() {
         assert_eq!(fit(3000, 1 << 30, 8 << 30), Ok(()));
         let why = fit(5000, 1 << 30, 8 << 30).expect_err("there is no room").to_string();
         assert!(why.starts_with("5000 threads: they need 11336 MiB of address space"), "{why}");

@@ -1,28 +1,29 @@
-//! Puts workers to sleep and wakes them, without losing a wake-up.
+//! Sleep and wake-up of workers, without lost wake-ups.
 //!
 //! # Words
-//! *Work* is anything that a worker looks for: a token on a queue it may take from, a packet in the transport, the stop
-//! flag. A worker that finds none spins a little, then *parks*.
+//! *Work* is anything that a worker looks for: a ready entry on a queue it may take from, a packet in the transport, the
+//! stop flag. A worker that finds none spins a little, then *parks*.
 //!
-//! # The race, and why it cannot happen
-//! The sleeper says "I am parked" and then looks for work once more; the waker makes work visible and then looks whether
-//! the sleeper is parked. With a sequentially consistent fence between the two halves on both sides, at least one of them
-//! sees the other (Dekker). If both do, the `unpark` comes early, and `park` returns at once: a token, not a signal.
+//! # The race, and why no wake-up is lost
+//! The sleeper sets its state to PARKED and then looks for work once more. The waker makes work visible and then reads the
+//! state of the sleeper. Between the two halves lies a sequentially consistent fence on both sides, so at least one side
+//! sees the other (Dekker). If both do, `unpark` comes before `park`, which then returns at once: `unpark` leaves a permit,
+//! not a signal.
 //!
 //! | state | set by | meaning |
 //! |---|---|---|
 //! | AWAKE | the sleeper after a park; a waker that will unpark it | looks for work, or will |
-//! | PARKED | the sleeper before its last look | must be unparked after work was made visible |
+//! | PARKED | the sleeper before it looks for the last time | must be unparked after work was made visible |
 //!
-//! # Who pays for the fences
-//! A waker's costs as much as a message, since it waits until the line that was written has come from the reader's cache,
-//! and sleepers are few. So where the kernel can make all threads that may wake fence at once (`membarrier`), the sleeper
-//! asks for that, and wakers only keep the compiler from changing their order: a fence that falls between a waker's two
-//! halves does what both fences do. Loom, which knows no such kernel, tries the fences of both.
+//! # The cost of the fences
+//! A fence in the waker costs as much as a message: it waits until the cache line that was written has come from the
+//! reader's cache. Sleepers are few. So where the kernel can make all threads that may wake execute a fence (`membarrier`),
+//! the sleeper requests that. Wakers then use only a compiler fence: a fence between the two halves of a waker does what
+//! both fences do. Loom does not model such a kernel, so it tests both fences.
 //!
-//! # Beds outside of the process
-//! Ranks that are processes of one host wake each other: the state of a worker 0 then lies in memory that they share
-//! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than in its thread's own parking place.
+//! # Sleep states shared by processes
+//! Ranks that are processes of one host wake each other. The sleep state of worker 0 then lies in memory that they share
+//! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than at its thread's own parking place.
 
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;
@@ -40,17 +41,17 @@ use std::thread::{self, Thread};
 const AWAKE: u32 = 0;
 const PARKED: u32 = 1;
 
-/// Who fences between the halves of the race.
+/// The side that fences between the halves of the race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     /// Sleeper and waker, each for itself.
     Both,
-    /// The sleeper, for all.
+    /// The sleeper, for all threads.
     Sleeper,
 }
 
 impl Fences {
-    /// Those of the threads of this process.
+    /// The fences among the threads of this process.
     pub(crate) fn of_threads() -> Fences {
         static FENCES: OnceLock<Fences> = OnceLock::new();
         *FENCES.get_or_init(|| {
@@ -70,7 +71,7 @@ impl Fences {
     }
 }
 
-/// One worker's bed.
+/// The sleep state of one worker.
 pub(crate) struct Sleeper {
     state: AtomicU32,
     fences: Fences,
@@ -90,13 +91,13 @@ impl Sleeper {
         }
     }
 
-    /// The calling thread is the one that parks here. Before that, nobody can be asleep.
+    /// Makes the calling thread the one that parks here. No thread can be asleep before that.
     pub(crate) fn bind_to_thread(&self) {
         let first = self.thread.set(thread::current());
         assert!(first.is_ok(), "one thread sleeps here");
     }
 
-    /// Parks the calling thread until woken, or until `timeout` has passed; not at all if `work` finds some.
+    /// Parks the calling thread until it is woken or `timeout` has passed. Does not park if `work` finds any.
     pub(crate) fn park(&self, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         let fenced = || {
             self.fence_for_wakers();
@@ -108,9 +109,9 @@ impl Sleeper {
         self.end_sleep();
     }
 
-    /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it is
-    /// [called](Self::is_called). Then, or with a false, it must [`rise`](Self::rise). Alone it is for a simulation, whose
-    /// wakers are the same thread: it fences for nobody.
+    /// The first half of [`park`](Self::park): true if `work` finds none, so that the worker may sleep until it [is
+    /// woken](Self::is_woken). Then, or after a false, it must [end the sleep](Self::end_sleep). Only a simulation uses it
+    /// alone. Its wakers are the same thread, so this makes no other thread fence.
     pub(crate) fn prepare_sleep(&self, work: impl FnOnce() -> bool) -> bool {
         self.state().store(PARKED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -122,13 +123,13 @@ impl Sleeper {
         self.state().store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Tells whether a worker that lay down was woken, for a simulation, in which no thread sleeps for real.
+    /// Tells whether a worker that prepared to sleep was woken. For a simulation, in which no thread sleeps for real.
     pub(crate) fn is_woken(&self) -> bool {
         self.state().load(Ordering::Relaxed) == AWAKE
     }
 
-    /// Wakes the worker if it is parked. To be called after the work was made visible. A few ns if it is awake, where the
-    /// sleeper fences.
+    /// Wakes the worker if it is parked; returns whether it was. Must be called after the work was made visible. Takes a few
+    /// ns for an awake worker where the sleeper fences.
     #[inline]
     pub(crate) fn wake(&self) -> bool {
         self.fences.pass_as_waker();
@@ -136,8 +137,8 @@ impl Sleeper {
             return false;
         }
         #[cfg(feature = "mpi")]
-        if let Some(bed) = self.shared.get() {
-            futex_wake(bed.state());
+        if let Some(shared) = self.shared.get() {
+            futex_wake(shared.state());
             return true;
         }
         self.thread.get().expect("only a thread that occupies it parks").unpark();
@@ -145,13 +146,13 @@ impl Sleeper {
     }
 }
 
-/// What a waker does after its fence: whether there is somebody to be woken, which is then nobody else's task.
+/// The waker's half after its fence. True if the sleeper must be woken; no other waker is told the same.
 #[inline]
 fn calls(state: &AtomicU32) -> bool {
     state.load(Ordering::Relaxed) == PARKED && state.swap(AWAKE, Ordering::Relaxed) == PARKED
 }
 
-/// Lets all threads of this process fence, where wakers do not.
+/// Makes all threads of this process fence, if wakers do not.
 fn fence_threads(fences: Fences) {
     if fences == Fences::Sleeper {
         membarrier(MembarrierCommand::PrivateExpedited).expect("it was tried");
@@ -195,14 +196,14 @@ mod shared {
     use super::{AtomicU32, Duration, Fences, PARKED, Sleeper, calls, fence_threads, park_thread};
     use rustix::thread::{MembarrierCommand, futex, membarrier};
 
-    /// A state in memory that other processes see too.
+    /// A sleep state in memory that is shared with other processes.
     pub(crate) trait SharedSleepState: Send + Sync {
         fn state(&self) -> &AtomicU32;
         fn fences(&self) -> Fences;
     }
 
     impl Fences {
-        /// Lets sleepers of other processes fence in this one. False where the kernel does not.
+        /// Allows the sleepers of other processes to make this process fence. False if the kernel does not support it.
         pub(crate) fn register() -> bool {
             let registered = membarrier(MembarrierCommand::RegisterGlobalExpedited);
             registered.and_then(|()| membarrier(MembarrierCommand::GlobalExpedited)).is_ok()
@@ -210,19 +211,19 @@ mod shared {
     }
 
     impl Sleeper {
-        /// From now on the worker sleeps in this bed. Nobody may be asleep.
-        pub(crate) fn share(&self, bed: Box<dyn SharedSleepState>) {
-            assert!(self.shared.set(bed).is_ok(), "a bed is shared once");
+        /// Moves the worker to this shared sleep state. The worker must not be asleep.
+        pub(crate) fn share(&self, shared: Box<dyn SharedSleepState>) {
+            assert!(self.shared.set(shared).is_ok(), "a bed is shared once");
         }
 
         #[inline]
         pub(super) fn state(&self) -> &AtomicU32 {
-            self.shared.get().map_or(&self.state, |bed| bed.state())
+            self.shared.get().map_or(&self.state, |shared| shared.state())
         }
 
         pub(super) fn fence_for_wakers(&self) {
-            match self.shared.get().map(|bed| bed.fences()) {
-                // Those of this process too.
+            match self.shared.get().map(|shared| shared.fences()) {
+                // This includes the threads of this process.
                 Some(Fences::Sleeper) => {
                     membarrier(MembarrierCommand::GlobalExpedited)
                         .expect("it was tried when all agreed on it");
@@ -234,16 +235,17 @@ mod shared {
         pub(super) fn sleep(&self, timeout: Option<Duration>) {
             match self.shared.get() {
                 None => park_thread(timeout),
-                // Woken, changed, interrupted or timed out: the worker looks for itself.
-                Some(bed) => {
+                // The worker looks for work itself, whether it was woken, interrupted or timed out, or the state had
+                // changed.
+                Some(shared) => {
                     let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
-                    let _ = futex::wait(bed.state(), futex::Flags::empty(), PARKED, timeout.as_ref());
+                    let _ = futex::wait(shared.state(), futex::Flags::empty(), PARKED, timeout.as_ref());
                 }
             }
         }
     }
 
-    /// Ends the sleep of whoever waits on this state.
+    /// Wakes the thread that waits on this state.
     #[cold]
     pub(crate) fn futex_wake(state: &AtomicU32) {
         // Fails only for an address that is not mapped.

@@ -1,20 +1,21 @@
-//! The sleeping places of a rank's workers, and who is woken for work that any of them could do.
+//! The sleep states of a rank's workers, and the choice of a worker to wake for work that any of them could do.
 //!
 //! # The race
-//! A worker that parks counts itself as parked and then looks for work once more; one that has put a token on its own
-//! queue then looks whether anybody is parked. As in [`sleep`](super::sleep), whose fences these are too, a sequentially
-//! consistent fence lies between the two halves on both sides, so at least one of them sees the other: a token that could
-//! be stolen wakes somebody who can. (The token would not be lost, but its owner may be in a long handler.)
+//! A worker that parks counts itself as parked and then looks for work once more. A worker that has put a ready entry on its
+//! own queue then checks whether any worker is parked. As in [`sleep`](super::sleep), whose fences are used here too, a
+//! sequentially consistent fence lies between the two halves on both sides. So at least one side sees the other: an entry
+//! that could be stolen wakes a worker that can steal it. (The entry would not be lost otherwise, but its owner may be in a
+//! long handler.)
 
 use std::time::Duration;
 
 use super::sleep::{Fences, Sleeper};
 use super::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The workers of one rank, as far as they sleep.
+/// The sleepers of one rank.
 pub(crate) struct Team {
     pub(crate) sleepers: Vec<Sleeper>,
-    /// Workers that are parked, or about to be.
+    /// Number of workers that are parked, or about to be.
     parked: AtomicU64,
     stop: AtomicBool,
     fences: Fences,
@@ -40,15 +41,15 @@ impl Team {
         self.parked.load(Ordering::SeqCst) == self.sleepers.len() as u64 - 1
     }
 
-    /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
+    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed. Does not park if `work` finds any.
     pub(crate) fn park(&self, me: u32, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         self.parked.fetch_add(1, Ordering::SeqCst);
         self.sleepers[me as usize].park(timeout, work);
         self.parked.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes one worker other than `me`, if one is parked. To be called after the work was made visible. A rank with one
-    /// worker has nobody to wake and does not get here.
+    /// Wakes one worker other than `me`, if one is parked. Must be called after the work was made visible. A rank with one
+    /// worker does not call it.
     #[inline]
     pub(crate) fn wake_one(&self, me: u32) {
         self.fences.pass_as_waker();
@@ -64,7 +65,7 @@ impl Team {
         }
     }
 
-    /// Ends the rank's scheduler: every worker leaves at its next look.
+    /// Ends the rank's scheduler: every worker leaves at its next check.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake_all();
@@ -83,12 +84,12 @@ mod loom_tests {
         loom::model(|| {
             let team = Arc::new(Team::new(2));
             let queue = Arc::new(AtomicU32::new(0));
-            let (owner_crew, owner_queue) = (team.clone(), queue.clone());
+            let (owner_team, owner_queue) = (team.clone(), queue.clone());
             team.sleepers[1].bind_to_thread();
             let owner = thread::spawn(move || {
-                // As the owner of a deque does it.
+                // The order in which the owner of a deque publishes an entry.
                 owner_queue.store(1, Ordering::Release);
-                owner_crew.wake_one(0);
+                owner_team.wake_one(0);
             });
             // A lost wake-up is a park that never ends: loom reports it as a deadlock.
             while queue.load(Ordering::Acquire) == 0 {

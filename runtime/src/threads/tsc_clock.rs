@@ -1,45 +1,50 @@
-//! A worker's clock for laps, and for what it tells the core: the processor's counter between two looks at the machine's clock.
+//! A fast clock per worker, for laps and for times that the core needs: the TSC, calibrated against the machine's clock. The
+//! second file with `unsafe`, for the one instruction.
 //!
-//! The counter takes half as long to read as the clock, which is a fifth of a short message. What it counts in a
-//! nanosecond is measured while the worker runs: the clock is read at least every [`REACH_NS`], and each reading is an
-//! *anchor* from which the counter tells the time until the next. Until two anchors are [`BASE_MIN_NS`] apart the clock
-//! tells it alone, and always where the kernel does not take the counter for its own clock: then it may stop, change its
-//! pace, or differ from vCPU to vCPU. The second file with `unsafe`, for the one instruction.
+//! The TSC takes half as long to read as the clock, which takes a fifth of a short message. The worker reads the clock at
+//! least every [`REACH_NS`]. Each reading is an *anchor*, from which the TSC gives the time until the next. The rate of the
+//! TSC is measured while the worker runs.
+//!
+//! | condition | source of the time |
+//! |---|---|
+//! | no two anchors are [`BASE_MIN_NS`] apart yet | the clock |
+//! | the kernel does not use the TSC: it may stop, change its rate, or differ from vCPU to vCPU | the clock |
+//! | else | the TSC since the last anchor |
 //!
 //! # Error
-//! An anchor is off by as long as it takes to read (30 ns; one that took longer than [`READING_MAX`], 0.3 us, is none). So the pace
-//! is off by 60 ns in the time between the two anchors that it comes from, and the time by 6 ns at the end of a tenth of that,
-//! which is its reach while they are near each other. That is below the time of a reading, and is not added up from one
-//! anchor to the next. At an anchor the time may go back by as much, by 0.3 us at most.
+//! An anchor is off by the time that its reading takes: 30 ns. A reading that took longer than [`READING_MAX`], 0.3 us, is
+//! not used. So the rate is off by 60 ns per *base*, the time between the two anchors that it comes from. An anchor reaches
+//! at most a tenth of the base, where the time is off by 6 ns. That is less than the time of a reading, and does not add up
+//! from one anchor to the next. At an anchor the time may go back by as much, by 0.3 us at most.
 
 use super::clock::Clock;
 
-/// Time for which an anchor is good at most, ns.
+/// Maximum reach of an anchor, ns: the time for which it is used.
 const REACH_NS: u64 = 1_000_000;
-/// The *base* is the time between the two anchors from which the pace is known, ns. At first it is so long at least;
+/// Minimum of the first base, ns. The *base* is the time between the two anchors from which the rate is known.
 const BASE_MIN_NS: u64 = 100_000;
-/// that of a later pace is long enough for the whole reach;
+/// Minimum of a later base, ns: long enough for the maximum reach.
 const BASE_NS: u64 = REACH_NS * BASE_PER_REACH;
-/// and when it is so long a new one begins.
+/// Length of a base after which a new one begins, ns.
 const BASE_MAX_NS: u64 = 1_000_000_000;
-/// The base over the reach of an anchor.
+/// Ratio of the base to the reach of an anchor.
 const BASE_PER_REACH: u64 = 10;
-/// Ticks that the reading of an anchor may take: else the thread was interrupted.
+/// Maximum number of ticks for the reading of an anchor. If it takes longer the thread was interrupted.
 const READING_MAX: u64 = 1000;
-/// Binary places of `ns_per_tick`.
+/// Fractional bits of `ns_per_tick`.
 const PLACES: u32 = 32;
 
 /// The clock of one worker.
 pub(crate) struct TscClock {
-    /// None where it is no clock.
+    /// None if the TSC is not usable as a clock.
     counter: Option<Counter>,
     anchor: Anchor,
-    /// Ticks for which the anchor is good; 0 while the pace is not known.
+    /// Reach of the anchor in ticks; 0 while the rate is not known.
     reach: u64,
     ns_per_tick: u64,
     /// The anchor at which the base begins.
     base_start: Option<Anchor>,
-    /// The base of the present pace, ns; 0 while there is none.
+    /// The base of the present rate, ns; 0 while there is none.
     base_ns: u64,
 }
 
@@ -81,7 +86,7 @@ impl TscClock {
         self.recalibrate(counter, clock)
     }
 
-    /// Reads the clock: an anchor from now on.
+    /// Reads the clock, and makes the reading the anchor.
     #[cold]
     fn recalibrate(&mut self, counter: Counter, clock: &Clock) -> u64 {
         let before = counter.read();
@@ -98,7 +103,8 @@ impl TscClock {
         self.anchor = anchor;
         let start = *self.base_start.get_or_insert(anchor);
         let ns = anchor.ns.saturating_sub(start.ns);
-        // Behind the first base, a new one counts once it is as good for the longest reach.
+        // After the first base, a new one counts once it is as long as the present one, or long enough for the maximum
+        // reach.
         if ns >= self.base_ns.clamp(BASE_MIN_NS, BASE_NS) {
             let ticks = anchor.ticks.wrapping_sub(start.ticks).max(1);
             self.ns_per_tick = ((u128::from(ns) << PLACES) / u128::from(ticks)) as u64;
@@ -113,7 +119,7 @@ impl TscClock {
 }
 
 impl Counter {
-    /// The processor's, if the kernel takes it for its clock.
+    /// The TSC, if the kernel uses it as its clock.
     fn find() -> Option<Counter> {
         #[cfg(target_arch = "x86_64")]
         {
@@ -143,7 +149,8 @@ impl Counter {
 #[inline]
 #[expect(unsafe_code, reason = "the instruction is one of the processor's, and touches no memory")]
 fn processor_ticks() -> u64 {
-    // SAFETY: every x86-64 processor has it; the kernel that uses it as its clock lets programs read it.
+    // SAFETY: every x86-64 processor has this instruction, and a kernel that uses the TSC as its clock lets programs read
+    // it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -158,7 +165,7 @@ mod tests {
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Four ticks a nanosecond, and ten for a reading.
+    /// A counter with four ticks per nanosecond, and ten per reading.
     fn counter(now_ns: &Arc<AtomicU64>) -> TscClock {
         COUNT.set(4 * now_ns.load(Ordering::Relaxed));
         let counter = Counter::Test(|| {
@@ -169,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_tells_the_time_once_its_pace_is_known_and_never_beyond_its_reach() {
+    fn the_counter_is_used_once_its_rate_is_known_and_never_beyond_its_reach() {
         let now_ns = Arc::new(AtomicU64::new(7_000));
         let (mut ticks, clock) = (counter(&now_ns), Clock::Virtual { now_ns: now_ns.clone() });
         let mut told_by_count = 0;
@@ -194,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_read_less_and_less_often_and_the_time_is_right_from_the_first() {
+    fn the_clock_is_read_ever_less_often_and_the_time_is_always_right() {
         let now_ns = Arc::new(AtomicU64::new(0));
         let (mut ticks, clock) = (counter(&now_ns), Clock::Virtual { now_ns: now_ns.clone() });
         let mut looks = 0;
@@ -207,12 +214,12 @@ mod tests {
             assert!(told.abs_diff(at_ns) <= 40, "{told} at {at_ns}");
             looks += u64::from(ticks.anchor.ns != before);
         }
-        // One each for 0.1 ms, each a tenth later than the last up to 10 ms, and one a ms.
+        // One reading per call for 0.1 ms, then each a tenth later than the last up to 10 ms, then one per ms.
         assert!((100..250).contains(&looks), "{looks}");
     }
 
     #[test]
-    fn a_reading_that_was_interrupted_is_no_anchor() {
+    fn an_interrupted_reading_is_no_anchor() {
         let now_ns = Arc::new(AtomicU64::new(0));
         let (mut ticks, clock) = (counter(&now_ns), Clock::Virtual { now_ns: now_ns.clone() });
         ticks.counter = Some(Counter::Test(|| {

@@ -1,9 +1,10 @@
-//! The bytes of mail that wait on a rank: its workers count them, whoever watches reads them.
+//! The queued bytes of a rank: its workers count them, and monitors read them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// As far as workers have told: each keeps back a little, so that they do not contend for the number.
+/// The number of queued bytes that workers have reported. Each worker keeps a small difference unreported, so that workers
+/// do not contend for the number.
 #[derive(Debug, Default)]
 pub(crate) struct QueuedBytes {
     bytes: AtomicI64,
@@ -11,7 +12,7 @@ pub(crate) struct QueuedBytes {
 }
 
 impl QueuedBytes {
-    /// So many more, or fewer. Returns how many wait then.
+    /// Adds `bytes`, which may be negative. Returns the new number.
     pub(crate) fn add(&self, bytes: i64) -> i64 {
         let waiting = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if bytes > 0 && waiting > self.bytes_max.load(Ordering::Relaxed) {
@@ -20,29 +21,29 @@ impl QueuedBytes {
         waiting
     }
 
-    /// How many wait, by what was told.
+    /// The number as reported, which may be negative.
     pub(crate) fn published(&self) -> i64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many wait. One worker may have told what it read before another told that it was sent: then none.
+    /// The number of queued bytes. It is 0 if one worker has reported a read before another has reported that send.
     pub(crate) fn bytes(&self) -> u64 {
         self.published().max(0).unsigned_abs()
     }
 
-    /// Bytes that wait for as long as what is returned exists.
+    /// Counts `bytes` as queued until the guard is dropped.
     pub(crate) fn guard(self: &Arc<Self>, bytes: i64) -> QueuedBytesGuard {
         self.add(bytes);
         QueuedBytesGuard { bytes, queued: self.clone() }
     }
 
-    /// The most that have waited.
+    /// The maximum number of bytes that were queued.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed).unsigned_abs()
     }
 }
 
-/// Bytes that wait, until it is dropped.
+/// Bytes that count as queued until this is dropped.
 #[derive(Debug)]
 pub(crate) struct QueuedBytesGuard {
     bytes: i64,
@@ -50,12 +51,12 @@ pub(crate) struct QueuedBytesGuard {
 }
 
 impl QueuedBytesGuard {
-    /// Bytes that wait in the same place, until what is returned is dropped.
+    /// Another guard, for `bytes` queued in the same place.
     pub(crate) fn another(&self, bytes: i64) -> QueuedBytesGuard {
         self.queued.guard(bytes)
     }
 
-    /// So many more, or fewer.
+    /// Adds `by` bytes, which may be negative.
     pub(crate) fn change(&mut self, by: i64) {
         self.bytes += by;
         self.queued.add(by);
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_waits_until_it_is_dropped() {
+    fn guarded_bytes_are_queued_until_the_guard_is_dropped() {
         let waiting = Arc::new(QueuedBytes::default());
         let mut held = waiting.guard(50);
         held.change(20);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_that_waited_is_kept() {
+    fn the_maximum_is_kept() {
         let waiting = QueuedBytes::default();
         let steps = [(100, 100), (50, 150), (-120, 30), (-40, -10), (60, 50)];
         for (bytes, then) in steps {

@@ -1,55 +1,57 @@
-//! Whose turn it is among those that one rank listens to.
+//! Fair polling of the sources that a rank receives from: round robin, with a quantum of packets per source.
 //!
-//! To ask one whether it has sent something takes a nanosecond or two, and most ranks hear of few others. So of many, a
-//! *glance* asks those who spoke last, and of the others as many, next time the next: it takes as long among a thousand as
-//! among ten.
+//! Polling one source takes a nanosecond or two, and most ranks receive from few. Among many sources a *partial poll* covers
+//! the most recent ones and the same number of others, and continues with the next others each time. It takes as long for a
+//! thousand sources as for ten.
 
-/// Packets taken from one rank before it is the next one's turn: each costs less if the others are not looked at between.
+/// Quantum: number of packets taken from one source before the next is polled. Each packet costs less if no other source is
+/// polled in between.
 pub(super) const PACKETS_IN_A_ROW: u32 = 32;
-/// Those who spoke last, whom a glance asks, and of the others as many.
+/// Number of most recent sources that a partial poll covers, and of the others.
 const RECENT_SOURCES: u32 = 8;
 
-/// The place to look at first. Everybody in turn: who sends much must not keep the others from being heard.
+/// A round robin over places, one per source: a source that sends much must not starve the others.
 ///
-/// Looks go on where the last one stopped, from place to place: through those who spoke last, then through some of the others, or
-/// all, and again through those who spoke last. Whoever floods, one of the others waits for no more turns than twice as many as
-/// there are others.
+/// A poll continues where the last one stopped, from place to place: through the recent places, then through some or all of
+/// the others, and again through the recent ones. Even if sources flood, one of the others waits for at most twice as many
+/// turns as there are others.
 #[derive(Default)]
 pub(super) struct FairPoller {
     place: u32,
     in_a_row: u32,
-    /// All places. Those who spoke last are the first [`GLANCE`], in no order.
+    /// All places. The recent ones are the first [`RECENT_SOURCES`], in no order.
     places: Vec<u32>,
-    /// That of `place` among them.
+    /// The position of `place` in `places`.
     position: u32,
-    /// How far this round has come, of the first and of the others, of which `skipped` come before those of this round.
+    /// Progress of this round, counted over the recent places and then the others. `skipped` of the others come before those
+    /// of this round.
     at: u32,
     skipped: u32,
-    /// Whom of the first the next one displaces who speaks.
+    /// The recent place that the next one replaces.
     oldest: u32,
-    /// Looks are glances.
+    /// Polls are partial.
     partial: bool,
 }
 
 impl FairPoller {
-    /// Among so many.
+    /// A poller for this number of places.
     #[cfg(any(feature = "mpi", test))]
     pub(super) fn among(places: usize) -> FairPoller {
         FairPoller { places: (0..places as u32).collect(), ..FairPoller::default() }
     }
 
-    /// There is one more to listen to.
+    /// Adds a place.
     pub(super) fn add(&mut self) {
         self.places.push(self.places.len() as u32);
     }
 
-    /// From now on looks are glances; or ask everybody.
+    /// Makes polls partial, or lets them cover all places.
     #[inline]
     pub(super) fn set_partial(&mut self, on: bool) {
         self.partial = on;
     }
 
-    /// Something has come from the one at this place: a glance asks it.
+    /// Makes a place recent after a packet has come from it: partial polls cover it.
     #[cfg(any(feature = "mpi", test))]
     pub(super) fn mark_recent(&mut self, place: u32) {
         let among = |places: &[u32]| places.iter().position(|&other| other == place);
@@ -61,7 +63,7 @@ impl FairPoller {
         }
     }
 
-    /// A look begins: the number of places that it asks, if it finds nothing.
+    /// Begins a poll. Returns the number of places that it covers if it finds no packet.
     #[inline]
     pub(super) fn begin(&mut self) -> u32 {
         let all = self.places.len() as u32;
@@ -73,13 +75,14 @@ impl FairPoller {
         self.place as usize
     }
 
-    /// Packets that may be taken before it is the next one's turn.
+    /// Number of packets that may be taken before the next place is polled.
     #[inline]
     pub(super) fn quantum_left(&self) -> u32 {
         PACKETS_IN_A_ROW - self.in_a_row
     }
 
-    /// So many packets were taken, no more than are left, from the one whose turn it is, of so many that are asked.
+    /// Counts packets that were taken from the current place, at most [`quantum_left`](Self::quantum_left). `asked` is the
+    /// number of places of this poll.
     #[inline]
     pub(super) fn packets_taken(&mut self, packets: u32, asked: u32) {
         self.in_a_row += packets;
@@ -91,24 +94,25 @@ impl FairPoller {
         }
     }
 
-    /// The one whose turn it is has spoken, and has not lately. The round goes on behind where it was.
+    /// A packet came from the current place, which is not recent: makes it recent. The round continues after its old
+    /// position.
     #[cold]
     fn speaks(&mut self) {
         let (position, first) = (self.position as usize, self.oldest);
-        // Unless it has become one of them since its turn began.
+        // Unless the place has become recent since its turn began.
         if self.places[position] == self.place {
             self.promote(position);
         }
         self.position = first;
     }
 
-    /// The one at this position is among the first from now on.
+    /// Makes the place at this position recent.
     fn promote(&mut self, position: usize) {
         self.places.swap(position, self.oldest as usize);
         self.oldest = (self.oldest + 1) % RECENT_SOURCES;
     }
 
-    /// It is the next one's turn.
+    /// Moves to the next place.
     #[inline]
     pub(super) fn advance(&mut self, asked: u32) {
         self.in_a_row = 0;
@@ -120,7 +124,7 @@ impl FairPoller {
         self.place = self.places[self.position as usize];
     }
 
-    /// The next round goes on with the others behind those of this one.
+    /// Begins the next round, which continues after the others of this one.
     #[inline]
     fn begin_round(&mut self) {
         let all = self.places.len() as u32;
@@ -130,7 +134,7 @@ impl FairPoller {
         self.at = 0;
     }
 
-    /// The position of the one of the others who is next.
+    /// The position of the next of the others.
     fn other(&self) -> u32 {
         let (all, position) = (self.places.len() as u32, self.at + self.skipped);
         if position < all { position } else { position - (all - RECENT_SOURCES) }
@@ -143,75 +147,75 @@ mod tests {
 
     use super::*;
 
-    /// Those whom a look asks while none of them has sent anything.
-    fn asked(turn: &mut FairPoller) -> Vec<usize> {
-        let asked = turn.begin();
+    /// The places that a poll covers while no source has sent a packet.
+    fn asked(poller: &mut FairPoller) -> Vec<usize> {
+        let asked = poller.begin();
         let place = |_| {
-            let place = turn.place();
-            turn.advance(asked);
+            let place = poller.place();
+            poller.advance(asked);
             place
         };
         (0..asked).map(place).collect()
     }
 
-    /// Somebody says one word.
-    fn speaks(turn: &mut FairPoller, who: usize) {
-        let look = |turn: &mut FairPoller| {
-            let asked = turn.begin();
+    /// One source sends one packet.
+    fn speaks(poller: &mut FairPoller, source: usize) {
+        let look = |poller: &mut FairPoller| {
+            let asked = poller.begin();
             let heard = (0..asked).any(|_| {
-                turn.place() == who || {
-                    turn.advance(asked);
+                poller.place() == source || {
+                    poller.advance(asked);
                     false
                 }
             });
-            heard.then(|| turn.packets_taken(1, asked))
+            heard.then(|| poller.packets_taken(1, asked))
         };
-        assert!((0..20).any(|_| look(turn).is_some()), "it is heard in time");
+        assert!((0..20).any(|_| look(poller).is_some()), "it is heard in time");
     }
 
     #[test]
     fn a_partial_poll_takes_recent_sources_and_the_next_of_the_others() {
-        let mut turn = FairPoller::among(100);
+        let mut poller = FairPoller::among(100);
         let spoke: BTreeSet<usize> = (90..90 + RECENT_SOURCES as usize).collect();
-        spoke.iter().for_each(|&who| speaks(&mut turn, who));
-        turn.set_partial(true);
-        asked(&mut turn);
+        spoke.iter().for_each(|&source| speaks(&mut poller, source));
+        poller.set_partial(true);
+        asked(&mut poller);
         let mut others = BTreeSet::new();
         for _ in 0..(100 - RECENT_SOURCES).div_ceil(RECENT_SOURCES) {
-            let asked = asked(&mut turn).into_iter().collect::<BTreeSet<_>>();
+            let asked = asked(&mut poller).into_iter().collect::<BTreeSet<_>>();
             assert!(asked.len() == 2 * spoke.len() && spoke.is_subset(&asked), "{asked:?}");
             others.extend(&asked - &spoke);
         }
         assert_eq!(others.len(), 100 - spoke.len(), "everybody is asked in time");
-        speaks(&mut turn, 50);
-        assert!((0..3).all(|_| asked(&mut turn).contains(&50)), "and always who has answered");
-        turn.mark_recent(51);
-        assert!([50, 51].iter().all(|who| asked(&mut turn).contains(who)));
-        turn.set_partial(false);
-        assert_eq!(asked(&mut turn).into_iter().collect::<BTreeSet<_>>(), (0..100).collect());
+        speaks(&mut poller, 50);
+        assert!((0..3).all(|_| asked(&mut poller).contains(&50)), "and always who has answered");
+        poller.mark_recent(51);
+        assert!([50, 51].iter().all(|source| asked(&mut poller).contains(source)));
+        poller.set_partial(false);
+        assert_eq!(asked(&mut poller).into_iter().collect::<BTreeSet<_>>(), (0..100).collect());
     }
 
-    /// Looks at so many, of which some have a packet whenever they are asked; each takes so many packets. Returns the looks until
-    /// all the others were asked, or none.
+    /// Polls `places` sources, of which the `flooders` always have a packet, for `packets` packets per poll. Returns the
+    /// number of polls until all other sources were polled, or none.
     fn looks_until_all_are_asked(
         places: usize,
         flooders: &[usize],
         glances: bool,
         packets: u32,
     ) -> Option<usize> {
-        let mut turn = FairPoller::among(places);
-        turn.set_partial(glances);
+        let mut poller = FairPoller::among(places);
+        poller.set_partial(glances);
         let mut unasked: BTreeSet<usize> = (0..places).filter(|place| !flooders.contains(place)).collect();
         (0..40 * places).position(|_| {
-            let (asked, mut empty, mut left) = (turn.begin(), 0, packets);
+            let (asked, mut empty, mut left) = (poller.begin(), 0, packets);
             while empty < asked && left > 0 {
-                if flooders.contains(&turn.place()) {
-                    let taken = turn.quantum_left().min(left);
-                    turn.packets_taken(taken, asked);
+                if flooders.contains(&poller.place()) {
+                    let taken = poller.quantum_left().min(left);
+                    poller.packets_taken(taken, asked);
                     (left, empty) = (left - taken, 0);
                 } else {
-                    unasked.remove(&turn.place());
-                    turn.advance(asked);
+                    unasked.remove(&poller.place());
+                    poller.advance(asked);
                     empty += 1;
                 }
             }
@@ -240,21 +244,21 @@ mod tests {
 
     #[test]
     fn a_partial_poll_of_few_sources_polls_all() {
-        let mut turn = FairPoller::default();
-        (0..RECENT_SOURCES).for_each(|_| turn.add());
-        turn.set_partial(true);
-        assert_eq!(asked(&mut turn).len(), RECENT_SOURCES as usize);
-        turn.add();
-        assert_eq!(asked(&mut turn).len(), RECENT_SOURCES as usize + 1);
+        let mut poller = FairPoller::default();
+        (0..RECENT_SOURCES).for_each(|_| poller.add());
+        poller.set_partial(true);
+        assert_eq!(asked(&mut poller).len(), RECENT_SOURCES as usize);
+        poller.add();
+        assert_eq!(asked(&mut poller).len(), RECENT_SOURCES as usize + 1);
     }
 
     #[test]
     fn a_busy_source_is_not_polled_for_ever() {
-        let mut turn = FairPoller::among(20);
-        let asked = turn.begin();
-        turn.packets_taken(PACKETS_IN_A_ROW - 1, asked);
-        assert_eq!((turn.place(), turn.quantum_left()), (0, 1));
-        turn.packets_taken(1, asked);
-        assert_eq!((turn.place(), turn.quantum_left()), (1, PACKETS_IN_A_ROW));
+        let mut poller = FairPoller::among(20);
+        let asked = poller.begin();
+        poller.packets_taken(PACKETS_IN_A_ROW - 1, asked);
+        assert_eq!((poller.place(), poller.quantum_left()), (0, 1));
+        poller.packets_taken(1, asked);
+        assert_eq!((poller.place(), poller.quantum_left()), (1, PACKETS_IN_A_ROW));
     }
 }

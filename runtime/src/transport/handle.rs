@@ -1,14 +1,15 @@
-//! The transport that a rank has been given.
+//! The transport handle of a rank.
 
 use std::ops::{Deref, DerefMut};
 
 use super::Transport;
 use super::local::Local;
 
-/// One of the transports. For what is called with each message the
-/// [`RemoteSender`](crate::arrays::exec::remote_sender::RemoteSender) of a worker tells them apart, and calls that between threads as it is:
-/// a packet takes no longer there than a call that is looked up. Between processes it is encoded, and that call is nothing;
-/// nor is it for all else.
+/// The transport of a rank, in one of two forms.
+///
+/// For the calls per message the [`RemoteSender`](crate::arrays::exec::remote_sender::RemoteSender) of a worker matches on
+/// the form. It calls the transport between threads directly: a packet takes no longer there than a dynamic call. Between
+/// processes a packet is encoded, so the dynamic call does not matter; nor does it for all other calls.
 pub(crate) enum TransportHandle<'s, P> {
     Threads(Local<P>),
     Boxed(Box<dyn Transport<P> + 's>),

@@ -1,4 +1,4 @@
-//! Puts a rank together, with threads or simulated, and lets its chunks move in.
+//! Construction of a rank, threaded or simulated, and placement of its initial chunks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,13 +39,13 @@ pub(crate) struct RankParts {
     pub(crate) outcome: Arc<Outcome>,
     pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) recording: Arc<Recording>,
-    /// All ranks, this one among them.
+    /// The places of all ranks, this one included.
     pub(crate) places: Arc<[RankPlace]>,
-    /// Children of a rank in the tree of ranks.
+    /// Number of children per rank in the tree of ranks.
     pub(crate) arity: u32,
 }
 
-/// Puts a rank together. Called by the thread that will be its worker 0.
+/// Builds a rank. The thread that will be its worker 0 calls this.
 pub(crate) fn build_rank(
     config: &Config,
     rank: Rank,
@@ -84,17 +84,16 @@ pub(crate) fn build_rank(
     }
 }
 
-/// A chunk that was made and has no cell yet.
+/// A chunk that was created and has no cell yet.
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
-/// The description by the user's setup function, and the chunks that start on `rank`. Both are user code, which may
-/// panic.
+/// Runs the user's setup function and creates the chunks that start on `rank`. Both run user code, which may panic.
 pub(crate) fn set_up(
     rank: Rank,
     ranks: u32,
     describe: &dyn Fn() -> Result<RankSetup, Error>,
 ) -> Result<(RankSetup, Vec<NewChunk>), Error> {
-    // In words only if it panics: there may be millions.
+    // Names are formatted only after a panic: there may be millions of chunks.
     let (mut placing, mut making) = (None, None);
     let set_up = || {
         let described = describe()?;
@@ -120,7 +119,7 @@ pub(crate) fn set_up(
 }
 
 impl Worker<'_> {
-    /// The rank's first act: its chunks move in, ready to start, and rank 0 hears what was set up.
+    /// Starts the rank: places its chunks, ready to start, and tells rank 0 what was set up.
     pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
         let shared = self.shared;
         let (workers, count) = (shared.measurements.workers(), chunks.len());
@@ -137,7 +136,7 @@ impl Worker<'_> {
             shared.control_plane.lock().rank.created(chunk, cell);
             cell
         };
-        // Nobody starts before everybody is here: the first message of the first chunk may be to the last.
+        // All chunks are in their cells before any is ready: the first message of the first chunk may be to the last chunk.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
         cells
             .into_iter()
@@ -150,7 +149,7 @@ impl Worker<'_> {
     }
 }
 
-/// The function that names the chunks of these arrays for people.
+/// Returns the function that formats the names of the chunks of these arrays for users.
 pub(crate) fn name_chunk(arrays: &Arc<[Arc<dyn ErasedArray>]>) -> NameChunk {
     let arrays = arrays.clone();
     Box::new(move |chunk| {
@@ -160,7 +159,7 @@ pub(crate) fn name_chunk(arrays: &Arc<[Arc<dyn ErasedArray>]>) -> NameChunk {
 }
 
 fn chunk_name(array: &Arc<dyn ErasedArray>, id: ArrayId, key: u64) -> String {
-    // The index is the user's, and may panic.
+    // The index is user code and may panic.
     let index = catch_unwind(AssertUnwindSafe(|| array.index_text(key)));
     format!("{}[{}] of array {id}", array.name(), index.unwrap_or_else(|_| key.to_string()))
 }

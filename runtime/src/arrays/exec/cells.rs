@@ -1,7 +1,8 @@
-//! The table of cells of a rank: a stable place for every chunk.
+//! The chunk table of a rank: a stable slot, called a cell, for every chunk.
 //!
-//! A ready entry is a cell's number, so scheduling a chunk counts no references. Cells never move: the table grows by
-//! segments, each twice as long as the one before as far as numbers go, and is never shrunk; freed cells are used again.
+//! A ready entry is the number of a cell, so scheduling a chunk counts no references. Cells never move: the table grows by
+//! segments and never shrinks, and freed cells are reused. Each segment is twice as long as the one before, up to the
+//! longest that a number can address.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,40 +14,41 @@ use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, ChunkId, WorkerId};
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
-/// Length of the first segment, and of the longest.
+/// Lengths of the first segment and of the longest.
 const FIRST: u32 = 64;
 const LONGEST: u32 = 1 << OFFSET_BITS;
-/// A cell's number is that of its segment, and in the low bits its place there.
+/// A cell's number holds the number of its segment in the high bits and the offset within the segment in the low bits.
 const OFFSET_BITS: u32 = 26;
-/// As many as have numbers; the last is never made: no cell has the greatest number.
+/// Number of segments that a cell's number can address. The last is never allocated, so no cell has the greatest number.
 const SEGMENTS: usize = 1 << (u32::BITS - OFFSET_BITS);
 
-/// One chunk's place: its mailbox and what its handlers have cost.
+/// The cell of one chunk: its mailbox, its load and its home worker.
 pub(crate) struct Cell {
     pub(crate) mailbox: Mailbox<Box<dyn ErasedSlot>, Delivery>,
     /// CPU time since the last sync, ns.
     load_ns: AtomicU64,
-    /// The worker that gets its entries.
+    /// The home worker: the chunk's ready entries go to its queue.
     home: AtomicU32,
-    /// The worker that has stolen it since it was at home or with another, and how often: see [`StealCount`].
+    /// The last thief and its number of steals in a row: see [`StealCount`].
     steals: AtomicU32,
 }
 
-/// A thief in the high bits, and in the low ones how often it has stolen the chunk in a row.
+/// The worker that stole the chunk last, in the high bits, and its number of steals in a row, in the low bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StealCount(u32);
 
-/// Who steals a chunk so often in a row keeps it. Often: short tasks are stolen some times in a row by chance, and a chunk
-/// that has moved away from its neighbours writes to another worker from then on.
+/// Number of steals in a row after which the thief becomes the home worker. It is large for two reasons. Short tasks are
+/// stolen several times in a row by chance, and a chunk that has moved sends to its old neighbours on another worker from
+/// then on.
 const MOVE_HOME_AFTER: u32 = 128;
 const COUNT_BITS: u32 = 8;
 
 impl StealCount {
     const NONE: StealCount = StealCount(0);
-    /// Nobody has run it here yet: it counts as stolen by a worker that there is not.
+    /// No worker has run the chunk on this rank yet: it counts as stolen by a worker that does not exist.
     const NEW: StealCount = StealCount((u32::MAX << COUNT_BITS) + 1);
 
-    /// One more.
+    /// Counts one more steal by `worker`.
     fn by(self, worker: WorkerId) -> StealCount {
         let first = worker.0 << COUNT_BITS;
         if self.is_by(worker) { StealCount(self.0 + 1) } else { StealCount(first + 1) }
@@ -71,34 +73,34 @@ impl Cell {
         }
     }
 
-    /// Charges CPU time. Only the worker that ran the chunk charges it, so load and store need not be one step; two
-    /// workers that ran it in turn may lose a few ns to each other, below the error of the measurement.
+    /// Adds CPU time to the chunk's load. Only the worker that ran the chunk charges it, so load and store need not be one
+    /// atomic step. Two workers that ran it in turn may lose a few ns to each other, less than the measurement error.
     #[inline]
     pub(crate) fn charge(&self, ns: u64) {
         let load = self.load_ns.load(Ordering::Relaxed);
         self.load_ns.store(load.wrapping_add(ns), Ordering::Relaxed);
     }
 
-    /// Takes back what was charged too much.
+    /// Subtracts CPU time that was charged in excess.
     pub(crate) fn refund(&self, ns: u64) {
         let load = self.load_ns.load(Ordering::Relaxed);
         self.load_ns.store(load.saturating_sub(ns), Ordering::Relaxed);
     }
 
-    /// The worker that gets its entries.
+    /// The home worker: the chunk's ready entries go to its queue.
     #[inline]
     pub(crate) fn home(&self) -> WorkerId {
         WorkerId(self.home.load(Ordering::Relaxed))
     }
 
-    /// Its entries go to this worker from now on.
+    /// Makes this worker the home worker.
     pub(crate) fn set_home(&self, worker: WorkerId) {
         self.home.store(worker.0, Ordering::Relaxed);
     }
 
-    /// A worker runs it; true if it is not the one that ran it last. Where a chunk is stolen now and then it stays at home,
-    /// with its neighbours, whose messages to it then need no other worker; where another worker has time for it again and
-    /// again, it moves there.
+    /// Counts a run by `worker`. True if another worker ran the chunk last.
+    /// A chunk that is stolen now and then stays at home with its neighbours, whose messages to it then need no other
+    /// worker. A chunk that one other worker steals again and again moves to that worker.
     #[inline]
     pub(crate) fn count_run(&self, worker: WorkerId) -> bool {
         let before = StealCount(self.steals.load(Ordering::Relaxed));
@@ -115,7 +117,7 @@ impl Cell {
         at_home || !before.is_by(worker)
     }
 
-    /// Takes the CPU time since the last call.
+    /// Takes the CPU time charged since the last call.
     pub(crate) fn take_load(&self) -> u64 {
         self.load_ns.swap(0, Ordering::Relaxed)
     }
@@ -146,12 +148,12 @@ impl Cells {
         &self.segments[segment].get().expect("a cell's segment is made before its number is known")[offset]
     }
 
-    /// Moves a chunk that has not started into a cell that was reserved for it. The caller now has its entry.
+    /// Moves a chunk that has not started into its reserved cell. The caller now owns its ready entry.
     pub(crate) fn settle_new(&self, id: CellId, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
         self.renewed(id).mailbox.settle_new(chunk, slot);
     }
 
-    /// The same of one that comes with mail. True if the caller now has its entry.
+    /// Moves a chunk into its reserved cell, with its messages. True if the caller now owns its ready entry.
     pub(crate) fn settle(
         &self,
         id: CellId,
@@ -162,7 +164,7 @@ impl Cells {
         self.renewed(id).mailbox.settle(chunk, slot, mail)
     }
 
-    /// A cell that a chunk is about to get.
+    /// Resets a cell for a chunk that is about to move in.
     fn renewed(&self, id: CellId) -> &Cell {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
@@ -170,7 +172,7 @@ impl Cells {
         cell
     }
 
-    /// A cell that nobody else will be given.
+    /// Reserves a cell.
     pub(crate) fn reserve(&self) -> CellId {
         let mut free = self.free.lock();
         if let Some(id) = free.cells.pop() {
@@ -187,12 +189,12 @@ impl Cells {
         id
     }
 
-    /// Returns a vacated cell.
+    /// Returns a vacated cell to the free list.
     pub(crate) fn free(&self, id: CellId) {
         self.free.lock().cells.push(id);
     }
 
-    /// Every cell that was ever used.
+    /// Every cell that was ever reserved.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Cell> {
         let (last, used) = locate(self.free.lock().next);
         let segments = self.segments.iter().map_while(OnceLock::get).enumerate();
@@ -200,7 +202,7 @@ impl Cells {
     }
 }
 
-/// The segment of a cell, and its place there.
+/// The segment of a cell, and its offset there.
 #[inline]
 fn locate(id: CellId) -> (usize, usize) {
     ((id.0 >> OFFSET_BITS) as usize, (id.0 % LONGEST) as usize)
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_given_once_and_all_cells_are_seen_and_used_again() {
+    fn a_number_is_reserved_once_and_freed_cells_are_reused() {
         let cells = Cells::new(Tag::SHARED);
         let mut given: Vec<CellId> = (0..1000).map(|_| cells.reserve()).collect();
         assert_eq!(cells.iter().count(), 1000);
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_steals_a_chunk_again_and_again_keeps_it() {
+    fn a_worker_that_keeps_stealing_a_chunk_becomes_its_home() {
         let cell = Cell::new(Tag::SHARED);
         cell.set_home(WorkerId(1));
         let home_after = |runs: &[u32]| {
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_a_chunk_that_another_had_hears_of_it() {
+    fn a_run_tells_whether_another_worker_ran_the_chunk_last() {
         let cells = Cells::new(Tag::SHARED);
         let cell = cells.renewed(cells.reserve());
         cell.set_home(WorkerId(1));
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_double_up_to_the_longest_that_has_numbers() {
+    fn segments_double_up_to_the_longest() {
         assert_eq!([0, 1, 2].map(length), [64, 128, 256]);
         assert_eq!([20, 21, SEGMENTS - 1].map(length), [LONGEST; 3]);
         assert_eq!(locate(CellId((20 << OFFSET_BITS) + LONGEST - 1)), (20, LONGEST as usize - 1));

@@ -1,7 +1,7 @@
-//! The control plane of a rank as its workers reach it: one at a time.
+//! The control plane of a rank: the core behind its lock, and the queue of outbound packets for worker 0.
 //!
-//! Only worker 0 calls the transport. What other workers have to send they leave here, in order, while they have the control_plane
-//! locked; worker 0 looks at a flag to see that something waits, and sends it before anything of its own.
+//! Only worker 0 calls the transport. The other workers queue their outbound packets here, in order, while they hold the
+//! lock. Worker 0 polls a flag that tells whether packets are queued, and sends them before its own.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -12,14 +12,14 @@ use crate::arrays::core::rank::RankCore;
 use crate::ids::Rank;
 use crate::threads::elided_mutex::{ElidedMutex, Tag};
 
-/// The core of a rank, and what waits beside it for worker 0.
+/// The core of a rank and the outbound queue of its workers.
 pub(crate) struct ControlPlane {
     core: ElidedMutex<Core>,
-    /// Set while `Core::outbound` may hold something for worker 0.
+    /// Set while `Core::outbound` may hold packets.
     outbound_waits: AtomicBool,
 }
 
-/// The state that is locked together.
+/// The state under the lock.
 pub(crate) struct Core {
     pub(crate) rank: RankCore,
     outbound: Vec<(Rank, Packet)>,
@@ -36,26 +36,26 @@ impl ControlPlane {
         self.core.lock()
     }
 
-    /// The same for as long as `act` takes.
+    /// Holds the lock while `act` runs.
     #[inline(always)]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
         self.core.with(act)
     }
 
-    /// Leaves a packet for worker 0, which is to be woken.
+    /// Queues a packet for worker 0. The caller wakes worker 0.
     #[inline]
     pub(crate) fn leave(&self, core: &mut Core, to: Rank, packet: Packet) {
         core.outbound.push((to, packet));
         self.outbound_waits.store(true, Ordering::Release);
     }
 
-    /// Tells whether worker 0 should look: something may have been left.
+    /// Tells worker 0 whether packets may be queued. Needs no lock.
     #[inline]
     pub(crate) fn outbound_waits(&self) -> bool {
         self.outbound_waits.load(Ordering::Acquire)
     }
 
-    /// Worker 0 takes what was left, and adds it to what it is about to send.
+    /// Worker 0 moves the queued packets behind those that it is about to send.
     #[inline]
     pub(crate) fn take_outbound(&self, core: &mut Core, leaving: &mut VecDeque<(Rank, Packet)>) {
         if core.has_outbound() {
@@ -66,7 +66,7 @@ impl ControlPlane {
 }
 
 impl Core {
-    /// Tells whether something waits for worker 0.
+    /// Tells whether packets are queued for worker 0.
     #[inline]
     pub(crate) fn has_outbound(&self) -> bool {
         !self.outbound.is_empty()

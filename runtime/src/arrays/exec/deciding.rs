@@ -1,11 +1,11 @@
-//! Decides syncs: on the worker itself where that is soon done, else on a thread beside it.
+//! Load balancing decisions: a short one runs on the worker, a long one on a thread of its own.
 //!
-//! A worker that thinks runs no chunk, and worker 0 receives nothing meanwhile: chunks that go on at a sync stand still, and
-//! so do all who have sent to them. So a decision that is expected to be long is made by a thread of its own, and the worker
-//! finds what came of it among what it looks for between chunks; if it sleeps, it is woken.
+//! While a strategy runs on a worker, the worker runs no chunk, and worker 0 receives no packets. Chunks that continue
+//! during the sync would stall, and so would all chunks that have sent to them. So a decision that is expected to be long
+//! runs on its own thread. The worker polls for the result between chunks, and is woken if it sleeps.
 //!
-//! That thread has the balancer, with the strategy in it, and the reports, and nothing of the rank. Nobody waits for it: where
-//! the run ends before it is through, it thinks to its end unheard.
+//! That thread owns the balancer, with the strategy in it, and the reports, and nothing of the rank. No thread waits for it:
+//! if the run ends first, the decision is completed and ignored.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,14 +22,14 @@ use crate::panics::panic_message;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// A decision is expected to be long if the strategy took so long the last two times that it was asked. To hand it over takes some 0.1 ms, for a thread that starts on a vCPU where others run, and an answer that
-/// waits until a handler returns: so that adds a tenth at most. And handlers that are as long are nothing unusual, so others are
-/// used to waiting for that.
+/// Time of the strategy from which a decision is expected to be long, ns, if each of its last two calls took that long.
+/// Handing over costs about 0.1 ms: the thread starts on a busy vCPU, and the result waits until a handler returns. So it
+/// adds at most a tenth. Handlers of this length are common, so other chunks tolerate the wait.
 const LONG_NS: u64 = 1_000_000;
-/// It is in any case if there are so many chunks: to predict their loads takes up to 0.1 us for each.
+/// Number of chunks from which any decision is expected to be long: predicting loads takes up to 0.1 us per chunk.
 const MANY_CHUNKS: usize = 10_000;
 
-/// A sync that is being decided.
+/// A decision that was requested and is not carried out yet.
 pub(super) struct PendingDecision {
     sync: SyncId,
     strategy: Arc<dyn Strategy>,
@@ -38,15 +38,15 @@ pub(super) struct PendingDecision {
 }
 
 enum State {
-    /// Nobody thinks about it yet.
+    /// No thread has begun to decide.
     Open(Box<DecisionRequest>),
-    /// Somebody does, or what came of it was taken.
+    /// A thread is deciding, or the result was taken.
     Away,
-    /// What came of it, or a panic.
+    /// The result, or a panic.
     Decided(Box<thread::Result<Outcome>>),
 }
 
-/// A decision, and the balancer that made it.
+/// A decision and the balancer that made it, or an invalid assignment.
 type Outcome = Result<(Balancer, Decision), InvalidAssignment>;
 
 /// An assignment that cannot be carried out.
@@ -65,7 +65,7 @@ impl PendingDecision {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Thinks, and asks the strategy, which may be the user's own.
+    /// Makes the decision. This calls the strategy, which may be user code.
     fn think(&self) {
         let State::Open(request) = std::mem::replace(&mut *self.state(), State::Away) else { return };
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(*request)));
@@ -87,7 +87,7 @@ impl PendingDecision {
     }
 }
 
-/// The reason why an assignment cannot be carried out, if there is one.
+/// The reason why an assignment cannot be carried out, or none if it can.
 fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<InvalidAssignment> {
     let (chunks, answers) = (snapshot.chunks.len(), assignment.ranks.len());
     if chunks != answers {
@@ -106,7 +106,7 @@ fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<InvalidAss
 }
 
 impl Worker<'_> {
-    /// Decides a sync, or lets it be decided while this worker goes on.
+    /// Decides a sync, or starts a decision that is made while this worker goes on.
     pub(super) fn decide(&mut self, request: Box<DecisionRequest>) {
         let many = request.report.chunks.len() >= MANY_CHUNKS;
         let long = many || request.balancer.took_lately_ns() >= Some(LONG_NS);
@@ -128,7 +128,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Lets a thread decide. False if there can be none.
+    /// Starts a thread that decides. False if no thread could be started.
     fn hand_over(&self, question: &Arc<PendingDecision>) -> bool {
         let (question, wake) = (question.clone(), self.shared.scheduler.waker(self.id));
         let think = move || {
@@ -139,7 +139,7 @@ impl Worker<'_> {
         started.inspect_err(|why| tracing::warn!(%why, "no thread to decide on")).is_ok()
     }
 
-    /// Decides here.
+    /// Decides on this worker.
     fn decide_now(&mut self, question: &PendingDecision) {
         self.instruments.begin_decision(question.sync);
         question.think();
@@ -147,17 +147,17 @@ impl Worker<'_> {
         self.conclude(question);
     }
 
-    /// Tells whether a sync is being decided while this worker goes on.
+    /// Tells whether a decision is pending.
     pub(super) fn has_question(&self) -> bool {
         self.pending_decision.is_some()
     }
 
-    /// Tells whether that has been decided.
+    /// Tells whether the pending decision is made.
     pub(super) fn has_answer(&self) -> bool {
         self.pending_decision.as_ref().is_some_and(|question| question.is_decided())
     }
 
-    /// Carries out what was decided meanwhile. False if nothing was.
+    /// Carries out the pending decision. False if it is not made yet.
     pub(super) fn take_answer(&mut self) -> bool {
         if !self.has_answer() {
             return false;
@@ -168,7 +168,7 @@ impl Worker<'_> {
         true
     }
 
-    /// In a simulation: the seed has put a decision off until now.
+    /// In a simulation: makes the decision that the seed has deferred until now.
     pub(super) fn decide_at_last(&mut self) {
         let question = self.close_question();
         self.decide_now(&question);
@@ -181,7 +181,7 @@ impl Worker<'_> {
         question
     }
 
-    /// Tells the core what was decided, unless the strategy was wrong.
+    /// Passes the decision to the core. Fails the run if the strategy panicked or its assignment cannot be carried out.
     fn conclude(&mut self, question: &PendingDecision) {
         let State::Decided(decided) = std::mem::replace(&mut *question.state(), State::Away) else {
             unreachable!("it was decided just now");
@@ -202,7 +202,7 @@ impl Worker<'_> {
 
     fn settle(&mut self, sync: SyncId, balancer: Balancer, decision: Decision) {
         self.with_core(|core, now_ns, out| core.decided(balancer, decision, now_ns, out));
-        // Here and not with a sample: rank 0 may have no chunks.
+        // Recorded here and not with a sample, since rank 0 may have no chunks.
         self.instruments.record_syncs();
         self.instruments.skip(Part::Decide, sync);
     }

@@ -1,4 +1,4 @@
-//! The end of the run on a rank, and what the rank can tell then.
+//! The end of the run on a rank: its outcome, and the figures that the rank contributes to the report.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +11,14 @@ use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
 use crate::transport::OpenRanks;
 
-/// The end of the run on one rank.
+/// The outcome and the figures of one rank.
 pub(crate) struct Ending {
-    /// Of all ranks of the process.
+    /// The outcome of all ranks of the process.
     outcome: Arc<Outcome>,
     figures: Mutex<Figures>,
-    /// Time that a run that has failed waits for ranks that do not answer.
+    /// Time for which a failed run waits for ranks that do not reply.
     timeout: Duration,
-    /// The run has failed here in a way that the core could not tell the others of: worker 0 does so at the end.
+    /// The run has failed here and the core could not tell the other ranks. Worker 0 tells them at the end.
     unannounced: AtomicBool,
 }
 
@@ -27,7 +27,7 @@ impl Ending {
         Ending { outcome, figures: Mutex::default(), timeout, unannounced: AtomicBool::new(false) }
     }
 
-    /// The run is over, well or not.
+    /// Ends the run, with success or an error.
     pub(crate) fn finish(&self, result: Result<(), Error>, now_ns: u64) {
         if let Err(error) = result {
             self.outcome.fail(error);
@@ -35,7 +35,7 @@ impl Ending {
         self.outcome.finish(now_ns);
     }
 
-    /// The run has failed, and no other rank has heard of it.
+    /// Fails the run before any other rank has been told.
     pub(crate) fn fail_unannounced(&self, error: Error) {
         self.outcome.fail(error);
         self.unannounced.store(true, Ordering::Release);
@@ -45,24 +45,24 @@ impl Ending {
         self.outcome.error().is_some()
     }
 
-    /// The error of which the other ranks have not heard, if there is one.
+    /// The error that the other ranks have not been told, if there is one.
     pub(crate) fn unannounced(&self) -> Option<Error> {
         self.unannounced.load(Ordering::Acquire).then(|| self.outcome.error()).flatten()
     }
 
-    /// Says when to wait no longer for other ranks, see [`Outcome::gives_up`].
+    /// The condition under which to stop waiting for other ranks, see [`Outcome::give_up_condition`].
     pub(crate) fn gives_up<'a>(&'a self, clock: &'a Clock) -> impl Fn(OpenRanks<'_>) -> bool + 'a {
         self.outcome.give_up_condition(clock, self.timeout)
     }
 
-    /// Keeps the value that the run ends with. The first one of a rank counts.
+    /// Sets the exit value of the run. The first value of a rank counts.
     pub(crate) fn set_exit_value(&self, value: ExitValue) {
         self.add(|figures| {
             figures.value.get_or_insert(value);
         });
     }
 
-    /// Adds to what the rank knows at the end.
+    /// Updates the figures of this rank.
     pub(crate) fn add(&self, add: impl FnOnce(&mut Figures)) {
         add(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }

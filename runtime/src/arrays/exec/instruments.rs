@@ -1,7 +1,7 @@
-//! The instruments of a worker: they measure and record its time, and note its present work.
+//! Instrumentation of a worker: load measurement, recording of the run, and the activity board.
 //!
-//! Time is cut into slices at the same readings of the clock for the [`Meter`], which charges chunks, and for the
-//! [`Recorder`], which keeps a record. Either may be missing: a run may be neither measured nor recorded.
+//! The [`Meter`], which charges chunks, and the [`Recorder`] cut time into slices at the same clock readings. Either may be
+//! missing: a run may be neither measured nor recorded. A *lap* is the time between two readings while a chunk runs.
 
 use std::rc::Rc;
 
@@ -18,9 +18,9 @@ use crate::trace::activity_board::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
-/// Deliveries to a chunk in a row, at most, that share a lap: a reading of the clock takes as long as a short one.
+/// Maximum number of consecutive deliveries to a chunk that share a lap: a clock reading takes as long as a short delivery.
 const SHARE_MAX: u32 = 8;
-/// A lap is short that took less than this a delivery, ns: some fifty readings.
+/// A lap is short if it took less than this per delivery, ns: about fifty clock readings.
 const SHORT_NS: u64 = 500;
 
 /// One worker's instruments.
@@ -28,26 +28,26 @@ pub(crate) struct Instruments<'r> {
     shared: &'r RankShared,
     worker: WorkerId,
     meter: Option<Meter>,
-    /// The clock of laps.
+    /// The clock for laps.
     ticks: TscClock,
     recorder: Option<Recorder>,
-    /// Accounted for with what comes next: somebody may wait for the answer of the handler that ends it.
+    /// The last idle time, accounted for with the next slice: a sender may wait for the reply of the handler that ends it.
     gap: Option<Gap>,
     speed: Option<Speed>,
     activity: Rc<Activity>,
-    /// Deliveries to the chunk in hand since the last lap. The next lap holds their time too.
+    /// Number of deliveries to the current chunk since the last lap. The next lap includes their time.
     untimed: u32,
     /// The last lap was short.
     was_short: bool,
-    /// The number of the kind of message in hand, where a record is kept.
+    /// The kind of the current message, if the run is recorded.
     kind: NameId,
-    /// Where the chunk in hand is: who is charged.
+    /// The cell of the current chunk, which is charged.
     cell: Option<(CellId, &'r Cell)>,
-    /// What is in hand, as others may see it.
+    /// The worker's entry on the activity board.
     at_work: &'r AtWork,
 }
 
-/// A time without work: when it ended, and how much of it the worker was parked.
+/// An idle time: its end, and the part of it for which the worker was parked.
 struct Gap {
     end_ns: u64,
     parked_ns: u64,
@@ -75,7 +75,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// The recorder, if a record is kept, for what is not time.
+    /// The recorder, if the run is recorded, for events without a duration.
     #[inline]
     pub(crate) fn recorder(&mut self) -> Option<&mut Recorder> {
         self.settle();
@@ -87,7 +87,7 @@ impl<'r> Instruments<'r> {
         self.recorder.as_ref().is_some_and(Recorder::keeps_events)
     }
 
-    /// Tells whether there are events that are in no file yet.
+    /// Tells whether recorded events are not in a file yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::has_unwritten)
     }
@@ -109,19 +109,19 @@ impl<'r> Instruments<'r> {
         self.at_work.begun()
     }
 
-    /// The end of the last lap or gap, where handlers are measured.
+    /// The end of the last lap or idle time, if handlers are measured.
     #[inline]
     pub(crate) fn last_ns(&self) -> Option<u64> {
         self.meter.as_ref().map(|meter| self.gap.as_ref().map_or(meter.last_ns(), |gap| gap.end_ns))
     }
 
-    /// The time now, by the clock of laps ([`Ticks`]).
+    /// The time now, by the clock for laps ([`TscClock`]).
     #[inline]
     pub(crate) fn now_ns(&mut self) -> u64 {
         self.ticks.now_ns(&self.shared.clock)
     }
 
-    /// The end of the last lap or gap, or the time now where handlers are not measured.
+    /// The end of the last lap or idle time, or the time now if handlers are not measured.
     #[inline]
     pub(crate) fn time_ns(&mut self) -> u64 {
         match self.last_ns() {
@@ -130,7 +130,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// The worker turns to the chunk in this place.
+    /// Sets the current chunk and its cell.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
         self.activity.chunk.set(chunk);
@@ -138,32 +138,32 @@ impl<'r> Instruments<'r> {
         self.at_work.set_chunk(chunk);
     }
 
-    /// The worker turns to packets: user code encodes and decodes what is in them.
+    /// Sets the activity to packets: user code encodes and decodes their contents.
     #[inline]
     pub(crate) fn turn_to_packets(&mut self) {
         self.at_work.set_exchanging();
         self.set_activity(RUNTIME, "a packet", 0);
     }
 
-    /// The worker turns to something of its own, in which it may run user code.
+    /// Sets the activity to work of the runtime, which may call user code.
     pub(crate) fn turn_to_other(&mut self, what: &'static str) {
         self.at_work.set_chunk(RUNTIME);
         self.set_activity(RUNTIME, what, 0);
     }
 
-    /// The worker turns to a hook of this chunk, which is no handler.
+    /// Sets the activity to a hook of this chunk, which is not a handler.
     pub(crate) fn turn_to_hook(&mut self, chunk: ChunkId, hook: &'static str, phase: u64) {
         self.show(chunk);
         self.set_activity(chunk, hook, phase);
     }
 
-    /// It returns to this chunk from what it turned to meanwhile.
+    /// Returns to this chunk from another activity.
     pub(crate) fn return_to(&mut self, chunk: ChunkId) {
         self.show(chunk);
         self.activity.chunk.set(chunk);
     }
 
-    /// Others see this chunk, in no handler: the kind of the next one is to be told anew.
+    /// Shows this chunk on the activity board, outside any handler. The next handler reports its kind again.
     fn show(&mut self, chunk: ChunkId) {
         self.at_work.set_hook(chunk);
         self.activity.reported.set(None);
@@ -177,13 +177,13 @@ impl<'r> Instruments<'r> {
         self.activity.running.set(false);
     }
 
-    /// The chunk in hand is given its next delivery.
+    /// Begins the next delivery to the current chunk.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.at_work.begin_handler();
     }
 
-    /// The handler that begins is that of another array or kind of message than was said last, or the one before has not
+    /// A handler begins whose array or kind of message differs from the last reported one, or the previous handler has not
     /// ended.
     #[inline(never)]
     pub(crate) fn set_kind(&mut self, kind: &'static str) {
@@ -201,8 +201,8 @@ impl<'r> Instruments<'r> {
         self.activity.reported.set(Some((array, kind)));
     }
 
-    /// A handler begins after one of the same kind that has no lap of its own. Where no events are kept both are one slice: the
-    /// reading between them would take longer than most of these handlers.
+    /// Merges a handler with the previous one of the same kind, which has no lap of its own. True unless single events are
+    /// recorded. A clock reading between the two would take longer than most of these handlers.
     fn joins(&mut self) -> bool {
         let joins = !self.keeps_events();
         if joins && let Some(recorder) = &mut self.recorder {
@@ -211,24 +211,24 @@ impl<'r> Instruments<'r> {
         joins
     }
 
-    /// The strategy is asked to decide this sync.
+    /// Sets the activity to the strategy, which decides this sync.
     pub(crate) fn begin_decision(&mut self, sync: SyncId) {
         self.interrupt();
         self.at_work.set_deciding(sync);
     }
 
-    /// It has answered.
+    /// The strategy has returned.
     pub(crate) fn end_decision(&mut self) {
         self.show(RUNTIME);
     }
 
-    /// The worker has no work.
+    /// Shows the worker as idle.
     pub(crate) fn rest(&self) {
         self.at_work.set_idle();
     }
 
-    /// A delivery to the chunk in hand has ended: charges it the time since the last lap, or lets the next lap do so where the
-    /// chunk goes on with `more`.
+    /// Ends a delivery to the current chunk. Charges the chunk the time since the last lap, or leaves that to the next lap
+    /// if the chunk goes on with `more`.
     #[inline]
     pub(crate) fn lap(&mut self, more: bool) {
         if self.meter.is_none() {
@@ -238,8 +238,9 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Tells whether a delivery is to share its lap with the next to the same chunk, and counts it if so: it was short, as far
-    /// as is known, or its message was put away. Not where events are kept, and not too many.
+    /// Tells whether a delivery shares its lap with the next one to the same chunk, and counts it if so. It does if it was
+    /// short, judged by the last lap, or if its message was deferred. It does not if single events are recorded, or above
+    /// [`SHARE_MAX`].
     fn shares_lap(&mut self) -> bool {
         let short = self.was_short || !self.in_handler();
         let shares = short && self.untimed + 1 < SHARE_MAX && !self.keeps_events();
@@ -247,22 +248,22 @@ impl<'r> Instruments<'r> {
         shares
     }
 
-    /// The worker turns from the chunk in hand, which has more messages: charges it what it was not yet.
+    /// The worker leaves the current chunk, which has more messages: charges the time that was not charged yet.
     pub(crate) fn pause(&mut self) {
         if self.untimed > 0 {
             self.measure_lap();
         }
     }
 
-    /// Charges the time since the last lap, where time is measured.
+    /// Charges the time since the last lap, if time is measured.
     #[inline(never)]
     fn measure_lap(&mut self) {
         self.settle();
         let deliveries = 1 + std::mem::take(&mut self.untimed);
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.cell) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
-        // Where the CPU clock is read the kernel stops who has had enough, for long: that time is to be in the slice of a
-        // handler, like any other that is lost.
+        // At a reading of the CPU clock the kernel may preempt a thread that has used up its share, for long. That time must
+        // fall into the slice of a handler, like all time lost to preemption.
         let cpu_clock_ns = (self.activity.running.get() && meter.is_due(now_ns)).then(thread_cpu_ns);
         if cpu_clock_ns.is_some() {
             now_ns = self.ticks.now_ns(&self.shared.clock);
@@ -276,7 +277,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Reads the CPU clock and corrects what was charged since it was read last.
+    /// Reads the CPU clock and corrects the loads charged since its last reading.
     pub(crate) fn close_batch(&mut self) {
         self.settle();
         self.close_batch_at(thread_cpu_ns());
@@ -306,7 +307,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Records the handler that is running up to now: what follows in its time is something else.
+    /// Records the running handler up to now: the time that follows belongs to another activity.
     #[cold]
     pub(crate) fn interrupt(&mut self) {
         self.settle();
@@ -317,7 +318,7 @@ impl<'r> Instruments<'r> {
         self.activity.end();
     }
 
-    /// Records what has been in hand until now.
+    /// Records the activity up to now.
     #[inline]
     fn record(&mut self, now_ns: u64) {
         let Activity { chunk, from, running, .. } = &*self.activity;
@@ -329,7 +330,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Counts the time since the last reading as the runtime's own.
+    /// Counts the time since the last reading as time of the runtime.
     pub(crate) fn skip(&mut self, part: Part, sync: SyncId) {
         self.settle();
         let now_ns = self.shared.clock.now_ns();
@@ -341,8 +342,8 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// What follows begins now. The time since the last reading was no handler's: packets were taken, or a chunk waited that
-    /// another worker had before.
+    /// Starts the next slice now. The time since the last reading belongs to no handler: the worker took packets, or the
+    /// chunk's last handler, on another worker, may have ended only just now.
     pub(crate) fn restart_clock(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };
@@ -353,7 +354,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// There was nothing to do since the last slice, of which the worker was parked for so long.
+    /// Ends an idle time that began with the last slice. The worker was parked for `parked_ns` of it.
     pub(crate) fn idle(&mut self, parked_ns: u64) {
         self.settle();
         if self.meter.is_some() {
@@ -361,7 +362,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Accounts for a time without work that has ended.
+    /// Accounts for an idle time that has ended.
     #[inline]
     fn settle(&mut self) {
         if self.gap.is_some() {
@@ -380,7 +381,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// The program tells something about the handler that is running.
+    /// Records a user event of the running handler.
     pub(crate) fn tell(&mut self, event: UserEvent) {
         self.settle();
         if let Some(recorder) = &mut self.recorder {
@@ -388,7 +389,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Measures the vCPU's speed for the first time, where speeds are measured.
+    /// Measures the vCPU's speed for the first time, if speeds are measured.
     pub(crate) fn measure_speed(&mut self) {
         if self.shared.measurements.measures() {
             let speed = Speed::measured(self.shared.info.slowness);
@@ -397,7 +398,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Measures it again if a sync has asked all workers for that.
+    /// Measures the speed again if a sync has asked all workers to.
     pub(crate) fn calibrate(&mut self) {
         let record = &self.shared.measurements;
         if let Some(speed) = &mut self.speed
@@ -408,7 +409,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Keeps for the record how the rank is doing, and at the end what syncs did.
+    /// Records a sample of the rank, and at the end of the run the log of syncs.
     pub(crate) fn observe(&mut self, when: SampleTrigger) {
         if self.recorder.is_none() {
             return;
@@ -422,7 +423,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Keeps for the record what syncs did that are over. Rank 0 alone knows.
+    /// Records the log of finished syncs. Only rank 0 has it.
     pub(crate) fn record_syncs(&self) {
         if self.recorder.is_some() {
             let control_plane = &self.shared.control_plane;
@@ -432,7 +433,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// The worker leaves: what it has put by goes to the record.
+    /// Completes the record when the worker leaves.
     pub(crate) fn finish(&mut self) {
         self.settle();
         if let Some(recorder) = &mut self.recorder {

@@ -1,5 +1,5 @@
-//! Where a worker puts nodes into the mailboxes of its rank, and the entries that this makes on a queue; and where packets of
-//! other ranks come in.
+//! Local delivery: a worker pushes message nodes into the mailboxes of its rank and enqueues the ready entries that this
+//! creates. Packets from other ranks arrive here too.
 
 use super::cells::Cell;
 use super::mailbox::{PushOutcome, PushedBy};
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::ids::{CellId, Rank, WorkerId};
 use crate::transport::PacketHandler;
 
-/// That of one worker.
+/// The local delivery of one worker.
 pub(crate) struct LocalDelivery<'r> {
     pub(super) shared: &'r RankShared,
     id: WorkerId,
@@ -22,7 +22,7 @@ pub(crate) struct LocalDelivery<'r> {
     pub(super) gauge: QueueGauge,
 }
 
-/// Takes what another process has sent: a message goes from its bytes onto its node.
+/// Receives packets from the transport. A message of another process is decoded from its bytes directly into a node.
 pub(crate) struct PacketSink<'a, 'r> {
     pub(super) local_delivery: &'a mut LocalDelivery<'r>,
     pub(super) free_list: &'a mut FreeList,
@@ -45,13 +45,13 @@ impl PacketHandler<Packet> for PacketSink<'_, '_> {
     }
 }
 
-/// How far a look at the transport has come: messages go into mailboxes at once, and it stops at anything else.
+/// The state of one poll of the transport. Messages go into mailboxes at once; the poll ends at any other packet.
 pub(crate) struct PollState {
-    /// Packets that may still be taken: one at least when the look begins.
+    /// Number of packets that may still be taken; at least one when the poll begins.
     pub(super) left: usize,
-    /// The rank has all messages of the epoch that has ended.
+    /// The rank has received all messages of the epoch that has ended.
     pub(super) drained: bool,
-    /// The packet that is no message.
+    /// The packet that is not a message, with its sender.
     pub(super) other: Option<(Rank, Packet)>,
 }
 
@@ -71,19 +71,20 @@ impl<'r> LocalDelivery<'r> {
         LocalDelivery { shared, id, ready, gauge: shared.watermarks.gauge(shared.measurements.workers()) }
     }
 
-    /// The next entry, with its cell.
+    /// The next ready entry, with its cell.
     #[inline]
     pub(super) fn find(&mut self) -> Option<(CellId, &'r Cell)> {
         self.shared.scheduler.find(self.id, &mut self.ready, &self.shared.cells)
     }
 
-    /// The worker is about to call what users wrote, which may take long: nobody is to wait behind that who need not.
+    /// Lets other workers steal the newest entry. Called before user code, which may take long.
     #[inline]
     pub(super) fn share_newest(&mut self) {
         self.shared.scheduler.share_newest(self.id, &mut self.ready);
     }
 
-    /// Hop 4, and the entry on its way if the push made one. Returns what the mailbox refused.
+    /// Hop 4: pushes a message, and enqueues the chunk if the push created its ready entry. Returns a node that the mailbox
+    /// refused.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -103,8 +104,8 @@ impl<'r> LocalDelivery<'r> {
         None
     }
 
-    /// A packet has come: a message goes into its mailbox, anything else is put by for the worker. True if another one may be
-    /// taken.
+    /// Receives a packet: a message goes into its mailbox, any other packet is left for the worker. True if another packet
+    /// may be taken.
     #[inline(always)]
     pub(super) fn receive(
         &mut self,
@@ -121,7 +122,7 @@ impl<'r> LocalDelivery<'r> {
         poll_state.wants_more()
     }
 
-    /// A message of another rank has come; it is written on a node from where it lies. True if the rank is drained now.
+    /// Receives a message of another rank and moves it into a node in one step. True if the rank is drained now.
     #[inline(always)]
     fn receive_envelope(&mut self, envelope: Envelope, free_list: &mut FreeList) -> bool {
         let Envelope { to, delivery, epoch } = envelope;
@@ -129,7 +130,7 @@ impl<'r> LocalDelivery<'r> {
         self.receive_message(node, epoch)
     }
 
-    /// The same of one that is written on its node.
+    /// Receives a message of another rank that is already in a node. True if the rank is drained now.
     #[inline(always)]
     fn receive_message(&mut self, node: Box<MessageNode>, epoch: Epoch) -> bool {
         tracing::trace!(hop = 3, "Transport::poll");
@@ -141,14 +142,14 @@ impl<'r> LocalDelivery<'r> {
             None => Some(node),
         };
         if let Some(early) = unread {
-            // Its chunk has not arrived, or was removed between the look and the push.
+            // Its chunk has not arrived, or was removed between the lookup and the push.
             core.rank.add_pending_remote(epoch, to, early.message);
             self.shared.watermarks.update(&core.rank);
         }
         drained
     }
 
-    /// Puts the entry of the chunk in this cell on a queue: that of the worker where it is at home.
+    /// Enqueues the ready entry of the chunk in this cell, on the queue of its home worker.
     #[inline]
     pub(crate) fn enqueue_ready(&mut self, entry: CellId, cell: &'r Cell) {
         if !self.ready.push_newest(entry, cell) {
@@ -156,7 +157,7 @@ impl<'r> LocalDelivery<'r> {
         }
     }
 
-    /// The same where there are other entries, or other workers.
+    /// [`enqueue_ready`](Self::enqueue_ready) if the queue holds other entries or the rank has several workers.
     #[inline(never)]
     fn enqueue_ready_shared(&mut self, entry: CellId, cell: &'r Cell) {
         if self.shared.scheduler.lone() {

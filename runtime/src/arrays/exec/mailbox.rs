@@ -1,4 +1,4 @@
-//! A chunk's mailbox: who may run the chunk, and what waits for it.
+//! A chunk's mailbox: its message queue, and the state machine that lets at most one worker run the chunk.
 //!
 //! # States
 //!
@@ -8,9 +8,9 @@
 //! | New: has not started | in the mailbox | one, on some queue of the rank |
 //! | Idle | in the mailbox | none |
 //! | Ready | in the mailbox | one, on some queue of the rank |
-//! | Running | in the hands of the worker that began | with that worker |
+//! | Running | with the worker that began the run | with that worker |
 //!
-//! | gate | a push by this rank's chunks | a push by the core | a push makes a entry |
+//! | gate | a push by this rank's chunks | a push by the core | a push creates an entry |
 //! |---|---|---|---|
 //! | Open | accepted | accepted | if Idle |
 //! | Held: about to leave | accepted | accepted | never |
@@ -18,14 +18,16 @@
 //!
 //! # Rules
 //!
-//! 1. A entry is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin), so there is at
-//!    most one: it is the proof that nobody else touches the chunk. Running *takes the chunk out*: the proof is ownership.
-//! 2. MessageList is appended under the lock and taken under the lock; no push is lost between the last look of a run and its
-//!    end, because [`finish`](Mailbox::finish) looks again in the same critical section that makes the chunk Idle.
-//! 3. A push names the chunk it is for; a mailbox that holds another one (or none) refuses it.
-//! 4. Unread mail, which a run has left or a chunk has brought, goes before all that has come since: the next run has it
-//!    alone. While a chunk runs its mailbox has none.
-//! 5. No user code runs while the lock is held, but `Chunk::waits_for` where a run has stalled; and no other lock is taken.
+//! 1. A ready entry is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin), so a
+//!    chunk has at most one. It proves that no other worker accesses the chunk. Running *takes the chunk out*: from then on
+//!    ownership is the proof.
+//! 2. Messages are appended and taken under the lock. No push is lost at the end of a run: [`finish`](Mailbox::finish)
+//!    checks for messages in the critical section that makes the chunk Idle.
+//! 3. A push names its chunk; a mailbox that holds another chunk, or none, refuses it.
+//! 4. Unread messages, which a run has left or a chunk has brought, go before all later ones: the next run gets them alone.
+//!    While a chunk runs its mailbox has no unread messages.
+//! 5. No user code runs while the lock is held, except `Chunk::waits_for` after the run of the program has stalled. No other
+//!    lock is taken.
 
 use crate::arrays::core::routing::message_list::{MessageList, MessageNode};
 use crate::ids::{ArrayId, ChunkId};
@@ -47,28 +49,29 @@ enum Gate {
     Closed,
 }
 
-/// The owner of a vacant mailbox, to which nothing is sent.
+/// The owner of a vacant mailbox: no message is addressed to it.
 const NOBODY: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: 0 };
 
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
-    /// MessageList in order that goes before what has come since: a run took it and did not handle it, or it came with the chunk.
+    /// Messages in order that go before all later ones: a run took them and did not handle them, or they came with the
+    /// chunk.
     unread: MessageList<M>,
     newest_first: MessageList<M>,
     state: State,
     gate: Gate,
 }
 
-/// Holds one chunk of type `S` and its mail.
+/// The mailbox of one chunk of type `S`, with messages of type `M`.
 pub(crate) struct Mailbox<S, M> {
     inner: ElidedMutex<Inner<S, M>>,
 }
 
-/// The side that pushes.
+/// The origin of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PushedBy {
-    /// A chunk of this rank, by a route that may have changed meanwhile.
+    /// A chunk of this rank, whose route may be out of date.
     Chunk,
     /// The core, which knows the routes.
     Core,
@@ -77,22 +80,22 @@ pub(crate) enum PushedBy {
 /// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PushOutcome<M> {
-    /// The chunk will see it; somebody else has the entry, or nobody may have one.
+    /// Accepted. The chunk has an entry already, or may not have one.
     Queued,
-    /// The chunk will see it, and the caller now has its entry and must put it on a queue.
+    /// Accepted. The caller now owns the chunk's ready entry and must enqueue it.
     Ready,
-    /// It is not accepted here: ask for the route again.
+    /// Not accepted: the caller must look up the route again.
     Refused(Box<MessageNode<M>>),
 }
 
-/// The outcome of taking a entry.
+/// The outcome of consuming a ready entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BeginOutcome<S, M> {
-    /// The chunk's name, the chunk, and mail in order: what is unread, or else what has come.
+    /// The id of the chunk, the chunk, and messages in order: the unread ones if there are any, else the new ones.
     Run(ChunkId, S, MessageList<M>),
-    /// The same of a chunk that is to start first.
+    /// The same for a chunk that must be started first.
     Start(ChunkId, S, MessageList<M>),
-    /// Nothing: the chunk is held, and it is now certain that no handler of it runs.
+    /// Nothing to run: the chunk is held, and it is now certain that no handler of it runs.
     Held,
 }
 
@@ -100,7 +103,7 @@ pub(crate) enum BeginOutcome<S, M> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FinishOutcome {
     Idle,
-    /// More mail has come: the caller has the next entry.
+    /// More messages have arrived: the caller owns the next entry.
     Ready,
     /// The chunk is held, and it is now certain that no handler of it runs.
     Held,
@@ -114,12 +117,12 @@ impl<S, M> Mailbox<S, M> {
         Mailbox { inner: ElidedMutex::new(owner, inner) }
     }
 
-    /// Moves a chunk in that has not started. The caller now has its entry.
+    /// Moves in a chunk that has not started. The caller now owns its ready entry.
     pub(crate) fn settle_new(&self, owner: ChunkId, chunk: S) {
         self.move_in(owner, chunk, MessageList::default(), State::New);
     }
 
-    /// Moves a chunk in, with mail. True if the caller now has its entry.
+    /// Moves in a chunk with its messages. True if the caller now owns its ready entry.
     pub(crate) fn settle(&self, owner: ChunkId, chunk: S, mail: MessageList<M>) -> bool {
         let ready = !mail.is_empty();
         self.move_in(owner, chunk, mail, if ready { State::Ready } else { State::Idle });
@@ -133,7 +136,7 @@ impl<S, M> Mailbox<S, M> {
         *inner = Inner { owner, chunk: Some(chunk), unread, newest_first, state, gate: Gate::Open };
     }
 
-    /// Hop 4: takes a message for the chunk and appends it.
+    /// Hop 4: appends a message for the chunk.
     #[inline(always)]
     pub(crate) fn push(&self, node: Box<MessageNode<M>>, by: PushedBy) -> PushOutcome<M> {
         tracing::trace!(hop = 4, "Mailbox::push");
@@ -150,11 +153,11 @@ impl<S, M> Mailbox<S, M> {
         })
     }
 
-    /// Consumes the entry. MessageList that an earlier run left unread comes alone: the rest stays for the next, so that a chunk which
-    /// stops after each message does not turn over all its mail each time.
+    /// Consumes the ready entry. Messages that an earlier run left unread come alone, and the rest stays for the next run.
+    /// So a chunk that stops after each message does not reverse its whole list each time.
     #[inline]
     pub(crate) fn begin(&self) -> BeginOutcome<S, M> {
-        // No closure: what it returned would be moved by way of memory.
+        // No closure: its result would be moved through memory.
         let mut inner = self.inner.lock();
         let starts = inner.state == State::New;
         assert!(starts || inner.state == State::Ready, "a entry belongs to a ready chunk");
@@ -177,7 +180,7 @@ impl<S, M> Mailbox<S, M> {
         }
     }
 
-    /// Ends a run; `rest` is mail that was taken and not handled, and goes first.
+    /// Ends a run. `rest` holds the messages that were taken and not handled; the next run gets them first.
     #[inline]
     pub(crate) fn finish(&self, chunk: S, rest: MessageList<M>) -> FinishOutcome {
         if !rest.is_empty() {
@@ -205,12 +208,12 @@ impl<S, M> Mailbox<S, M> {
         inner.unread = rest;
     }
 
-    /// Takes what has come for a chunk that runs, behind what its run has begun with.
+    /// Takes the messages that have arrived since the run of this chunk began.
     pub(crate) fn take_newer(&self) -> MessageList<M> {
         self.inner.lock().newest_first.take_reversed()
     }
 
-    /// Ends the run of a chunk that was removed; returns the mail nobody will read.
+    /// Ends the run of a removed chunk. Returns its messages, which no chunk will read.
     pub(crate) fn vacate(&self) -> MessageList<M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
@@ -218,19 +221,20 @@ impl<S, M> Mailbox<S, M> {
         inner.newest_first.take_reversed()
     }
 
-    /// Lets no further run begin. True if none is under way or due; else the entry says so when it comes back.
+    /// Lets no further run begin. True if no run is active or due. Otherwise the chunk is reported as held when its entry is
+    /// consumed or its run ends.
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.gate = Gate::Held;
         inner.state == State::Idle
     }
 
-    /// Refuses mail from chunks of this rank from now on.
+    /// Refuses messages from chunks of this rank from now on.
     pub(crate) fn close(&self) {
         self.inner.lock().gate = Gate::Closed;
     }
 
-    /// Moves a held chunk out with its mail.
+    /// Moves out a held chunk with its messages.
     pub(crate) fn take(&self) -> (S, MessageList<M>) {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Idle, "a chunk is taken when no handler of it can run");
@@ -243,7 +247,7 @@ impl<S, M> Mailbox<S, M> {
         (chunk, mail)
     }
 
-    /// Looks at a chunk that is not running.
+    /// Calls `look` with the chunk, if it is not running.
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(ChunkId, &mut S) -> R) -> Option<R> {
         let mut inner = self.inner.lock();
         let owner = inner.owner;
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_message_makes_the_token_and_the_second_does_not() {
+    fn the_first_message_creates_the_ready_entry_and_the_second_does_not() {
         let mailbox = occupied();
         assert_eq!(push(&mailbox, 1, PushedBy::Chunk), PushOutcome::Ready);
         assert_eq!(push(&mailbox, 2, PushedBy::Chunk), PushOutcome::Queued);
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_that_comes_during_a_run_makes_the_next_token_at_its_end() {
+    fn messages_that_arrive_during_a_run_create_the_next_entry_at_its_end() {
         let mailbox = occupied();
         push(&mailbox, 1, PushedBy::Chunk);
         let BeginOutcome::Run(_, chunk, unread) = mailbox.begin() else { panic!("it was ready") };
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_chunk_starts_once_with_what_came_before() {
+    fn a_new_chunk_starts_once_with_the_messages_that_arrived_before() {
         let mailbox = Mailbox::new(Tag::SHARED);
         mailbox.settle_new(CHUNK, "chunk");
         assert_eq!(push(&mailbox, 1, PushedBy::Chunk), PushOutcome::Queued);
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn unread_mail_comes_alone_before_what_has_come_since() {
+    fn unread_messages_come_alone_before_newer_ones() {
         let mailbox = with_unread_1_2_and_3_4_since();
         assert_eq!(mailbox.begin(), BeginOutcome::Run(CHUNK, "chunk", mail([1, 2])));
         assert_eq!(mailbox.finish("chunk", MessageList::default()), FinishOutcome::Ready);
@@ -312,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn unread_mail_leaves_with_its_chunk_before_what_has_come_since() {
+    fn unread_messages_leave_with_their_chunk_before_newer_ones() {
         let mailbox = with_unread_1_2_and_3_4_since();
         assert!(!mailbox.hold());
         assert_eq!(mailbox.begin(), BeginOutcome::Held);
         assert_eq!(mailbox.take(), ("chunk", mail([1, 2, 3, 4])));
     }
 
-    /// A chunk with its entry, whose last run took three messages and handled one.
+    /// A ready chunk whose last run took three messages and handled one.
     fn with_unread_1_2_and_3_4_since() -> Mailbox<&'static str, u32> {
         let mailbox = occupied();
         (0..3).for_each(|message| drop(push(&mailbox, message, PushedBy::Chunk)));
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_chunk_takes_mail_but_does_not_run_and_leaves_with_it() {
+    fn a_held_chunk_accepts_messages_but_does_not_run_and_leaves_with_them() {
         let mailbox = occupied();
         assert!(mailbox.hold());
         assert_eq!(push(&mailbox, 1, PushedBy::Chunk), PushOutcome::Queued);
@@ -343,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_waits_for_the_token_to_come_back() {
+    fn a_hold_waits_for_the_ready_entry_to_come_back() {
         let mailbox = occupied();
         push(&mailbox, 1, PushedBy::Chunk);
         assert!(!mailbox.hold());
@@ -351,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_chunk_was_removed_no_mail_is_taken_for_it() {
+    fn the_mailbox_of_a_removed_chunk_refuses_messages() {
         let mailbox = occupied();
         push(&mailbox, 1, PushedBy::Chunk);
         assert!(matches!(mailbox.begin(), BeginOutcome::Run(..)));
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_for_the_chunk_that_was_here_before_is_refused() {
+    fn messages_for_a_previous_chunk_are_refused() {
         let refused = occupied().push(MessageNode::new(OTHER, 1), PushedBy::Core);
         assert_eq!(refused, PushOutcome::Refused(MessageNode::new(OTHER, 1)), "it is the caller's again");
     }
@@ -380,7 +384,7 @@ mod loom_tests {
         Arc::new(mailbox)
     }
 
-    /// Pushes, and runs the chunk for as long as it has the entry. True if it found the chunk held.
+    /// Pushes, and runs the chunk while it owns the ready entry. True if it found the chunk held.
     fn push_and_run(mailbox: &Mailbox<Vec<u32>, u32>, message: u32) -> bool {
         if mailbox.push(MessageNode::new(CHUNK, message), PushedBy::Chunk) != PushOutcome::Ready {
             return false;

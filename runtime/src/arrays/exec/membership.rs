@@ -1,10 +1,10 @@
-//! Effects by which chunks take part in the counts of their array: contributions to its reductions, and insertions.
+//! Array membership of chunks: effects that contribute to reductions or insert chunks.
 //!
-//! | a chunk | reports to the reductions |
+//! | effect of a chunk | its reports to the reductions |
 //! |---|---|
-//! | contributes to its next one | once, with values |
-//! | contributes to the one of step `s`, or abstains until it | to each before `s`, without values; then to `s` |
-//! | leaves them, or is removed | once more, as a member that leaves |
+//! | contributes to its next reduction | one, with values |
+//! | contributes to that of step `s`, or abstains until it | one to each before `s`, without values; then one to `s` |
+//! | leaves the reductions, or is removed | one more, as a member that leaves |
 
 use super::worker::Worker;
 use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
@@ -15,11 +15,11 @@ use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 use crate::arrays::core::rank::RankCore;
 use crate::ids::ChunkId;
 
-/// Reductions that a chunk may abstain from at once: each is a report of its own.
+/// Maximum number of reductions that a chunk may abstain from at once: each takes a report of its own.
 const ABSTAINS_MAX: u64 = 1 << 16;
 
 impl Worker<'_> {
-    /// A contribution to the next reduction of the array, or to the one of `step`.
+    /// Contributes to the next reduction of the array, or to the one of `step`.
     pub(super) fn contribute(
         &mut self,
         chunk: ChunkId,
@@ -61,12 +61,12 @@ impl Worker<'_> {
         self.with_core(|core, _, out| core.leave_reductions(chunk, slot.record(), out));
     }
 
-    /// A chunk without a parent joins where rank 0 says.
+    /// Inserts a chunk without a parent. Rank 0 decides at which reduction and sync it joins.
     pub(super) fn insert_root(&mut self, chunk: ChunkId, slot: Box<dyn ErasedSlot>) {
         self.with_core(|core, _, out| core.insert_root(ChunkTransfer::inserted(chunk, slot), out));
     }
 
-    /// A child joins at the reduction and the sync that its parent comes to next.
+    /// Inserts a child. It joins at the next reduction and the next sync of its parent.
     pub(super) fn insert(
         &mut self,
         chunk: ChunkId,
@@ -79,7 +79,7 @@ impl Worker<'_> {
     }
 }
 
-/// The chunk contributes to no reduction before that of `step`. False if it cannot be: then the run ends.
+/// Abstains from all reductions before `step`. False if that is not possible: then the run ends.
 fn abstain_until(
     core: &mut RankCore,
     chunk: ChunkId,

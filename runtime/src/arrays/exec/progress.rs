@@ -1,9 +1,9 @@
-//! Drives the core: carries out its actions, feeds it packets, and says when a rank is idle.
+//! Drives the core: carries out its commands and tasks, feeds it packets, and says when a rank is idle.
 //!
-//! Commands of the first group (see [`Action`]) are carried out while the core is locked, so that no other worker of the
-//! rank can see a state between two of them; those of the second group run handlers and hooks, and come after the lock.
-//! Some user code does run under the lock, and has no way back into the runtime: placement functions and index
-//! conversions. Packets are encoded after the lock, in the order in which the core gave them out.
+//! A [`Command`] is carried out while the core is locked, so that no other worker of the rank sees a state between two of
+//! them. A [`Task`] may run handlers and hooks, and comes after the lock. Some user code runs under the lock and has no way
+//! back into the runtime: placement functions and index conversions. Packets are encoded after the lock, in the order in
+//! which the core gave them out.
 
 use std::collections::VecDeque;
 

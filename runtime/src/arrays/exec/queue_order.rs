@@ -1,52 +1,54 @@
-//! The order in which a lone worker takes its entries: the newest first, or the oldest.
+//! Queue order of a lone worker: newest entry first (LIFO) or oldest entry first (FIFO), adapted to the program.
 //!
-//! *Newest first*, but for every eighth token, runs the chunk whose last message was sent a moment ago, so that its data and its
-//! neighbour's are still in the cache, and a step follows the step before it through memory while both are warm: a stencil
-//! that is larger than the cache takes a seventh less time. *Oldest first* lets messages gather: a chunk with four neighbours
-//! runs once a step for all that they send, not once a message: small chunks take a tenth less. But that wants a cache that
-//! holds what all ready chunks touch. Nobody says how much this is; it is no more than memory brings in the time of a
-//! *round*, in which each of them runs once.
+//! * *Newest first*, except for every eighth entry, runs the chunk whose last message was sent a moment ago. Its data and
+//!   its neighbour's are still in the cache, and each step follows the previous one through memory while both are warm. A
+//!   stencil larger than the cache takes a seventh less time.
+//! * *Oldest first* lets messages batch up: a chunk with four neighbours runs once per step for all they send, not once per
+//!   message. Small chunks take a tenth less time. This needs a cache that holds the data of all ready chunks.
 //!
-//! | the order of a turn | this turn | the next order |
+//! The size of that data is unknown. It is at most what memory delivers in the time of a *round*, in which each ready chunk
+//! runs once.
+//!
+//! | order of a turn | this turn | next order |
 //! |---|---|---|
-//! | oldest first | had runs of two messages or more ([`MESSAGES_A_RUN`]) and a short round ([`ROUND_MAX_NS`]) | the same |
+//! | oldest first | had [`MESSAGES_A_RUN`] messages per run or more, and a short round ([`ROUND_MAX_NS`]) | the same |
 //! | oldest first | anything else, for the second time in a row | newest first |
-//! | newest first | is the last of [`PAUSE_MIN`], or of twice as many each time in a row, up to [`PAUSE_MAX`] | oldest first, to see |
+//! | newest first | was the last of [`PAUSE_MIN`], doubled each time in a row up to [`PAUSE_MAX`] | oldest first, to try |
 //!
-//! A worker begins with newest first, which is as good for coarse chunks: a turn of those takes long. Workers that share a rank
-//! keep to it: the oldest are there for others to steal.
+//! A worker begins with newest first. For coarse chunks this is as good, and their turns take long. Workers that share a
+//! rank always use newest first: the oldest entries are left for other workers to steal.
 
-/// Messages gather where a run handles so many on average. A few do where nothing is gained: what two chunks send round a ring
-/// goes on together once it has met.
+/// Average number of messages per run from which messages batch up. A few batch up without any gain: messages that two
+/// chunks send round a ring travel on together once they have met.
 const MESSAGES_A_RUN: u64 = 2;
-/// The longest round for oldest first, ns: memory brings some 10 MB in it, about what a last-level cache holds.
+/// Longest round for oldest first, ns: memory delivers about 10 MB in it, the size of a last-level cache.
 const ROUND_MAX_NS: u64 = 1_000_000;
-/// Turns with newest first until oldest first is tried again, at least and at most.
+/// Minimum and maximum number of turns with newest first until oldest first is tried again.
 pub(super) const PAUSE_MIN: u32 = 16;
 const PAUSE_MAX: u32 = 1024;
-/// Runs below which a turn says nothing.
+/// Minimum number of runs of a turn that counts.
 const RUNS_MIN: u64 = 64;
 
-/// What a worker did in a turn.
+/// Statistics of one turn of a worker.
 #[derive(Debug)]
 pub(super) struct TurnStats {
-    /// Tokens that it took.
+    /// Number of entries taken.
     pub(super) runs: u64,
-    /// Messages that it handled.
+    /// Number of messages handled.
     pub(super) messages: u64,
-    /// The time, but for that without work as far as this is known, ns.
+    /// Duration without idle time, as far as that is known, ns.
     pub(super) ns: u64,
 }
 
-/// A worker's order.
+/// The adaptive queue order of a worker.
 pub(crate) struct QueueOrder {
-    /// Turns with newest first to come; 0 where the oldest goes first.
+    /// Number of turns to come with newest first; 0 means oldest first.
     newest_for: u32,
-    /// So many the next time that oldest first does not pay.
+    /// Number of turns with newest first after the next time that oldest first does not pay off.
     pause: u32,
-    /// The last turn spoke against oldest first: it may have been interrupted.
+    /// The last turn was against oldest first. One alone does not count, since it may have been interrupted.
     doubted: bool,
-    /// Tokens that were ready when it ended.
+    /// Number of entries that were ready at the end of the last turn.
     ready: usize,
 }
 
@@ -55,15 +57,15 @@ impl QueueOrder {
         QueueOrder { newest_for: PAUSE_MIN, pause: PAUSE_MIN, doubted: false, ready: 0 }
     }
 
-    /// Tells whether the oldest token goes first.
+    /// Tells whether the oldest entry goes first.
     #[inline]
     pub(super) fn is_oldest_first(&self) -> bool {
         self.newest_for == 0
     }
 
-    /// A turn in this order has ended, with so many entries ready.
+    /// Updates the order after a turn that left `ready` entries in the queue.
     pub(super) fn learn(&mut self, turn: &TurnStats, ready: usize) {
-        // At the end of a step there may be few.
+        // The maximum over two turns, since few entries may be ready at the end of a step.
         let ready_max = ready.max(std::mem::replace(&mut self.ready, ready));
         if turn.runs < RUNS_MIN {
             return;
@@ -95,12 +97,12 @@ impl TurnStats {
 mod tests {
     use super::*;
 
-    /// A turn of 512 runs that handled so many messages in so many ns.
+    /// A turn of 512 runs that handled `messages` in `ns`.
     fn turn(messages: u64, ns: u64) -> TurnStats {
         TurnStats { runs: 512, messages, ns }
     }
 
-    /// Learns from turns like this until the oldest goes first: how many it took.
+    /// Learns from this turn repeatedly until the oldest goes first. Returns the number of repetitions.
     fn turns_of_newest(order: &mut QueueOrder, turn: &TurnStats, ready: usize) -> u32 {
         let mut turns = 0;
         while !order.is_oldest_first() {
@@ -110,7 +112,7 @@ mod tests {
         turns
     }
 
-    /// An order whose first turns are over.
+    /// A queue order after its first turns with newest first.
     fn oldest_first() -> QueueOrder {
         let mut order = QueueOrder::new();
         assert_eq!(turns_of_newest(&mut order, &turn(512, 0), 0), PAUSE_MIN);
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_first_while_messages_gather_and_a_round_is_short() {
+    fn the_oldest_goes_first_while_messages_batch_up_and_a_round_is_short() {
         let mut order = oldest_first();
         let mut pause = |turn: &TurnStats, ready| {
             assert!(order.is_oldest_first());
@@ -127,7 +129,7 @@ mod tests {
         };
         // 256 chunks of 0.5 us: a round takes 128 us.
         assert_eq!(pause(&turn(2048, 256_000), 256), 0);
-        // 4096 of them: 2 ms. Then as many chunks as before, but each for one message.
+        // 4096 chunks: a round takes 2 ms. Then 256 chunks again, with one message per run.
         assert_eq!(pause(&turn(2048, 256_000), 4096), PAUSE_MIN);
         assert_eq!(pause(&turn(512, 256_000), 256), 2 * PAUSE_MIN);
         assert_eq!(pause(&turn(2048, 256_000), 256), 0);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_tried_ever_more_rarely_but_always_again() {
+    fn oldest_first_is_tried_ever_more_rarely_but_always_again() {
         let mut order = oldest_first();
         let one_each = turn(512, 25_600);
         let pauses: Vec<u32> = std::iter::repeat_with(|| {
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_was_interrupted_changes_nothing() {
+    fn an_interrupted_turn_changes_nothing() {
         let mut order = oldest_first();
         for ns in [256_000, 4_000_000, 256_000, 4_000_000, 256_000] {
             order.learn(&turn(2048, ns), 256);
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_has_the_chunks_that_were_ready_before_or_after_the_turn() {
+    fn a_round_counts_the_entries_ready_before_or_after_the_turn() {
         let mut order = oldest_first();
         order.learn(&turn(2048, 256_000), 4096);
         assert!(order.is_oldest_first());
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_few_runs_says_nothing() {
+    fn a_turn_of_few_runs_does_not_count() {
         let few = TurnStats { runs: RUNS_MIN - 1, messages: 0, ns: u64::MAX };
         let mut order = QueueOrder::new();
         (0..2 * PAUSE_MIN).for_each(|_| order.learn(&few, usize::MAX));

@@ -1,11 +1,11 @@
-//! SharedQueues of ready entries, and the queue_order in which a worker looks through them.
+//! Run queues of ready entries, and the order in which a worker searches them.
 //!
-//! A worker takes its *newest* entry, but every [`OLDEST_EVERY`]th time the *oldest*, so that nobody waits for ever: on a ring of
-//! chunks that only send, which two workers share, a third faster than first in, first out. One that has its rank for itself
-//! takes always the oldest where that is faster: see [`queue_order`](super::queue_order).
+//! A worker takes its *newest* entry, but every [`OLDEST_EVERY`]th time the *oldest*, so that no entry starves. On a ring of
+//! chunks that only send, shared by two workers, this is a third faster than first in, first out. A worker that is alone on
+//! its rank always takes the oldest entry where that is faster: see [`queue_order`](super::queue_order).
 //!
-//! Several workers of a rank steal from each other, the oldest first. The newest entry is kept apart, and nobody can steal it: its
-//! worker is about to run it, from its own cache. One that does something else first, which may take long, shows it before
+//! Several workers of a rank steal from each other, the oldest entry first. The newest entry is kept apart and cannot be
+//! stolen: its worker is about to run it from its own cache. Before other work that may take long, the worker shares it
 //! ([`ReadyQueue::share_newest`]).
 
 use std::collections::VecDeque;
@@ -18,36 +18,39 @@ use super::cells::{Cell, Cells};
 use super::queue_order::{QueueOrder, TurnStats};
 use crate::ids::{CellId, WorkerId};
 
-/// A worker that takes its newest entry takes every so many times the oldest.
+/// A worker takes its oldest entry once per this number of entries.
 const OLDEST_EVERY: u32 = 8;
 
-/// One worker's own queue. With a tag of its own: one in a niche takes longer to read, at each entry.
+/// One worker's own run queue. `repr(u8)` gives the enum an explicit tag: a tag in a niche takes longer to read, for each
+/// entry.
 #[repr(u8)]
 pub(crate) enum ReadyQueue<'r> {
-    /// The rank has one worker, nobody else can look. The newest entry is apart, with its cell: it is often the only one.
+    /// The rank has one worker, so the queue is private. The newest entry is stored apart, with its cell: it is often the
+    /// only one.
     Single {
         newest: Option<(CellId, &'r Cell)>,
         older: VecDeque<CellId>,
         taken: u32,
         queue_order: QueueOrder,
     },
-    /// The same, but that others of the rank may steal what is older, and send entries to its inbox. It looks there first when it
-    /// is the turn of the oldest, half of the times: a worker whose own queue is never empty would not get there otherwise.
+    /// Other workers of the rank may steal the older entries and send entries to the inbox of this worker. Every second time
+    /// that the oldest entry is due, the inbox is read first. Otherwise a worker whose own queue is never empty would not
+    /// read it.
     Stealing { newest: Option<(CellId, &'r Cell)>, older: Deque<CellId>, taken: u32 },
-    /// The simulation: any entry may be next.
+    /// In a simulation the seed picks the next entry.
     Seeded { entries: Vec<CellId>, rng: Pcg32 },
 }
 
-/// The part of the queues that all workers of a rank see; empty for a rank with one worker.
+/// The part of the queues that all workers of a rank access; empty for a rank with one worker.
 #[derive(Default)]
 pub(crate) struct SharedQueues {
-    /// Tokens sent to a worker by others: those of chunks that are at home there.
+    /// Entries that other workers sent to their home worker, by home worker.
     pub(crate) inboxes: Vec<Injector<CellId>>,
     pub(crate) stealers: Vec<Stealer<CellId>>,
 }
 
 impl SharedQueues {
-    /// The queues of `workers` workers.
+    /// The shared queues, and the own queue of each of `workers` workers.
     pub(crate) fn new<'r>(workers: u32) -> (SharedQueues, Vec<ReadyQueue<'r>>) {
         if workers == 1 {
             return (
@@ -67,7 +70,7 @@ impl SharedQueues {
         (SharedQueues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
-    /// Tells whether there is a entry that any worker could take.
+    /// Tells whether there is an entry that any worker could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
             || self.stealers.iter().any(|deque| !deque.is_empty())
@@ -79,8 +82,8 @@ impl<'r> ReadyQueue<'r> {
         ReadyQueue::Seeded { entries: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
     }
 
-    /// Puts in the entry of the chunk in this cell, if the worker is alone and there is no newest one. True if it did; otherwise
-    /// it is to be [pushed](Self::push).
+    /// Stores the entry of the chunk in this cell as the newest, if the worker is alone and has no newest entry. Otherwise
+    /// returns false, and the caller must [push](Self::push) the entry.
     #[inline]
     pub(crate) fn push_newest(&mut self, entry: CellId, cell: &'r Cell) -> bool {
         let ReadyQueue::Single { newest: newest @ None, .. } = self else { return false };
@@ -88,11 +91,11 @@ impl<'r> ReadyQueue<'r> {
         true
     }
 
-    /// Puts in the entry of the chunk in this cell.
+    /// Pushes the entry of the chunk in this cell as the newest.
     pub(crate) fn push(&mut self, entry: CellId, cell: &'r Cell) {
         match self {
             ReadyQueue::Single { newest, older, .. } => {
-                // Not by `extend`, which takes three times as long for one.
+                // Not by `extend`, which takes three times as long for one entry.
                 if let Some((entry, _)) = newest.replace((entry, cell)) {
                     older.push_back(entry);
                 }
@@ -115,14 +118,14 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// A turn of the worker has ended: what it did may change the queue_order, if the worker is alone.
+    /// Updates the queue order of a lone worker after a turn.
     pub(super) fn learn(&mut self, turn: &TurnStats) {
         if let ReadyQueue::Single { newest, older, queue_order, .. } = self {
             queue_order.learn(turn, older.len() + usize::from(newest.is_some()));
         }
     }
 
-    /// Lets others steal the newest entry too. True if there was one, so that somebody may have to be woken.
+    /// Lets other workers steal the newest entry too. True if there was one: the caller may have to wake a worker.
     #[inline]
     pub(crate) fn share_newest(&mut self) -> bool {
         let ReadyQueue::Stealing { newest: newest @ Some(_), older, .. } = self else { return false };
@@ -130,11 +133,13 @@ impl<'r> ReadyQueue<'r> {
         true
     }
 
-    /// The next entry for worker `me`: its own queue, then what others sent it, then what it can steal, looking at its
-    /// neighbours in turn: first at their queues, then at what was sent to them (they may be busy for long).
+    /// The next entry for worker `me`: from its own queue, then from its inbox, then from the other workers in turn,
+    /// beginning with its neighbour. Of each other worker it tries the queue first and then the inbox, since that worker may
+    /// be busy for long.
     ///
     /// ```text
-    /// newest  or  older.pop()  or  inbox[me].steal_batch_and_pop()  or  for other in me+1.. : older[other].steal() or inbox[other].steal()
+    /// newest  or  older.pop()  or  inbox[me].steal_batch_and_pop()
+    ///         or  for other in me+1.. : older[other].steal() or inbox[other].steal()
     /// ```
     #[inline]
     pub(crate) fn find(
@@ -164,7 +169,7 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// The same for a worker that is not alone and does not take its newest, or that a seed directs.
+    /// [`find`](Self::find) for a worker that is not alone and does not take its newest entry, or for a simulation.
     #[inline(never)]
     fn find_among(&mut self, me: WorkerId, queues: &SharedQueues) -> Option<CellId> {
         match self {
@@ -191,7 +196,7 @@ impl<'r> ReadyQueue<'r> {
 fn steal(own: &Deque<CellId>, me: usize, queues: &SharedQueues) -> Option<CellId> {
     let workers = queues.stealers.len();
     loop {
-        // Each look is made only if those before it found nothing: a entry that was taken must be run.
+        // Each source is tried only if those before it had no entry: an entry that was taken must be run.
         let mut found = queues.inboxes[me].steal_batch_and_pop(own);
         for other in (1..workers).map(|step| (me + step) % workers) {
             found =
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
     use crate::threads::elided_mutex::Tag;
 
-    /// As many cells as there are entries.
+    /// A table with one cell per entry.
     fn cells() -> Cells {
         let cells = Cells::new(Tag::SHARED);
         while cells.reserve() != CellId(63) {}
@@ -224,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The entry that this worker finds next; its cell comes with it.
+    /// The entry that this worker finds next. Checks the cell that comes with it.
     fn find<'r>(ready: &mut ReadyQueue<'r>, me: u32, queues: &SharedQueues, cells: &'r Cells) -> Option<u32> {
         let (entry, cell) = ready.find(WorkerId(me), queues, cells)?;
         assert!(std::ptr::eq(cell, cells.get(entry)));
@@ -232,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_worker_takes_the_oldest_first_where_messages_gather() {
+    fn a_lone_worker_takes_the_oldest_first_when_messages_batch_up() {
         let cells = cells();
         let (queues, mut ready) = SharedQueues::new(1);
         let mut next_four = || {
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_goes_first_and_the_oldest_is_not_forgotten() {
+    fn the_newest_goes_first_and_the_oldest_does_not_starve() {
         let cells = cells();
         for (workers, turns) in [(1, OLDEST_EVERY), (2, 2 * OLDEST_EVERY)] {
             let (queues, mut ready) = SharedQueues::new(workers);
@@ -256,7 +261,7 @@ mod tests {
             let mut waited = 0;
             for newer in 1.. {
                 push(&mut ready[0], newer, &cells);
-                // Half of the turns of the oldest are for what others have sent first.
+                // Every second time that the oldest entry is due, the inbox is read first.
                 queues.inboxes.iter().for_each(|inbox| inbox.push(CellId(63)));
                 match find(&mut ready[0], 0, &queues, &cells) {
                     Some(0) => break,
@@ -270,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_sent_is_found_by_a_worker_that_always_has_work_of_its_own() {
+    fn a_worker_that_always_has_own_work_still_reads_its_inbox() {
         let cells = cells();
         let (queues, mut ready) = SharedQueues::new(2);
         queues.inboxes[0].push(CellId(63));
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_its_workers_until_it_is_shown() {
+    fn the_newest_entry_is_private_until_it_is_shared() {
         let cells = cells();
         let (queues, mut ready) = SharedQueues::new(2);
         let [owner, thief] = &mut ready[..] else { panic!("two were asked for") };
@@ -299,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_token_is_found_once_wherever_it_lies() {
+    fn every_ready_entry_is_found_once_in_any_queue() {
         let cells = cells();
         let (queues, mut ready) = SharedQueues::new(3);
         let mut thief = ready.remove(0);

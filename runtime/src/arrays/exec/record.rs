@@ -1,4 +1,4 @@
-//! The measurements of a rank, and the place where its workers put by what is kept for the record.
+//! The measurements of a rank: the counters of its workers, and the recording of the run.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::measure::records::Sample;
 use crate::measure::speed::CalibrationRounds;
 use crate::trace::recording::Recording;
 
-/// A rank's gauges, one a worker, and its record.
+/// A rank's gauges, one per worker, and its recording.
 pub(crate) struct RankMeasurements {
     gauges: RankCounters,
     recording: Arc<Recording>,
@@ -42,7 +42,7 @@ impl RankMeasurements {
         &self.gauges.rounds
     }
 
-    /// The run begins, with the first phase.
+    /// Begins the run and its first phase.
     pub(crate) fn begin(&self, now_ns: u64) {
         if self.measures {
             self.gauges.begin(now_ns);
@@ -52,19 +52,19 @@ impl RankMeasurements {
         }
     }
 
-    /// The rank had no chunks and gets some: its phase begins now.
+    /// Begins the phase of a rank that had no chunks and gets some.
     pub(crate) fn begin_phase(&self, now_ns: u64) {
         if self.measures {
             self.gauges.begin_phase(now_ns);
         }
     }
 
-    /// The sample of the rank since its phase began, which ends the phase; empty where nothing is measured.
+    /// Takes the sample of the rank since its phase began, and ends the phase. The sample is empty if nothing is measured.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         if self.measures { self.gauges.sample(now_ns) } else { Sample::default() }
     }
 
-    /// Keeps how the rank is doing, with its number of `chunks`, if that was not done just before.
+    /// Records a sample of the rank, with its number of `chunks`, unless one was recorded just before.
     pub(crate) fn observe(&self, when: SampleTrigger, now_ns: u64, chunks: impl FnOnce() -> u64) {
         if self.measures
             && let Some(measured) = self.gauges.sample_for_record(now_ns, when)

@@ -1,4 +1,4 @@
-//! The queues and sleepers that the workers of a rank share: to find work, and to sleep where there is none.
+//! The scheduler of a rank: the run queues and the sleep states that its workers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use super::ready::{ReadyQueue, SharedQueues};
 use crate::ids::{CellId, WorkerId};
 use crate::threads::team::Team;
 
-/// The queues of a rank and the sleeping places of its workers.
+/// The run queues of a rank and the sleep states of its workers.
 pub(crate) struct Scheduler {
     queues: SharedQueues,
     team: Arc<Team>,
-    /// Turns an idle worker spins before it parks.
+    /// Number of turns that an idle worker spins before it parks.
     spins: u32,
-    /// So much waits for a slow rank that no chunk of this one should run.
+    /// The queue of packets to a slow rank is so long that no chunk of this rank should run.
     congested: AtomicBool,
 }
 
@@ -24,7 +24,7 @@ impl Scheduler {
         Scheduler { queues, team, spins, congested: AtomicBool::new(false) }
     }
 
-    /// Tells whether the rank is one thread.
+    /// Tells whether the rank has one worker.
     #[inline]
     pub(crate) fn lone(&self) -> bool {
         self.queues.inboxes.is_empty()
@@ -41,8 +41,8 @@ impl Scheduler {
         ready.find(me, &self.queues, cells)
     }
 
-    /// Puts the entry of the chunk in this cell on the queue of the worker where it is at home; `ready` is that of worker
-    /// `me`, the caller.
+    /// Enqueues the entry of the chunk in this cell at its home worker, and wakes a worker to run it. `ready` is the own
+    /// queue of worker `me`, the caller.
     #[inline]
     pub(crate) fn put<'r>(&self, entry: CellId, cell: &'r Cell, me: WorkerId, ready: &mut ReadyQueue<'r>) {
         let home = cell.home();
@@ -60,7 +60,8 @@ impl Scheduler {
         }
     }
 
-    /// Worker `me`, whose own queue is `ready`, is about to do what may take long: others may have its newest entry.
+    /// Lets other workers steal the newest entry of worker `me`, whose own queue is `ready`. Called before work that may
+    /// take long.
     #[inline]
     pub(crate) fn share_newest(&self, me: WorkerId, ready: &mut ReadyQueue<'_>) {
         if ready.share_newest() {
@@ -68,7 +69,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells whether there is a entry that a worker could take from others.
+    /// Tells whether there is an entry that a worker could take from others.
     pub(crate) fn has_entries(&self) -> bool {
         self.queues.any()
     }
@@ -82,7 +83,8 @@ impl Scheduler {
         self.congested.load(Ordering::Relaxed)
     }
 
-    /// Worker 0 has asked the transport. Chunks may run again where it says so for the first time.
+    /// Sets whether the transport is congested, as worker 0 has polled it. Wakes all workers when congestion ends, since
+    /// chunks may run again.
     #[inline]
     pub(crate) fn set_congested(&self, now: bool) {
         if now != self.is_congested() {
@@ -93,12 +95,12 @@ impl Scheduler {
         }
     }
 
-    /// A worker's thread takes its sleeping place.
+    /// Binds the sleep state of a worker to the calling thread.
     pub(crate) fn occupy(&self, worker: WorkerId) {
         self.team.sleepers[worker.index()].bind_to_thread();
     }
 
-    /// Parks worker `me`, the calling thread, until woken or until `timeout` has passed; not at all if `work` finds some.
+    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed. Does not park if `work` finds any.
     pub(crate) fn park(&self, me: WorkerId, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         self.team.park(me.0, timeout, work);
     }
@@ -107,19 +109,19 @@ impl Scheduler {
         self.team.others_are_parked()
     }
 
-    /// Worker `me` has left work that any other could do.
+    /// Wakes a worker other than `me`, for work that any worker could do.
     pub(crate) fn wake_another(&self, me: WorkerId) {
         if !self.lone() {
             self.team.wake_one(me.0);
         }
     }
 
-    /// Wakes worker 0, which has something to send.
+    /// Wakes worker 0, which has packets to send.
     pub(crate) fn wake_driver(&self) {
         self.team.sleepers[0].wake();
     }
 
-    /// What wakes worker `of` from a thread that may outlive the run.
+    /// A function that wakes worker `of` from a thread that may outlive the run.
     pub(crate) fn waker(&self, of: WorkerId) -> impl FnOnce() + Send + 'static {
         let team = self.team.clone();
         move || {
@@ -132,7 +134,7 @@ impl Scheduler {
         self.team.stopped()
     }
 
-    /// Every worker leaves at its next look.
+    /// Stops the rank: every worker leaves at its next check.
     pub(crate) fn stop(&self) {
         self.team.stop();
     }

@@ -1,7 +1,7 @@
-//! The seeds of a rank as its workers see them: what there is to do, without a lock.
+//! Lock-free flags for the seeds of a rank: whether spawned chunks wait to be started, and whether to request or share them.
 //!
-//! A worker looks only when it finds no ready entry, and after a handler that has left effects. The bits follow the core
-//! each time that it is unlocked; a run without seeds never sets one.
+//! A worker reads the flags only when it finds no ready entry, and after a handler with effects. The flags are updated each
+//! time the core is unlocked. A run without seeds never sets one.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,12 +16,12 @@ use crate::ids::{ArrayId, CellId};
 
 /// Seeds wait to be started.
 const WAIT: u8 = 1;
-/// The rank has lifelines that it has not asked.
+/// The rank has lifelines to which it has sent no request.
 const MAY_ASK: u8 = 2;
-/// Another rank has asked, and there are seeds for it.
+/// Another rank has requested seeds, and there are seeds for it.
 const TO_SHARE: u8 = 4;
 
-/// The state of the core's seeds.
+/// The flags for the core's seeds.
 #[derive(Default)]
 pub(crate) struct SeedFlags(AtomicU8);
 
@@ -30,12 +30,12 @@ impl SeedFlags {
         self.0.load(Ordering::Acquire) & what != 0
     }
 
-    /// Tells whether a worker without a entry finds a seed.
+    /// Tells whether a worker without a ready entry finds a seed.
     pub(super) fn wait(&self) -> bool {
         self.is(WAIT)
     }
 
-    /// The core may have changed. With the core locked. True if seeds wait and none did before.
+    /// Updates the flags after a change of the core, with the core locked. True if seeds wait and none did before.
     #[inline]
     pub(super) fn follow(&self, core: &RankCore) -> bool {
         let bit = |now, bit| if now { bit } else { 0 };
@@ -52,19 +52,21 @@ impl SeedFlags {
 }
 
 impl<'r> Worker<'r> {
-    /// Tells whether the worker has a entry of its own, or a seed to start.
+    /// Tells whether the worker has a ready entry of its own, or a seed to start.
     pub(super) fn has_chunks_to_run(&self) -> bool {
         !self.local_delivery.ready.is_empty() || self.shared.seeds.wait()
     }
 
-    /// A handler has spawned a chunk. It takes part in the reductions and syncs that its parent comes to next.
+    /// Adds the seed of a chunk that a handler has spawned. The chunk takes part from the next reductions and syncs of its
+    /// parent.
     pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut ChunkRecord, mut child: Box<dyn ErasedSlot>) {
         child.record().join(parent);
         let seed = UnstartedChunk { array, body: ChunkBody::Live(child) };
         self.with_core(|core, _, _| core.spawn(seed));
     }
 
-    /// The entry of a seed that starts now, for a worker that finds no other. Asks other ranks if there is none.
+    /// Starts a seed and returns its ready entry, for a worker that finds no other. Requests seeds from other ranks if there
+    /// is none.
     #[inline]
     pub(super) fn find_seed(&mut self) -> Option<(CellId, &'r Cell)> {
         if self.shared.seeds.is(WAIT | MAY_ASK) { self.start_seed() } else { None }
@@ -74,19 +76,20 @@ impl<'r> Worker<'r> {
     fn start_seed(&mut self) -> Option<(CellId, &'r Cell)> {
         self.with_core(|core, _, out| core.start_seed(out));
         self.share_among_workers();
-        // The time until here is the runtime's.
+        // The time until here belongs to the runtime.
         self.instruments.restart_clock();
         self.local_delivery.find()
     }
 
-    /// Seeds wait: a worker that is parked could start one.
+    /// Wakes a parked worker if seeds wait: it could start one.
     pub(super) fn share_among_workers(&self) {
         if self.shared.seeds.wait() {
             self.shared.scheduler.wake_another(self.id);
         }
     }
 
-    /// A handler has returned and all its effects are carried out: other ranks get a share of all that it has spawned.
+    /// Sends seeds to the ranks that have requested some. Called once a handler has returned and all its effects are carried
+    /// out, so that these ranks get a share of everything that it has spawned.
     #[inline]
     pub(super) fn share_seeds(&mut self) {
         if self.shared.seeds.is(TO_SHARE) {

@@ -1,4 +1,4 @@
-//! The state that the workers of a rank share: one part for each thing that there is to know.
+//! The state that the workers of a rank share, one field per component.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::panics::panic_message;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Tag;
 
-/// One rank.
+/// The shared state of one rank.
 pub(crate) struct RankShared {
     pub(crate) info: RankInfo,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
@@ -38,19 +38,20 @@ pub(crate) struct RankShared {
 }
 
 impl RankShared {
-    /// Ends the run where nothing but that may be relied on any more: without the core, without a log.
+    /// Fails the run when only the run's ending and the scheduler can still be relied on: uses neither the core nor a log.
     pub(crate) fn give_up(&self, error: Error) {
         self.ending.fail_unannounced(error);
         self.scheduler.stop();
     }
 
-    /// A worker's thread dies of a panic that nothing else has caught.
+    /// Fails the run after a panic that killed the thread of a worker.
     pub(crate) fn worker_died(&self, worker: WorkerId, panic: &(dyn std::any::Any + Send)) {
         let what = format!("worker {worker} of rank {}", self.info.rank);
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", panic_message(panic)) });
     }
 
-    /// The bytes of a message between chunks that needs nothing beside them, in a run that goes through the wire format.
+    /// The bytes of a message between chunks, in a run with the wire format. None if the message needs data beside these
+    /// bytes.
     pub(crate) fn message_bytes(&self, packet: &Packet) -> Result<Option<Vec<u8>>, Error> {
         let Packet::Message(Envelope { to, delivery, epoch }) = packet else { return Ok(None) };
         if !self.wire || !delivery.payload.is_value() {
@@ -61,14 +62,14 @@ impl RankShared {
         Ok(beside.is_none().then_some(bytes))
     }
 
-    /// The run is over here, well or not.
+    /// Ends the run on this rank, with success or an error.
     pub(crate) fn stop(&self, result: Result<(), Error>) {
         self.ending.finish(result, self.clock.now_ns());
         self.scheduler.stop();
     }
 }
 
-/// The tag for what a rank's workers share.
+/// The lock tag for the shared state of a rank: the tag of its only worker, or [`Tag::SHARED`] for several.
 pub(crate) fn lock_tag(workers: u32, own: Tag) -> Tag {
     if workers == 1 { own } else { Tag::SHARED }
 }

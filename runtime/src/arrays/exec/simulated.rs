@@ -1,4 +1,4 @@
-//! The choices of a seed about a worker, and the worker's side of a simulation.
+//! The simulated part of a worker: choices by seed, and the load that handlers declare.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -6,7 +6,7 @@ use rand_pcg::Pcg32;
 use crate::arrays::core::routing::envelope::Payload;
 use crate::arrays::core::routing::message_list::MessageList;
 
-/// One worker's part in a simulation; does nothing outside of one.
+/// The simulation state of one worker; does nothing outside a simulation.
 #[derive(Default)]
 pub(crate) struct Simulated {
     rng: Option<Pcg32>,
@@ -15,35 +15,35 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// A worker whose mail is mixed by `seed`, which also says whether it puts decisions off.
+    /// A worker whose messages are shuffled by `seed`, which also picks the decisions to defer.
     pub(crate) fn seeded(seed: u64) -> Simulated {
         Simulated { rng: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
     }
 
-    /// Reorders the mail of a run and what is behind it in the mailbox, as far as the promised order allows, and says how much
-    /// of it to handle at most.
+    /// Shuffles the messages of a run together with the newer ones in the mailbox, within the guaranteed order. Returns the
+    /// maximum number of messages that the run may handle.
     #[inline]
     pub(crate) fn shuffle(&mut self, mail: &mut MessageList, newer: impl FnOnce() -> MessageList) -> usize {
         self.rng.as_mut().map_or(usize::MAX, |rng| shuffle(mail, newer(), rng))
     }
 
-    /// Tells whether other things happen before the strategy is asked.
+    /// Tells whether the seed defers a decision, so that other events happen before the strategy is called.
     pub(crate) fn puts_off(&mut self) -> bool {
         self.rng.as_mut().is_some_and(|rng| rng.random_ratio(1, 2))
     }
 
-    /// A handler declares load.
+    /// Adds load that a handler declares.
     pub(crate) fn charge(&mut self, ticks_ns: u64) {
         self.charged_ns = self.charged_ns.saturating_add(ticks_ns);
     }
 
-    /// The load declared since this was last called, ns of ticks.
+    /// Takes the load declared since the last call, ns of ticks.
     pub(crate) fn take_charged_ns(&mut self) -> u64 {
         std::mem::take(&mut self.charged_ns)
     }
 }
 
-/// Picks mail of random senders next, keeping each sender's order, and lets a run handle a random part of it.
+/// Picks the next message from a random sender, keeping the order per sender. Lets the run handle a random number of them.
 fn shuffle(mail: &mut MessageList, newer: MessageList, rng: &mut Pcg32) -> usize {
     let mut all: Vec<_> = std::mem::take(mail).chain(newer).collect();
     let front = all.first().map(|node| &node.message.payload);

@@ -1,8 +1,14 @@
-//! A whole run in one thread, in virtual time, by seed.
+//! Deterministic simulation of a whole run, in one thread and in virtual time, as a function of a seed.
 //!
-//! The core, the mailboxes, the handlers and the flush are those of production; what is simulated is the network (seeded
-//! delays, see [`Erratic`]), the scheduler (any ready chunk may be next), the order of mail
-//! (every order that is not promised is broken), when the strategy has decided, and the clock. A run is a function of its seed.
+//! The core, the mailboxes, the handlers and the flush are those of production.
+//!
+//! | simulated | how |
+//! |---|---|
+//! | network | seeded delays, see [`Erratic`] |
+//! | scheduler | any ready chunk may be next |
+//! | order of messages | every order that is not guaranteed is broken |
+//! | strategy | the seed says when it has decided |
+//! | clock | virtual time |
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,16 +49,16 @@ use crate::trace::recording::Recording;
 use crate::transport::handle::TransportHandle;
 use crate::transport::sim::{SimEndpoint, SimTransport};
 
-/// The time of a run of a chunk that declares no load: up to this, times the weight that the seed has drawn for the
-/// chunk.
+/// Maximum time of a run of a chunk that declares no load, ns, before it is multiplied by the weight that the seed draws for
+/// the chunk.
 const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
-/// A message that is due so much later than now is so after a decision that was put off, ns.
+/// A timed message that is due more than this after the present is sent after a deferred decision, ns.
 const DECISION_MAX_NS: u64 = 1_000_000;
-/// Searches for quiescence that may fail in a row before the simulation itself is at fault.
+/// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
-/// Children of a rank in the tree of ranks, one of these by seed: so that few ranks are a deep tree.
+/// Numbers of children per rank in the tree of ranks; the seed picks one. Small ones make a deep tree of few ranks.
 const ARITIES: [u32; 3] = [2, 3, 8];
 
 struct SimRank {
@@ -61,7 +67,7 @@ struct SimRank {
     now_ns: Arc<AtomicU64>,
 }
 
-/// Runs a program under simulation.
+/// Simulates a run of a program.
 pub(crate) fn run(
     config: &Config,
     strategy: &Arc<dyn Strategy>,
@@ -102,14 +108,14 @@ pub(crate) fn run(
         worker.begin(own);
         simulation.workers.push(worker);
     }
-    // In the machine's time: it is a handler that does not return.
+    // The watchdog uses real time: it looks for a handler that does not return.
     let (clock, mut sightings) = (Clock::machine(), ActivitySampler::default());
     let look = move || sightings.look(&recordings, clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(&config, &outcome, look);
     simulation.drive(&outcome);
     drop(simulation);
     let figures = |(number, rank): (Rank, SimRank)| {
-        // Whatever it has is dropped with it, services among that.
+        // Dropping the rank drops user values too, such as services.
         let end = AssertUnwindSafe(move || {
             let SimRank { shared, .. } = rank;
             shared.ending.into_figures()
@@ -157,30 +163,30 @@ fn build(
 struct Simulation<'r> {
     workers: Vec<Worker<'r>>,
     ranks: &'r [SimRank],
-    /// Ranks that have not been told that they are idle since they last did something.
+    /// By rank: true if the core was not told that the rank is idle since the rank was last active.
     idle: Vec<bool>,
-    /// The packets that each rank has sent.
+    /// The endpoint of each rank, which holds the packets that the rank has sent.
     mail: Vec<SimEndpoint<Packet>>,
     post: Post<Erratic, Packet>,
-    /// Sender and receiver of what is on its way.
+    /// Sender and receiver of each packet in flight.
     arrivals: Events<(Rank, Rank)>,
     rng: Pcg32,
-    /// The seed of the chunks' weights, where loads are measured.
+    /// The seed of the chunks' weights, if loads are measured.
     weights: Option<u64>,
 }
 
-/// The next event.
+/// One event of the simulation.
 enum Event {
     Step(usize),
     Arrival,
-    /// A message of this rank is due.
+    /// A timed message of this rank is due.
     Due(usize),
-    /// The strategy decides a sync that this rank has put off.
+    /// The strategy makes a decision that this rank has deferred.
     Decision(usize),
     Idle(usize),
-    /// This rank will have been full for long, then.
+    /// The flow control backoff of this full rank expires at this time.
     Backoff(usize, u64),
-    /// Nothing happens: time to ask whether anything will.
+    /// No event is left: rank 0 searches for quiescence.
     Nothing,
 }
 
@@ -218,7 +224,7 @@ impl Simulation<'_> {
                     self.idle[rank] = true;
                 }
                 Event::Nothing => {
-                    // Until it is decided what is put off, any number may.
+                    // While a decision is deferred any number of searches may fail.
                     searches += u32::from(self.undecided().is_none());
                     if searches > SEARCHES_MAX {
                         let why = "the search for quiescence does not end".into();
@@ -237,13 +243,13 @@ impl Simulation<'_> {
         self.on(0, |worker| worker.record_syncs());
     }
 
-    /// The rank that has put a decision off.
+    /// The rank that has deferred a decision.
     fn undecided(&self) -> Option<usize> {
         let live = |&rank: &usize| !self.ranks[rank].shared.scheduler.stopped();
         (0..self.workers.len()).filter(live).find(|&rank| self.workers[rank].has_question())
     }
 
-    /// The earliest thing that can happen; being idle can happen at any time, and so can a decision that was put off.
+    /// Chooses the earliest event. A rank may become idle at any time, and a deferred decision may be made at any time.
     fn next(&mut self) -> Event {
         let undecided = self.undecided();
         if let Some(rank) = undecided
@@ -269,7 +275,7 @@ impl Simulation<'_> {
         let arrival_ns = self.arrivals.next_at();
         if let Some((due_ns, rank)) = due {
             let earlier = arrival_ns.into_iter().chain(step.as_ref().map(now_ns)).any(|ns| ns < due_ns);
-            // As late as the seed wants, and who waits for it may ask meanwhile whether anything will happen.
+            // The seed may delay a due message, so that rank 0 may search for quiescence meanwhile.
             if !earlier && self.rng.random_ratio(3, 4) {
                 return Event::Due(rank);
             }
@@ -283,7 +289,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// The first rank whose patience ends, by then at the latest.
+    /// The first expiry of a backoff of flow control, if it is not after `latest_ns`.
     fn next_backoff(&self, latest_ns: u64) -> Option<Event> {
         let until_ns = |(rank, worker): (usize, &Worker<'_>)| {
             self.ranks[rank].owner.enter();
@@ -334,7 +340,8 @@ impl Simulation<'_> {
         });
     }
 
-    /// Lets a rank's worker do something, as the owner of what it guards.
+    /// Calls `act` with the worker of a rank, as the owner of its elided mutexes, and puts the packets that it sent in
+    /// flight.
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
         self.ranks[rank].owner.enter();
         self.workers[rank].catching(act);
@@ -346,8 +353,8 @@ impl Simulation<'_> {
     }
 }
 
-/// The weight of a chunk that declares no load. In a simulation nothing is measured, but were all chunks alike no
-/// strategy would ever have a reason to move one.
+/// The weight of a chunk that declares no load. A simulation measures nothing, and with equal chunks no strategy would have
+/// a reason to move one.
 fn weight(seed: u64, chunk: ChunkId) -> u64 {
     let mut hasher = FxHasher::default();
     (seed, chunk).hash(&mut hasher);
@@ -355,7 +362,7 @@ fn weight(seed: u64, chunk: ChunkId) -> u64 {
 }
 
 impl Worker<'_> {
-    /// The chunk in hand has run for this long, as far as the simulation goes.
+    /// Charges the current chunk the simulated time of its run.
     fn measure_run(&mut self, took_ns: u64) {
         let shared = self.shared;
         // A chunk that was removed has no load.

@@ -1,31 +1,31 @@
-//! The time that a worker without work spins before it sleeps: long for as long as answers have lately come soon.
+//! Spin policy of an idle worker: how long it spins before it sleeps, adapted to how soon its recent waits ended.
 //!
-//! A worker that sleeps gives its vCPU away, and beside a busy neighbour has to win it back, which may take a time slice
-//! of milliseconds; one that spins keeps it. What is waited for often takes just longer than the short spin that every
-//! wait begins with: somebody has to be woken first. So a wait that outlasts the short spin is spun on where such waits
-//! have lately been worth it, and where they have not the worker sleeps, and tries again now and then.
+//! A worker that sleeps gives up its vCPU. Beside a busy neighbour it may take a time slice of milliseconds to get it back;
+//! a worker that spins keeps it. A wait often takes just longer than the *short spin* that every wait begins with, since
+//! another worker must be woken first. So the worker goes on with a *long spin* if that was worth it lately. Otherwise it
+//! sleeps, and tries a long spin now and then.
 //!
-//! | a look at a wait that outlasts the short spin | afterwards |
+//! | a wait that outlasts the short spin | trust in the long spin |
 //! |---|---|
-//! | it ended within the long spin, or within as much sleep after it | one more in favour, up to [`TRUST_MAX`] |
-//! | it did not | half as many in favour |
+//! | ends within the long spin, or within as much sleep after it | one more, up to [`TRUST_MAX`] |
+//! | does not | halved |
 //!
-//! Spins are counted in turns, not by the clock: a worker that is preempted in between has not spun.
+//! A spin is measured in turns, not in time: a worker that is preempted meanwhile has not spun.
 
-/// The factor from the short spin to the long one: some 250 us, in which a sleeper is awake and has answered.
+/// Ratio of the long spin to the short one: about 250 us, in which a sleeping worker wakes and replies.
 pub(super) const LONG: u32 = 12;
-/// The same as time, ns.
+/// Duration of the long spin, ns.
 pub(super) const LONG_NS: u64 = 250_000;
-/// Looks in favour that count. Four disappointments in a row use them up: 8, 4, 2, 1, none.
+/// Maximum trust. Four failures in a row use it up: 8, 4, 2, 1, 0.
 const TRUST_MAX: u32 = 8;
-/// Without trust every so many-th wait is spun on, to see.
+/// Without trust one wait in this number gets a long spin, as a trial.
 const TRY_EVERY: u32 = 32;
 
-/// The experience of a worker with its waits.
+/// The spin policy of one worker.
 pub(crate) struct SpinPolicy {
     trust: u32,
     doubted: u32,
-    /// Time asleep since it last found work, ns.
+    /// Time asleep since the worker last found work, ns.
     rested_ns: u64,
 }
 
@@ -34,23 +34,23 @@ impl SpinPolicy {
         SpinPolicy { trust: TRUST_MAX, doubted: 0, rested_ns: 0 }
     }
 
-    /// The worker has found work, or asks others for it.
+    /// Resets the time asleep: the worker has found work, or has searched for quiescence.
     #[inline]
     pub(super) fn count_rest_anew(&mut self) {
         self.rested_ns = 0;
     }
 
-    /// It has slept for so long.
+    /// Adds a sleep of `parked_ns`.
     pub(super) fn rested(&mut self, parked_ns: u64) {
         self.rested_ns += parked_ns;
     }
 
-    /// Time that it has slept since it last found work, ns.
+    /// Time asleep since the worker last found work, ns.
     pub(super) fn rested_ns(&self) -> u64 {
         self.rested_ns
     }
 
-    /// Decides to spin on, or not, once the short spin has found nothing.
+    /// Decides whether to begin the long spin, once the short one has found nothing.
     pub(super) fn spins_on(&mut self) -> bool {
         if self.trust > 0 {
             return true;
@@ -59,7 +59,7 @@ impl SpinPolicy {
         self.doubted.is_multiple_of(TRY_EVERY)
     }
 
-    /// A wait that outlasted the short spin ended soon, or did not.
+    /// Updates the trust after a wait that outlasted the short spin and ended `soon` or not.
     pub(super) fn learn(&mut self, soon: bool) {
         self.trust = if soon { TRUST_MAX.min(self.trust + 1) } else { self.trust / 2 };
     }
@@ -69,35 +69,35 @@ impl SpinPolicy {
 mod tests {
     use super::*;
 
-    /// Number of waits that are spun on, of so many, of which `soon` says whether they end soon.
-    fn spun_on(patience: &mut SpinPolicy, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
+    /// Number of `waits` that get a long spin; `soon` tells whether a wait ends soon.
+    fn spun_on(policy: &mut SpinPolicy, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
         let mut spun = 0;
         for wait in 0..waits {
-            if patience.spins_on() {
+            if policy.spins_on() {
                 spun += 1;
-                patience.learn(soon(wait));
+                policy.learn(soon(wait));
             }
         }
         spun
     }
 
     #[test]
-    fn who_waits_long_soon_stops_spinning_on() {
-        let mut patience = SpinPolicy::new();
-        assert!(spun_on(&mut patience, 10, |_| false) <= 4);
-        assert_eq!(spun_on(&mut patience, 10 * TRY_EVERY, |_| false), 10, "but for a try now and then");
+    fn a_worker_with_long_waits_stops_spinning_on() {
+        let mut policy = SpinPolicy::new();
+        assert!(spun_on(&mut policy, 10, |_| false) <= 4);
+        assert_eq!(spun_on(&mut policy, 10 * TRY_EVERY, |_| false), 10, "but for a try now and then");
     }
 
     #[test]
-    fn who_is_answered_soon_spins_on_though_some_answers_are_late() {
+    fn a_worker_with_short_waits_spins_on_though_some_are_long() {
         assert_eq!(spun_on(&mut SpinPolicy::new(), 1000, |wait| !wait.is_multiple_of(4)), 1000);
     }
 
     #[test]
-    fn answers_that_come_soon_again_are_noticed() {
-        let mut patience = SpinPolicy::new();
-        spun_on(&mut patience, 100, |_| false);
-        let spun = spun_on(&mut patience, 1000, |_| true);
+    fn waits_that_become_short_again_are_noticed() {
+        let mut policy = SpinPolicy::new();
+        spun_on(&mut policy, 100, |_| false);
+        let spun = spun_on(&mut policy, 1000, |_| true);
         assert!(spun >= 1000 - TRY_EVERY, "{spun}");
     }
 }

@@ -1,4 +1,4 @@
-//! Starts the workers of a rank that is set up, and returns when they have left.
+//! Runs a rank that is set up: starts its workers, and returns when they have left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::run::context::{RankContext, thread_refused};
 use crate::threads::elided_mutex::Owner;
 use crate::transport::handle::TransportHandle;
 
-/// Turns an idle worker spins before it parks, where every worker has a vCPU of its own: about 20 us.
+/// Number of turns that an idle worker spins before it parks, if every worker has a vCPU of its own: about 20 us.
 const SPINS: u32 = 1500;
 
-/// A rank of arrays about to run.
+/// A rank that is set up and about to run.
 pub(crate) struct Start<'s> {
     pub(crate) seat: RankContext<'s, Packet>,
     pub(crate) described: RankSetup,
-    /// Those that start here.
+    /// The chunks that start on this rank.
     pub(crate) chunks: Vec<NewChunk>,
     pub(crate) strategy: Arc<dyn Strategy>,
 }
@@ -107,7 +107,7 @@ fn run_worker<'r>(
         }
         worker.work();
     };
-    // Others would wait for ever for a worker that is gone: what it panicked of may be anybody's, a log's above all.
+    // The other workers and ranks would wait forever for a dead worker. Any code may have panicked, a log's above all.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
         shared.worker_died(id, &*panic);
         let _ = catch_unwind(AssertUnwindSafe(|| worker.send_the_last()));

@@ -1,5 +1,5 @@
-//! The work of a worker for a sync outside of the core: it measures the rank, and says what is missing. What asks the strategy
-//! is in [`deciding`](super::deciding).
+//! The worker's part of a sync outside the core: sampling of the rank, and the stall report. The call of the strategy is in
+//! [`deciding`](super::deciding).
 
 use super::worker::Worker;
 use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
@@ -8,7 +8,7 @@ use crate::measure::counters::SampleTrigger;
 use crate::text::counted;
 use crate::trace::Part;
 
-/// Chunks of one rank named in a stall report.
+/// Maximum number of lines of one rank in a stall report.
 const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
@@ -19,7 +19,8 @@ impl Worker<'_> {
         shared.measurements.rounds().ask(shared.clock.now_ns());
         self.instruments.calibrate();
         let sample = shared.measurements.sample(shared.clock.now_ns());
-        // A profile charges chunks too, but where nothing is measured only declared load counts. A simulation charges no others.
+        // A profile charges chunks too, but without measurement only declared load counts. A simulation charges only load
+        // that counts.
         let counts = shared.measurements.measures() || shared.clock.is_virtual();
         let take_load =
             |arrival: &SyncArrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
@@ -31,22 +32,22 @@ impl Worker<'_> {
                 recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
             }
         }
-        // On rank 0 a decision may follow, which is another slice.
+        // On rank 0 a decision may follow, which is a slice of its own.
         self.instruments.skip(Part::Measure, sync);
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
         self.instruments.observe(SampleTrigger::AtSync(sync));
         self.instruments.skip(Part::Measure, sync);
     }
 
-    /// The lines of a stall report: what every idle chunk of this rank waits for, or is waited for, where that can be
-    /// seen from here.
+    /// The lines of a stall report: what every idle chunk of this rank waits for, or why others wait for it, as far as this
+    /// rank can tell.
     pub(super) fn explain(&mut self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
         let shared = self.shared;
         let open = shared.control_plane.lock().rank.open_sync();
         let (mut missing, mut waiting, mut expecting) = (Vec::new(), Vec::new(), Vec::new());
         for cell in shared.cells.iter() {
             let looked = cell.mailbox.inspect(|chunk, slot| {
-                // Which may panic.
+                // `waits_for` is user code and may panic.
                 self.instruments.turn_to_hook(chunk, "waits_for", slot.record().syncs.next);
                 (chunk, slot.deferred(), slot.waits_for(), slot.record().clone())
             });

@@ -1,8 +1,8 @@
-//! The messages that a worker's chunks have sent to themselves for later, and the times at which they are due.
+//! Timers of a worker: messages that chunks send to themselves for a later time.
 //!
-//! A worker keeps those of the handlers it ran, though their chunks may be elsewhere by then: what falls due is sent as if
-//! now, by the routes there are now. So no two workers share a timer, and who sleeps until one is due need not be woken.
-//! That they count as messages under way is said to the core by whoever sets and sends them.
+//! A worker keeps the timers that its handlers have set, even if the chunk is elsewhere by then. A due message is sent at
+//! that moment, by the present routes. So no two workers share a timer, and a worker that sleeps until one is due need not
+//! be woken. The code that sets and sends these messages counts them as in flight with the core.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::arrays::core::routing::message_list::MessageNode;
 /// The timers of one worker.
 #[derive(Default)]
 pub(crate) struct Timers {
-    /// By the time at which they are due, ns since the run began; in order of number where that is the same.
+    /// By due time, ns since the run began, and by number where that is equal.
     pending: BTreeMap<(u64, u64), Box<MessageNode>>,
-    /// Number of those that were set.
+    /// Number of timers set so far.
     set: u64,
 }
 
@@ -24,19 +24,19 @@ impl Timers {
         self.pending.insert((due_ns, self.set), message);
     }
 
-    /// Time at which the next is due, if there is one, ns since the run began.
+    /// Due time of the next timer, if there is one, ns since the run began.
     #[inline]
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.pending.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }
 
-    /// The next message that is due by now.
+    /// Takes the next message that is due by `now_ns`.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<MessageNode>> {
         let next = self.pending.first_entry()?;
         (next.key().0 <= now_ns).then(|| next.remove())
     }
 
-    /// The time to sleep: no longer than until the next is due.
+    /// Limits a sleep to the time until the next timer is due.
     pub(crate) fn shorten(&self, nap: Option<Duration>, now_ns: u64) -> Option<Duration> {
         let until_due = |due_ns: u64| Duration::from_nanos(due_ns.saturating_sub(now_ns));
         nap.into_iter().chain(self.next_ns().map(until_due)).min()
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_order_of_time_and_then_as_it_was_set() {
+    fn due_messages_come_by_time_and_then_in_the_order_they_were_set() {
         let mut timers = Timers::default();
         for (due_ns, key) in [(7, 0), (5, 1), (7, 2), (u64::MAX, 3), (5, 4)] {
             timers.set(due_ns, message(key));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_sleeps_no_longer_than_until_the_next_is_due() {
+    fn a_worker_sleeps_at_most_until_the_next_timer_is_due() {
         let mut timers = Timers::default();
         let second = Duration::from_secs(1);
         assert_eq!(timers.shorten(None, 3), None);

@@ -1,9 +1,13 @@
-//! The mail of a rank in bytes, and who is stopped by it: workers count what they put into mailboxes and what they read.
+//! Flow control, the workers' part: the queued bytes of a rank against its high and low watermark. The protocol is in
+//! [`flow`](crate::arrays::core::flow).
 //!
-//! What follows from it is in [`flow`](crate::arrays::core::flow). A worker counts for itself, and tells the rank
-//! once that makes a difference, so that workers do not contend for the number, and a message costs an addition on either
-//! side. The rank becomes full whenever that is told; it has room again only with the core locked, where the answers are
-//! that it owes.
+//! Each worker counts the bytes that it puts into mailboxes and the bytes that it reads. It reports the difference to the
+//! rank once that is large enough. So workers do not contend for the total, and a message costs one addition on each side.
+//!
+//! | transition | when |
+//! |---|---|
+//! | the rank becomes full | at any report |
+//! | the rank falls below its low watermark | only with the core locked, since the core holds the deferred acks |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -19,11 +23,11 @@ use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, Rank};
 use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
 
-/// The mail of a rank, as far as its workers have told.
+/// The queued bytes of a rank, as far as its workers have reported them, and its limit.
 pub(crate) struct Watermarks {
     waiting: Arc<QueuedBytes>,
     limit: AtomicI64,
-    /// [`FULL`] and [`BLOCKS`], in one place: workers look at it before each run of a chunk.
+    /// [`FULL`] and [`BLOCKS`] in one atomic: workers read it before each run of a chunk.
     state: AtomicU8,
 }
 
@@ -32,7 +36,8 @@ const FULL: u8 = 1;
 /// Some chunk is blocked.
 const BLOCKS: u8 = 2;
 
-/// A worker tells at least every so many bytes, and eight times on the way to the limit.
+/// A worker reports at least every `UNREPORTED_MAX` bytes, and the workers together at least `REPORTS_PER_LIMIT` times per
+/// limit.
 const UNREPORTED_MAX: i64 = 64 << 10;
 const REPORTS_PER_LIMIT: i64 = 8;
 
@@ -45,14 +50,14 @@ impl Watermarks {
         }
     }
 
-    /// The gauge of one of so many workers.
+    /// The gauge of one worker of a rank with `workers` workers.
     pub(crate) fn gauge(&self, workers: usize) -> QueueGauge {
         let most = (self.limit.load(Ordering::Relaxed) / REPORTS_PER_LIMIT / workers as i64)
             .clamp(1, UNREPORTED_MAX);
         QueueGauge { unreported: 0, most, least: -most, blocked_by: Vec::new() }
     }
 
-    /// The most bytes that have waited.
+    /// The maximum number of bytes that were queued.
     pub(crate) fn max_bytes(&self) -> u64 {
         self.waiting.bytes_max()
     }
@@ -64,7 +69,7 @@ impl Watermarks {
         }
     }
 
-    /// So many bytes wait, more than before.
+    /// Makes the rank full if the queued bytes, which have grown to `waiting`, are above its limit.
     fn fill(&self, waiting: i64) {
         if waiting > self.limit.load(Ordering::Relaxed) && !self.is_full() {
             self.set(FULL, true);
@@ -83,7 +88,7 @@ impl Watermarks {
         }
     }
 
-    /// So many bytes wait, in one place for several chunks.
+    /// Counts bytes as queued until the guard is dropped: a message that is stored once for several chunks.
     pub(super) fn track(&self, bytes: u64) -> QueuedBytesGuard {
         let held = self.waiting.guard(bytes as i64);
         self.fill(self.waiting.published());
@@ -94,9 +99,9 @@ impl Watermarks {
         self.is(FULL)
     }
 
-    /// Answers what is owed if there is room. With the core locked.
+    /// Sends the deferred acks if the rank is below its low watermark. Called with the core locked.
     pub(super) fn check_low_watermark(&self, core: &mut RankCore, out: &mut Commands) {
-        // What has come for chunks on their way may have filled it just now.
+        // Messages for chunks on their way to this rank may have filled it just now.
         self.fill(self.waiting.published());
         if self.is_full() && self.is_below_low_watermark() {
             self.set(FULL, false);
@@ -110,32 +115,33 @@ impl Watermarks {
         self.excess() == 0
     }
 
-    /// Tells whether the rank is full, and would have room if so many bytes less waited.
+    /// Tells whether the rank is full, and would be below its low watermark with this number of bytes less.
     pub(super) fn is_below_without(&self, bytes: u64) -> bool {
         let excess = self.excess();
         self.is_full() && excess > 0 && excess <= bytes
     }
 
-    /// The bytes that wait above those with which a full rank has room again.
+    /// Number of queued bytes above the low watermark.
     fn excess(&self) -> u64 {
         (self.waiting.published() - self.limit.load(Ordering::Relaxed) / 2).max(0).unsigned_abs()
     }
 
-    /// The rank may have been full for long.
+    /// Lets the core check whether the backoff of a full rank has expired.
     fn check_backoff(&self, core: &mut RankCore, is_idle: bool, now_ns: u64, out: &mut Commands) {
         if self.is_full() {
             core.above_high_watermark(self.excess(), is_idle, now_ns, out);
         }
     }
 
-    /// Lets twice as much wait, or twice what waits. With the core locked.
+    /// Doubles the limit, to at least twice the queued bytes. Called with the core locked.
     pub(super) fn grow_limit(&self) {
         let (limit, waiting) = (&self.limit, self.waiting.published());
         limit.store(limit.load(Ordering::Relaxed).max(waiting).saturating_mul(2), Ordering::Relaxed);
         self.set(FULL, false);
     }
 
-    /// The core may have blocked a chunk, or the last one no longer; more may wait with it. With the core locked.
+    /// Updates the flags after the core may have blocked its first chunk, unblocked its last one, or queued bytes. Called
+    /// with the core locked.
     #[inline]
     pub(super) fn update(&self, core: &RankCore) {
         self.fill(self.waiting.published());
@@ -144,25 +150,26 @@ impl Watermarks {
         }
     }
 
-    /// Tells whether the rank is full or a entry may have to be parked: a worker sees to it before it runs a chunk.
+    /// Tells whether the rank is full or an entry may have to be parked. A worker checks this before it runs a chunk.
     #[inline]
     pub(super) fn may_block(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
     }
 }
 
-/// What a worker has counted, and what blocks the chunk it runs.
+/// The bytes that a worker has counted and not reported, and the destinations that block its current chunk.
 pub(crate) struct QueueGauge {
-    /// Bytes put into mailboxes, less those read, since it last told.
+    /// Bytes put into mailboxes, less those read, since the last report.
     unreported: i64,
-    /// It tells when that is so high, or low. While the rank is full it asks at each message whether it still is.
+    /// Values of `unreported` at which the worker reports. While the rank is full, each message is reported, to check
+    /// whether the rank still is.
     most: i64,
     least: i64,
     blocked_by: Vec<Destination>,
 }
 
 impl QueueGauge {
-    /// Tells whether the chunk that runs has to stop.
+    /// Tells whether the current chunk has to stop.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         !self.blocked_by.is_empty()
@@ -176,7 +183,7 @@ impl QueueGauge {
 }
 
 impl LocalDelivery<'_> {
-    /// A message was put into a mailbox.
+    /// Counts a message that was put into a mailbox.
     #[inline(always)]
     pub(super) fn count_in(&mut self, bytes: u64, by: PushedBy) {
         self.gauge.unreported += bytes as i64;
@@ -201,7 +208,7 @@ impl LocalDelivery<'_> {
 }
 
 impl Worker<'_> {
-    /// A message was taken out of its mailbox, to be handled.
+    /// Counts a message that was taken out of its mailbox to be handled.
     #[inline(always)]
     pub(super) fn count_out(&mut self, bytes: u64) {
         self.local_delivery.gauge.unreported -= bytes as i64;
@@ -210,7 +217,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells the rank what was counted. It may have room now.
+    /// Reports the counted bytes to the rank, which may fall below its low watermark.
     #[cold]
     pub(super) fn report_bytes(&mut self) {
         let watermarks = &self.shared.watermarks;
@@ -218,7 +225,7 @@ impl Worker<'_> {
         self.check_low_watermark();
     }
 
-    /// The rank may have room now.
+    /// Lets the core send deferred acks if the rank has fallen below its low watermark.
     #[cold]
     pub(super) fn check_low_watermark(&mut self) {
         let watermarks = &self.shared.watermarks;
@@ -227,7 +234,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A message, or several, have left for another rank.
+    /// Applies flow control after messages were sent to another rank.
     #[cold]
     pub(super) fn after_send(&mut self, to: Rank, sent: SendOutcome) {
         if sent.blocks {
@@ -238,7 +245,7 @@ impl Worker<'_> {
         }
     }
 
-    /// These press the chunk that runs; its own rank does if it is full.
+    /// These destinations block the current chunk; its own rank does only if it is full.
     pub(super) fn blocked_by(&mut self, destinations: impl IntoIterator<Item = Destination>) {
         let (watermarks, me) = (&self.shared.watermarks, Destination::Rank(self.shared.info.rank));
         let blocks = |destination: &Destination| *destination != me || watermarks.is_full();
@@ -248,12 +255,12 @@ impl Worker<'_> {
             .for_each(|destination| self.local_delivery.gauge.blocked_by(destination));
     }
 
-    /// What was sent now was no chunk's that runs.
+    /// Discards the blocking destinations of messages that no running chunk has sent.
     pub(super) fn clear_blocked(&mut self) {
         self.local_delivery.gauge.blocked_by.clear();
     }
 
-    /// The chunk of this cell has stopped because it is blocked.
+    /// Blocks the chunk of this cell, which has stopped.
     #[cold]
     pub(super) fn block(&mut self, cell: CellId) {
         let (watermarks, by) =
@@ -264,8 +271,8 @@ impl Worker<'_> {
         });
     }
 
-    /// Before a run while something is tight: others may have taken what this rank held. Parks the entry if its chunk is
-    /// blocked.
+    /// Checks before a run while [`Watermarks::may_block`] holds. Parks the entry if its chunk is blocked. The rank may be
+    /// below its low watermark now, since other workers read messages.
     #[cold]
     pub(super) fn park_if_blocked(&mut self, entry: CellId) -> bool {
         self.check_low_watermark();
@@ -273,12 +280,12 @@ impl Worker<'_> {
     }
 }
 
-/// The bytes of messages that leave with their chunk, or are dropped with it.
+/// The total bytes of messages that leave with their chunk, or are dropped with it.
 pub(super) fn bytes_of(mail: &MessageList) -> u64 {
     mail.iter().map(|node| node.message.bytes).sum()
 }
 
-/// The rank has nothing to do, as far as its workers know.
+/// Tells the core that the rank has nothing to run, as far as its workers know.
 pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     let watermarks = &shared.watermarks;
     if watermarks.is_full() {
@@ -288,7 +295,7 @@ pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &
     core.idle(now_ns, out);
 }
 
-/// It may have something to do.
+/// Tells the core that the rank may have something to run.
 pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     shared.watermarks.check_backoff(core, false, now_ns, out);
     core.flush_partials(out);

@@ -1,4 +1,4 @@
-//! A worker as a thread: turns while there is work, a short spin, then sleep.
+//! The main loop of a worker thread: turns while there is work, then a spin, then sleep.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -14,38 +14,39 @@ use crate::error::Error;
 use crate::ids::{RUNTIME, WorkerId};
 use crate::panics;
 
-/// Chunks run in one turn: between two looks at what waits for company in the core.
+/// Maximum number of runs per turn. After each turn worker 0 lets the core send its partial results.
 const STEPS_MAX: u32 = 512;
-/// Looks between two pauses of a spinning worker: a pause is kind to the other thread of a core, but as long as a look.
+/// Number of checks of a spinning worker per pause instruction. A pause is good for the other thread of a core, but takes as
+/// long as a check.
 const LOOKS: u32 = 4;
-/// Looks that a poll of the transport takes the time of, and one while a transfer is under way.
+/// Duration of a poll of the transport, in checks; then the same while a transfer is in progress.
 const LOOKS_A_POLL: u32 = 4;
 const LOOKS_A_TRANSFER: u32 = 16;
-/// The factor by which a worker spins longer while a transfer is under way: one of 1 MiB takes some 100 us.
+/// Factor by which a worker spins longer while a transfer is in progress: 1 MiB takes about 100 us.
 const TRANSFER_PATIENCE: u32 = 8;
-/// Time that a worker sleeps on events that are in no file yet.
+/// Time for which a worker sleeps while recorded events are in no file yet.
 const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
-/// Time for which it sleeps in such naps; its notes of a longer sleep are not worth waking for.
+/// Total time of such sleeps. The events of a longer sleep are not worth a wake-up.
 const NAPS_NS: u64 = 2_000_000_000;
-/// Time that rank 0 sleeps before it asks whether any rank is still at work.
+/// Time for which rank 0 sleeps before it searches for quiescence.
 const SUSPECT: Duration = Duration::from_millis(100);
-/// The same where a message waits for all to have nothing to do; and the first nap of a worker 0 whose fellows still work
-/// while rank 0 asks.
+/// The same if a message waits for quiescence. Also the first sleep of a worker 0 whose fellow workers still work while rank
+/// 0 searches.
 const SUSPECT_SOON: Duration = Duration::from_millis(1);
-/// Time that worker 0 sleeps, at first and at most, while packets wait for a receiver that takes none.
+/// First and longest sleep of worker 0 while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 
-/// How worker 0 rests.
+/// The parameters of a rest of worker 0.
 struct RestPlan {
-    /// Once it has rested for so long it asks whether any rank is still at work; none where it is not to.
+    /// Time asleep after which it searches for quiescence; none if it must not.
     suspect: Option<Duration>,
-    /// It sleeps no shorter at a time, unless packets wait.
+    /// Minimum time of one sleep, unless packets wait.
     nap_min: Duration,
 }
 
 impl Worker<'_> {
-    /// Works until the rank stops.
+    /// Runs the worker until the rank stops.
     pub(crate) fn work(&mut self) {
         let mut outbox = self.outbox();
         while !self.shared.scheduler.stopped() {
@@ -62,7 +63,7 @@ impl Worker<'_> {
         self.record_syncs();
     }
 
-    /// Worker 0 sends what the rank said before it stopped, the end of the run above all: the others wait for it.
+    /// Worker 0 sends the last packets of the rank. They include the end of the run, for which the other ranks wait.
     pub(crate) fn send_the_last(&mut self) {
         if self.remote_sender.has_transport() {
             // A message that cannot be encoded any more was in flight when the run ended, and counts no more.
@@ -71,14 +72,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Does something that may run user code; a panic ends the run with an error that names the chunk.
+    /// Calls `act`, which may run user code. A panic ends the run with an error that names the chunk.
     pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
-            // Its handler is the one that somebody will look for in the record.
+            // The record must contain the handler that panicked: users will look for it.
             self.instruments.interrupt();
             let error =
                 panics::panic_error(self.shared.info.rank, &*panic, |panic| self.handler_panicked(panic));
-            // What could not be sent is of no use any more, and may panic again. The end of the run must get through.
+            // Unsent packets are of no use any more, and sending them may panic again. The end of the run must be sent.
             self.remote_sender.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
                 self.remote_sender.clear();
@@ -94,18 +95,18 @@ impl Worker<'_> {
         if chunk == RUNTIME {
             return Error::Panicked { rank, doing: format!("the runtime handled {kind}"), panic };
         }
-        // The name is made by the user's index, which may be what panicked.
+        // The user's index formats the name, and may be what panicked.
         let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
         let chunk = name.unwrap_or_else(|_| format!("{chunk:?}"));
         Error::HandlerPanicked { rank, chunk, message: kind.into(), phase, panic }
     }
 
-    /// Worker 0 says what its rank knows of messages that reached nobody.
+    /// Worker 0 adds the undelivered messages of its rank to the figures.
     pub(crate) fn report_undelivered(&mut self) {
         if self.id != WorkerId(0) || self.shared.ending.has_failed() {
             return;
         }
-        // The kind of a message is known to user code, which may panic.
+        // User code names the kind of a message, and may panic.
         self.catching(|worker| {
             let shared = worker.shared;
             let waiting = shared.control_plane.lock().rank.take_waiting();
@@ -122,7 +123,7 @@ impl Worker<'_> {
         });
     }
 
-    /// Rank 0 hands in the record of all syncs.
+    /// Rank 0 adds the log of all syncs to the figures.
     pub(crate) fn record_syncs(&self) {
         if self.id == WorkerId(0) {
             let record = self.shared.control_plane.lock().rank.sync_log().map(SyncLog::take);
@@ -133,7 +134,7 @@ impl Worker<'_> {
     }
 
     fn turn(&mut self, outbox: &mut Outbox) {
-        // What a handler that panicked left.
+        // Drops messages of a handler that panicked.
         outbox.take().for_each(drop);
         let (handled, mut start_ns) = (self.instruments.handled(), self.instruments.time_ns());
         let (mut left, mut runs) = (STEPS_MAX, 0);
@@ -162,20 +163,20 @@ impl Worker<'_> {
         }
     }
 
-    /// No work: spins, tells the core, and sleeps. The time counts as idle. Returns it, ns; only that of sleep where handlers
-    /// are not measured: one that comes soon is not to wait for a reading of the clock.
+    /// Waits for work: spins, tells the core, and sleeps. Returns the idle time, ns. If handlers are not measured it returns
+    /// only the time asleep: a handler that begins soon must not wait for a clock reading.
     fn idle(&mut self, free_list: &mut FreeList) -> u64 {
         let begin_ns = self.instruments.last_ns();
-        // Others may be waiting for it: it leaves before we look around.
+        // Other ranks may wait for buffered packets, so they leave before the worker looks for work.
         self.remote_sender.idle();
-        // After a nap without work there is no reason to believe that some is about to come.
+        // After a sleep without work no work is expected soon, so the worker does not spin again.
         let first = self.spin_policy.rested_ns() == 0;
         let found = first && self.spin(free_list);
         let parked_ns = if found { 0 } else { self.rest() };
         if first && parked_ns > 0 && parked_ns < spin_policy::LONG_NS && self.work_in_sight() {
             self.spin_policy.learn(true);
         }
-        // Here, so that no chunk pays for what has come, and nobody has to look at the clock again.
+        // Taken here, so that no chunk is charged for the packets, and the clock need not be read again.
         if !found && self.take_packets(free_list) {
             self.spin_policy.count_rest_anew();
         }
@@ -184,7 +185,7 @@ impl Worker<'_> {
         measured.map_or(parked_ns, |(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns))
     }
 
-    /// Spins for as long as it is reasonable; true if there is work.
+    /// Spins for as long as the spin policy allows; true if there is work.
     fn spin(&mut self, free_list: &mut FreeList) -> bool {
         let short = self.shared.scheduler.spins();
         let turns = if self.remote_sender.transfers() { short * TRANSFER_PATIENCE } else { short };
@@ -199,7 +200,7 @@ impl Worker<'_> {
         soon
     }
 
-    /// Looks so many times, and takes the first packet that comes; true if there is work.
+    /// Spins for this number of turns, and takes the first packet that comes; true if there is work.
     fn spin_for(&mut self, turns: u32, free_list: &mut FreeList) -> bool {
         let looks = match self.remote_sender.has_transport() {
             true if self.remote_sender.transfers() => LOOKS_A_TRANSFER,
@@ -214,12 +215,12 @@ impl Worker<'_> {
         })
     }
 
-    /// Something a turn would find: a token, a packet, an answer of the strategy, the end.
+    /// Tells whether a turn would find work: a ready entry, a packet, a decision of the strategy, or the stop flag.
     fn work_in_sight(&mut self) -> bool {
         self.remote_sender.is_ready() || self.work_in_the_rank()
     }
 
-    /// The same, but for packets.
+    /// [`work_in_sight`](Self::work_in_sight) without packets of the transport.
     fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
         let entries = || self.has_chunks_to_run() || scheduler.has_entries();
@@ -227,12 +228,13 @@ impl Worker<'_> {
         (!scheduler.is_congested() && entries()) || left() || scheduler.stopped()
     }
 
-    /// Passes on what waits for company, then parks. Returns how long it was parked, ns.
+    /// Sends partial results and buffered packets, then parks. Returns the time parked, ns.
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
-        // A token that it must not run now, because another rank is slow, is work that others see.
+        // If another rank is slow, the worker must not run its newest entry. Others must see the entry as work.
         self.local_delivery.share_newest();
-        // Others sleep until they are woken, but first wake once or twice to write the events that are in no file.
+        // Workers other than 0 sleep until they are woken. Before that they wake once or twice to write events that are in
+        // no file.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.spin_policy.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
         let mut suspect = None;
@@ -246,7 +248,7 @@ impl Worker<'_> {
                 return 0;
             }
         } else if shared.watermarks.may_block() {
-            // It says so where nothing is left to run but what is pressed.
+            // Worker 0 reports a stall if nothing is left to run but blocked chunks.
             shared.scheduler.wake_driver();
         }
         let parked_ns = self.sleep(nap);
@@ -257,16 +259,16 @@ impl Worker<'_> {
         parked_ns
     }
 
-    /// Worker 0 tells the core that its rank may have nothing to do.
+    /// Worker 0 tells the core that its rank may have nothing to run.
     fn rank_rests(&mut self) -> RestPlan {
         let shared = self.shared;
         let scheduler = &shared.scheduler;
         let among_processes = self.remote_sender.is_between_processes();
-        // What it told may have freed entries.
+        // The report of bytes may have released parked entries.
         let has_none = !self.has_chunks_to_run();
         let mut pause = RestPlan { suspect: None, nap_min: SUSPECT };
         self.with_core(|core, now_ns, out| {
-            // Under its lock: a worker that wakes because something is due takes that before it sends.
+            // Checked under the core's lock: a worker that wakes for a due timer takes the lock before it sends.
             let rests = has_none && scheduler.others_are_parked() && !scheduler.has_entries();
             if rests && !scheduler.is_congested() {
                 watermarks::idle(shared, core, now_ns, out);
@@ -284,17 +286,17 @@ impl Worker<'_> {
         pause
     }
 
-    /// Parks until it is woken, or for so long. Returns how long that was, ns.
+    /// Parks until the worker is woken or `nap` has passed. Returns the time parked, ns.
     fn sleep(&mut self, nap: Option<Duration>) -> u64 {
         let shared = self.shared;
-        // What follows is not idle.
+        // The work that follows is not idle time.
         self.instruments.idle(0);
         self.instruments.close_batch();
         let start_ns = shared.clock.now_ns();
         let gauge = shared.measurements.gauge(self.id);
         gauge.begin_park(start_ns);
         let nap = self.timers.shorten(nap, start_ns);
-        // Only now: each look for a packet is work of the runtime.
+        // Only now: each poll for packets is work of the runtime.
         self.instruments.rest();
         shared.scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();
@@ -304,7 +306,7 @@ impl Worker<'_> {
         parked_ns
     }
 
-    /// Lets the transport send what waits for company; says how long worker 0 may sleep.
+    /// Lets the transport send buffered packets. Returns how long worker 0 may sleep.
     fn pass_on(&mut self) -> Duration {
         let Some(all_left) = self.remote_sender.idle() else { return SUSPECT };
         let unsent = Duration::from_nanos(self.spin_policy.rested_ns() / 8).clamp(UNSENT_NAP, UNSENT_NAP_MAX);

@@ -85,7 +85,7 @@ pub(crate) struct RankPlacement {
 
 /// Seats the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
 ///
-/// Takes O(n log n) time, where n is the length of all [`Place::vcpus`] together; a group whose masks differ takes
+/// Takes O(n log n) time, where n is the length of all [`RankResources::vcpus`] together; a group whose masks differ takes
 /// O(ranks x vCPUs) of its own.
 ///
 /// # Errors

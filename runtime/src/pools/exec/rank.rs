@@ -5,7 +5,7 @@
 //! | the *monitor*, which is the calling thread | takes and sends packets, passes time, collects parts; sleeps nearly always |
 //! | one for each worker, on its vCPU | asks the driver for a range, executes it, asks again |
 //!
-//! Each lives in [`steps`](super::steps), between which it sleeps.
+//! Each lives in [`task`](super::task), between which it sleeps.
 //!
 //! A monitor of its own, because an iteration may take seconds and other ranks must not wait for an answer that long. It
 //! has no vCPU of its own; a few hundred wake-ups a run cost nothing that could be seen. Workers wait on one lock, once per

@@ -2,7 +2,7 @@
 //! vCPUs and links are simulated.
 //!
 //! # Rules
-//! 1. Who sleeps goes on only when its [`Sleeper`] was woken, or its timeout has passed, and after a seeded delay. So a
+//! 1. Who sleeps goes on only when its `Sleeper` was woken, or its timeout has passed, and after a seeded delay. So a
 //!    wake-up that is forgotten is one that nobody makes up for: the run stalls, and says so.
 //! 2. Between the step that finds nothing to do and the look with which a sleep begins others may act, in between as well.
 //! 3. A range is executed for real when the time that it takes has passed.

@@ -1,6 +1,6 @@
 //! MPI, made safe: the border to the library, and the third place with `unsafe`.
 //!
-//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, a [`Window`] is memory that the
+//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, [`SharedMemory`] is memory that the
 //! processes of a host share; here are the calls about the process itself. rsmpi's own non-blocking calls borrow their
 //! buffers for a scope. A transport's sends outlive every scope, so a request owns its buffer until MPI is done with it. A
 //! request that is dropped before leaks its buffer rather than free it while MPI may use it.

@@ -1,15 +1,21 @@
-//! Broadcasts: once to every chunk of an array, in one order everywhere, also while chunks migrate.
+//! Broadcasts: each reaches every chunk of an array once, in one order everywhere, also while chunks migrate.
 //!
-//! Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order. A migrating
-//! chunk carries the number that its old rank would have applied next; on arrival it is given what its new rank has
-//! applied since, from the log.
+//! # Rules
+//! 1. Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order.
+//! 2. A migrating chunk carries the number that its old rank would have applied next. When it arrives, it is given what its
+//!    new rank has applied since, from the log.
+//! 3. A rank logs broadcasts from the moment it knows an assignment until its incoming chunks have been admitted, and at no
+//!    other time.
+//! 4. A chunk inserted by a handler receives the broadcasts that reach its rank after it did.
 //!
-//! Why a short log suffices: a donor applies everything rank 0 numbered before the assignment that moves the chunk
-//! before it learns of that assignment, so only broadcasts numbered after it can be missing. A rank therefore logs from
-//! the assignment until its arrivals have landed, and keeps nothing otherwise. Why nothing comes twice: rank 0 allows the
-//! landing after it numbered whatever the donor applied, so the new rank is never behind the old one.
+//! # Proof that no chunk misses a broadcast
+//! 1. A rank that a chunk leaves has applied everything that rank 0 numbered before the assignment, before it learns of that
+//!    assignment.
+//! 2. So a moving chunk can only miss broadcasts that were numbered after the assignment; its new rank logs these (rule 3).
 //!
-//! A chunk inserted by a handler is given the broadcasts that reach its rank after it did.
+//! # Proof that no chunk receives a broadcast twice
+//! 1. Rank 0 completes the migration after it numbered whatever the old rank has applied.
+//! 2. So the new rank is never behind the old one when it admits the chunk.
 
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::ids::ArrayId;
@@ -23,7 +29,7 @@ struct Stream {
     log: Vec<(u64, Delivery)>,
 }
 
-/// One rank's broadcast streams, one an array.
+/// One rank's broadcast streams, one per array.
 #[derive(Debug)]
 pub(crate) struct Broadcasts {
     streams: Vec<Stream>,
@@ -57,17 +63,17 @@ impl Broadcasts {
         self.streams[array.index()].next
     }
 
-    /// An assignment is known: keep what follows for those who arrive.
+    /// An assignment is known: broadcasts are logged from now on, for incoming chunks.
     pub(crate) fn start_log(&mut self) {
         self.logging = true;
     }
 
-    /// Tells whether what comes now is kept too.
+    /// Tells whether broadcasts are logged now.
     pub(crate) fn are_logged(&self) -> bool {
         self.logging
     }
 
-    /// Everybody has arrived.
+    /// All incoming chunks have been admitted.
     pub(crate) fn end_log(&mut self) {
         self.logging = false;
         for stream in &mut self.streams {
@@ -75,14 +81,14 @@ impl Broadcasts {
         }
     }
 
-    /// The broadcasts that a chunk missed, which comes with `broadcasts` as its next number.
+    /// The broadcasts that an incoming chunk has missed: `broadcasts` is the number of the first.
     pub(crate) fn missed(&self, array: ArrayId, broadcasts: u64) -> impl Iterator<Item = Delivery> {
         let log = &self.streams[array.index()].log;
         log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| duplicate(delivery))
     }
 }
 
-/// The same delivery once more. Only broadcasts are repeated, and they are never typed values.
+/// A copy of a delivery to several chunks. Such a delivery is never a typed value.
 pub(crate) fn duplicate(delivery: &Delivery) -> Delivery {
     let payload = match &delivery.payload {
         Payload::Encoded(bytes) => Payload::Encoded(bytes.clone()),

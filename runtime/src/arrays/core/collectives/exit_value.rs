@@ -1,4 +1,4 @@
-//! The value that a run ends with, as bytes: ranks need not know its type.
+//! The value that a run ends with, encoded: ranks need not know its type.
 
 use std::any::type_name;
 
@@ -10,7 +10,7 @@ use super::reduction::Values;
 use crate::error::Error;
 use crate::wire::{self, WireError};
 
-/// A type as people read it: those of the runtime are named by what gave them.
+/// The name of a type, for people. A type of the runtime is named after the reducer that yields it.
 fn name_of<T>() -> String {
     let name = type_name::<T>();
     if name == type_name::<Own>() {
@@ -34,7 +34,7 @@ impl ExitValue {
         Ok(ExitValue { type_name: name_of::<T>(), bytes: wire::encode(value)? })
     }
 
-    /// The vector that a reduction gave.
+    /// The result of a reduction, as a plain vector.
     pub(crate) fn reduced(values: &Values) -> Result<ExitValue, WireError> {
         match values {
             Values::F64(numbers) => ExitValue::new(numbers),

@@ -1,13 +1,15 @@
-//! Values of types that the runtime does not know, on their way through a reduction.
+//! User-defined values in a reduction: values of types that the runtime does not know.
 //!
-//! A rank need not know a type to take part: values that were not combined yet travel as a list. To combine is
-//! associative and commutative, so it does not matter who does it, or when, only that nobody is left out; and whoever
-//! asks for the result knows the type, and combines what is left. Where a chunk of the rank has contributed, its values
-//! bring along how to combine them, and the list never gets longer than one. A rank without such a chunk, in a process of
-//! its own, passes on what it was given.
+//! To combine is associative and commutative, so any rank may combine the values at any time, as long as none is left out.
 //!
-//! To combine runs the user's code, so nothing here is done under a lock but to append to the list: two values that meet
-//! leave the core as an [`Task::Combine`](crate::arrays::core::action::Task::Combine) and come back as one.
+//! # Rules
+//! 1. Values that have not been combined travel as a list, so a rank need not know the type to take part.
+//! 2. The values of a chunk carry the function that combines them. On a rank where such a chunk has contributed, the
+//!    list never gets longer than one.
+//! 3. A rank without such a chunk, in a process of its own, passes on the list.
+//! 4. The caller that reads the result knows the type, and combines what is left.
+//! 5. To combine runs the user's code, so under a lock values are only appended to the list. Two values that meet leave the
+//!    core as a [`Task::Combine`](crate::arrays::core::command::Task::Combine) and come back as one.
 
 use std::borrow::Cow;
 
@@ -15,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::WireError;
 
-/// Combines encoded values of a type: the bytes of one from those of several.
+/// Combines several encoded values of one type into one.
 pub(crate) type CombineAll = fn(&[Vec<u8>]) -> Result<Vec<u8>, WireError>;
 
-/// Values of a type of the program's own, encoded: see [`Values::own`](crate::Values::own), which makes it, and
-/// [`Values::combined`](crate::Values::combined), which reads it.
+/// Values of a user-defined type, encoded. [`Values::own`](crate::Values::own) makes them, and
+/// [`Values::combined`](crate::Values::combined) reads them.
 ///
 /// ```
 /// use caribou::{Combine, Reducer, Values};
@@ -28,7 +30,7 @@ pub(crate) type CombineAll = fn(&[Vec<u8>]) -> Result<Vec<u8>, WireError>;
 /// struct Longest(String);
 /// impl Combine for Longest {
 ///     fn combine(&mut self, other: Longest) {
-///         // Of words of one length the first of the alphabet: the order in which words come must not matter.
+///         // Of words of equal length the alphabetically first: the result must not depend on the order of words.
 ///         let key = |word: &Longest| (std::cmp::Reverse(word.0.len()), word.0.clone());
 ///         if key(&other) < key(self) { *self = other; }
 ///     }
@@ -42,12 +44,12 @@ pub struct Own(Box<Parts>);
 struct Parts {
     type_name: Cow<'static, str>,
     values: Vec<Vec<u8>>,
-    /// Stays in the process.
+    /// Never leaves the process.
     #[serde(skip)]
     combine: Option<CombineAll>,
 }
 
-/// What combines them is no part of the value.
+/// The function that combines values is not part of the value.
 impl PartialEq for Own {
     fn eq(&self, other: &Own) -> bool {
         (&self.0.type_name, &self.0.values) == (&other.0.type_name, &other.0.values)
@@ -65,7 +67,7 @@ impl Own {
         &self.0.type_name
     }
 
-    /// The values that were not combined yet.
+    /// The values that have not been combined yet.
     pub(crate) fn values(&self) -> &[Vec<u8>] {
         &self.0.values
     }
@@ -76,12 +78,12 @@ impl Own {
         self.0.combine = self.0.combine.or(other.0.combine);
     }
 
-    /// True if there are several values, and it is known how to combine them.
+    /// True if there are several values, and the function that combines them is known.
     pub(crate) fn can_combine(&self) -> bool {
         self.0.values.len() > 1 && self.0.combine.is_some()
     }
 
-    /// Combines the values, if it is known how. Runs user code.
+    /// Combines the values, if the function for that is known. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), WireError> {
         if let Some(combine) = self.0.combine {
             self.0.values = vec![combine(&self.0.values)?];
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_meet_become_one_where_it_is_known_how() {
+    fn values_that_meet_become_one_where_the_function_is_known() {
         let mut own = value(3, sum);
         assert!(!own.can_combine(), "it is alone");
         own.append(value(4, sum));
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_left_the_process_is_a_list_until_one_comes_that_knows() {
+    fn values_that_left_their_process_are_a_list_until_one_brings_the_function() {
         let through_the_wire = |own: &Own| -> Own {
             wire::decode(&wire::encode(own).expect("bytes encode")).expect("they decode")
         };

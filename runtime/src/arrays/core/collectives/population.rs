@@ -1,23 +1,30 @@
-//! Counts reports from a population that changes while it reports.
+//! Population count: finds out that *every* member has reported to a reduction or a sync, while members come and go.
 //!
-//! A reduction (and a sync) is complete when *every* member has reported. Members come and go, and a newcomer's report
-//! may overtake the news of its birth, so a plain count can look complete too early. Each report therefore says how many
-//! children its sender inserted since its last report, and a newcomer reports at its *generation*: 0 for old members,
-//! one more than its parent's for a chunk born since the last completed count.
+//! The report of a newcomer may overtake the news of its birth, so a plain count can look complete too early.
 //!
-//! Complete means: all old members were heard, and at every generation as many newcomers were heard as the generation above gave
-//! birth to. By induction over the generation nobody is missing: once generation `d` is complete, the births it announces are all
-//! known, so generation `d + 1` can be checked. Tallies add up in any order and in any grouping, which is what lets them travel
-//! through a tree and across migrations.
+//! # Rules
+//! 1. *Births.* Each report says how many children its sender has inserted since its last report.
+//! 2. *Generations.* A newcomer reports at its generation: 0 for old members; for a chunk born since the last completed
+//!    count, one more than its parent's.
+//! 3. *Completeness.* A count is complete when all old members have reported, and as many newcomers of every generation
+//!    as the generation above has announced.
+//! 4. *Other arrays.* A chunk of another array cannot announce a newcomer, since it does not report to the same counts.
+//!    Either it names a member as the parent, and that member inserts (see
+//!    [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes through rank 0,
+//!    which completes the counts: there it becomes an old member of the first count that is not complete.
 //!
-//! A tally therefore keeps for each generation only who was heard *minus* who was announced by the generation above, and nothing
-//! where that is 0. A chain of thousands in which each inserts its successor and leaves is two numbers.
+//! # Proof that no member is missing from a complete count
+//! 1. The number of old members, generation 0, is known.
+//! 2. Once generation `d` is complete, all births that it announces are known, so generation `d + 1` can be checked.
 //!
-//! A chunk of another array cannot announce a newcomer, since it does not report to the same counts. It names a member as the
-//! parent, and that inserts (see [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes by way of rank 0,
-//! which completes the counts: there it becomes an old member of the first count that is not complete.
+//! # Cost
 //!
-//! It does not carry values (see [`reduction`](super::reduction)) or decide when to send.
+//! Tallies add up in any order and in any grouping, so they can travel through a tree and across migrations. A tally
+//! keeps for each generation only the number of reports *minus* the number of births announced by the generation above,
+//! and nothing where that is 0. A chain of thousands of chunks, where each inserts its successor and leaves, takes two
+//! numbers.
+//!
+//! This module does not carry values (see [`reduction`](super::reduction)) and does not decide when to send.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +33,7 @@ use serde::{Deserialize, Serialize};
 /// Reports added up so far, for one count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// Reports heard minus births announced, of the depths where they differ.
+    /// Reports heard minus births announced, of the generations where they differ.
     surplus: BTreeMap<u32, i64>,
     heard: u64,
     born: u64,
@@ -60,17 +67,17 @@ impl Tally {
         }
     }
 
-    /// Reports heard so far, at all depths.
+    /// Reports heard so far, of all generations.
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// Tells whether a member reported that did not leave with that report.
+    /// Tells whether any report came from a member that did not leave with it.
     pub(crate) fn has_members(&self) -> bool {
         self.heard > self.left
     }
 
-    /// Reports of which is known that they are still to come, given the population before this count.
+    /// Number of reports that are known to be outstanding, given the population before this count.
     pub(crate) fn missing(&self, population: u64) -> u64 {
         let old = self.surplus.get(&0).map_or(0, |old| old.unsigned_abs());
         let announced = self.surplus.iter().filter(|&(&generation, &surplus)| generation > 0 && surplus < 0);
@@ -78,21 +85,21 @@ impl Tally {
         population.saturating_sub(old) + newcomers
     }
 
-    /// The population after this count if everybody has been heard, given the population before it.
+    /// The population after this count if it is complete, given the population before it.
     pub(crate) fn complete(&self, population: u64) -> Option<u64> {
-        // Nobody announced the old members: they alone may be left over.
+        // Old members are not announced, so only generation 0 may have a surplus.
         let missing = self.surplus.iter().any(|(&generation, _)| generation > 0);
         let old = self.surplus.get(&0).copied().unwrap_or(0);
         (!missing && u64::try_from(old) == Ok(population)).then(|| self.population_after(population))
     }
 
-    /// The population after this count as far as it was heard, given the population before it.
+    /// The population after this count as far as reports have come, given the population before it.
     pub(crate) fn population_after(&self, population: u64) -> u64 {
         (population + self.born).saturating_sub(self.left)
     }
 }
 
-/// The count that a member which has left reports to next: none.
+/// Stands for the next count of a member that has left: there is none.
 const LEFT: u64 = u64::MAX;
 
 /// The report of one member in one count.
@@ -138,7 +145,7 @@ impl Membership {
         self.next == LEFT
     }
 
-    /// The membership of a chunk that a count admits without a parent: as if it had been there at the last one.
+    /// The membership of a chunk that is admitted without a parent, as if it had been a member at the last count.
     pub(crate) fn admitted(next: u64) -> Membership {
         Membership { next, generation: 0, born: 0 }
     }
@@ -179,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_born_or_was_heard_before_its_parent_counts_among_those_to_be_heard() {
+    fn announced_children_and_parents_heard_after_their_children_count_as_missing() {
         let (mut x, mut other) = (Membership::default(), Membership::default());
         let (mut child, mut orphan) = (x.child(), other.child());
         let mut tally = Tally::of(x.report());
@@ -195,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaver_reports_once_and_is_no_longer_counted() {
+    fn a_member_that_leaves_reports_once_and_is_no_longer_counted() {
         let (mut stays, mut leaves) = (Membership::default(), Membership::default());
         let mut tally = Tally::of(stays.report());
         assert_eq!(tally.complete(2), None);
@@ -206,16 +213,16 @@ mod tests {
     #[test]
     fn a_chain_of_any_length_is_two_numbers() {
         let mut link = Membership::default();
-        let (mut tally, mut said) = (Tally::default(), 0);
+        let (mut tally, mut report_bytes) = (Tally::default(), 0);
         for _ in 0..100_000 {
             let next = link.child();
             let report = Tally::of(std::mem::replace(&mut link, next).leave());
-            said += encoded_bytes(&report);
+            report_bytes += encoded_bytes(&report);
             tally.merge(&report);
             assert_eq!(tally.complete(1), None, "its successor has not reported");
         }
-        // Three varints a generation, four for the sums: none of more than five bytes.
-        assert!(said < 100_000 * 40, "{said} bytes");
+        // Three varints per generation, four for the sums: none of more than five bytes.
+        assert!(report_bytes < 100_000 * 40, "{report_bytes} bytes");
         assert!(encoded_bytes(&tally) < 40, "{tally:?}");
         tally.merge(&Tally::of(link.report()));
         assert_eq!(tally.complete(1), Some(1));
@@ -236,8 +243,8 @@ mod tests {
             let mut ranked: Vec<usize> = (0..members.len()).collect();
             ranked.sort_by_key(|&member| order[member]);
             let mut tally = Tally::default();
-            for (said, &member) in ranked.iter().enumerate() {
-                prop_assert_eq!(tally.complete(old as u64), None, "complete after {} of {}", said, members.len());
+            for (heard, &member) in ranked.iter().enumerate() {
+                prop_assert_eq!(tally.complete(old as u64), None, "complete after {} of {}", heard, members.len());
                 tally.merge(&Tally::of(members[member].report()));
             }
             prop_assert_eq!(tally.complete(old as u64), Some(members.len() as u64));

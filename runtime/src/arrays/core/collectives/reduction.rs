@@ -1,13 +1,21 @@
-//! Reductions: every chunk of an array contributes, one result comes back as an ordinary message.
+//! Reductions: every chunk of an array contributes, and one result comes back as an ordinary message.
 //!
-//! Contributions combine on the way: each rank adds up its own and its children's in the [tree](super::tree) of ranks and
-//! passes the partial result to its parent, rank 0 being the root. Partial results are additive and
-//! counted by a [`Tally`], so *when* one is passed on is a matter of speed only: a rank passes on what it has as soon
-//! as all its own chunks have contributed, what comes later at once, and whatever is left when it has nothing else to do or has worked for long. No contribution is tied
-//! to a rank, so chunks may migrate with contributions in flight.
+//! Partial results are aggregated in the [tree](super::tree) of ranks, of which rank 0 is the root.
 //!
-//! Reducers over vectors are a closed set, so interior ranks combine without knowing the chunk's type; values of types of
-//! their own are a list until somebody who knows the type has combined them, see [`own`](super::own).
+//! # Steps of a rank below rank 0
+//!
+//! | input | output, to the parent |
+//! |---|---|
+//! | the last of the array's chunks on this rank contributes | the partial result of this rank and its children so far |
+//! | a contribution or a partial result that comes later | that, at once |
+//! | the rank is idle, or has worked for long | whatever is left |
+//!
+//! # Rules
+//! 1. A [`Tally`] counts the contributions in a partial result. Tallies add up in any order, so *when* a rank passes on a
+//!    partial result changes only the speed.
+//! 2. No contribution is tied to a rank, so chunks may migrate with contributions in flight.
+//! 3. Reducers over vectors are a closed set, so ranks combine them without knowing the chunk's type. Values of a
+//!    user-defined type are a list until a rank that knows the type has combined them, see [`own`](super::own).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,9 +58,9 @@ pub enum Reducer {
     /// The sum modulo 2^64, of [`Values::U64`] or [`Values::I64`]. For checksums: the same on every placement, and every
     /// bit of every contribution counts.
     WrappingSum,
-    /// The smallest; of floating-point numbers NaN if one of them is.
+    /// The smallest; NaN if one of the floating-point numbers is.
     Min,
-    /// The largest; of floating-point numbers NaN if one of them is.
+    /// The largest; NaN if one of the floating-point numbers is.
     Max,
     /// Bitwise and, of [`Values::U64`].
     And,
@@ -60,12 +68,12 @@ pub enum Reducer {
     Or,
     /// Every contribution, ordered by packed index: the same on every placement.
     Gather,
-    /// As [`Combine`](crate::Combine) says, of [`Values::own`].
+    /// What [`Combine`](crate::Combine) makes of values of a user-defined type, see [`Values::own`].
     Own,
 }
 
 impl Reducer {
-    /// The type of values that it combines, for people.
+    /// The type of the values that the reducer combines, for people.
     fn takes(self) -> &'static str {
         match self {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
@@ -93,7 +101,7 @@ pub enum Values {
     I64(Vec<i64>),
     /// Bytes by packed index ([`Index::pack`](crate::Index::pack)); what [`Reducer::Gather`] yields.
     Gathered(Vec<(u64, Vec<u8>)>),
-    /// Values of a type of the program's own; what [`Reducer::Own`] combines.
+    /// Values of a user-defined type; what [`Reducer::Own`] combines.
     Own(Own),
 }
 
@@ -116,20 +124,20 @@ impl From<Vec<i64>> for Values {
 }
 
 impl From<Vec<u8>> for Values {
-    /// One chunk's part of a gather; the runtime fills in whose it is.
+    /// One chunk's part of a gather; the runtime fills in the index of the chunk.
     fn from(bytes: Vec<u8>) -> Values {
         Values::Gathered(vec![(0, bytes)])
     }
 }
 
 impl Values {
-    /// A contribution to a scan: it is gathered, and combined when all are there.
+    /// A contribution to a scan. Contributions are gathered first, and combined when all have come.
     pub(crate) fn scanned(&self, key: u64) -> Values {
         let bytes = wire::encode(self).unwrap_or_else(|why| unreachable!("numbers and bytes encode: {why}"));
         Values::Gathered(vec![(key, bytes)])
     }
 
-    /// A result of no contributions, like these in type and length.
+    /// The neutral element of a reducer, of the same type and length as these values.
     fn neutral(&self, reducer: Reducer) -> Values {
         fn all<T: Copy>(like: &[T], sum: T, min: T, max: T, reducer: Reducer) -> Vec<T> {
             let neutral = match reducer {
@@ -158,16 +166,16 @@ impl Values {
     }
 }
 
-/// The result of an exclusive scan for each chunk, by packed index: the contributions of those before it, combined.
+/// The result of an exclusive scan for each chunk, by packed index: the contributions of the chunks before it, combined.
 pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Values)>, String> {
     let Values::Gathered(parts) = gathered else { unreachable!("contributions to a scan are gathered") };
     let mut so_far: Option<Values> = None;
     let mut result = |(key, bytes): &(u64, Vec<u8>)| {
         let own: Values = wire::decode(bytes).map_err(|why| why.to_string())?;
         let before = so_far.get_or_insert_with(|| own.neutral(reducer));
-        let told = before.clone();
+        let exclusive = before.clone();
         combine(reducer, before, own)?;
-        Ok((*key, told))
+        Ok((*key, exclusive))
     };
     parts.iter().map(&mut result).collect()
 }
@@ -206,7 +214,7 @@ impl fmt::Display for ReductionSpec {
     }
 }
 
-/// Contributions combined so far, and what they are for.
+/// Contributions combined so far, and the specification they agree on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Combined {
     pub(crate) spec: ReductionSpec,
@@ -224,12 +232,12 @@ impl Combined {
         combine(reducer, &mut self.values, values)
     }
 
-    /// True if there are values that user code can combine, and is to before they go on.
+    /// True if user code is to combine the values before they are passed on.
     pub(crate) fn can_combine(&self) -> bool {
         matches!(&self.values, Values::Own(own) if own.can_combine())
     }
 
-    /// Lets user code combine them.
+    /// Combines user-defined values. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
         let Values::Own(own) = &mut self.values else { return Ok(()) };
         let tag = self.spec.tag;
@@ -248,7 +256,7 @@ impl Combined {
     }
 }
 
-/// Contributions added up so far. The report of a chunk that leaves or abstains combines nothing.
+/// A partial result: contributions added up so far. The report of a chunk that leaves or abstains adds no values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tally: Tally,
@@ -275,18 +283,18 @@ impl Partial {
         Ok(())
     }
 
-    /// True if there are values that user code can combine, and is to before they go on.
+    /// True if user code is to combine the values before they are passed on.
     fn can_combine(&self) -> bool {
         self.combined.as_ref().is_some_and(Combined::can_combine)
     }
 
-    /// Lets user code combine them.
+    /// Combines user-defined values. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
         self.combined.as_mut().map_or(Ok(()), Combined::combine)
     }
 }
 
-/// NaN if either is: a result that leaves it out would look sound.
+/// NaN if either number is: a result that ignored it would look valid.
 fn nan_or(x: f64, y: f64, choose: fn(f64, f64) -> f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::NAN } else { choose(x, y) }
 }
@@ -353,7 +361,7 @@ pub(crate) struct FinishedReduction {
 struct Pending {
     /// The part that has not been passed on.
     partial: Option<Partial>,
-    /// Contributions of this rank's own chunks, passed on or not.
+    /// Contributions of this rank's chunks, passed on or not.
     own: u64,
 }
 
@@ -361,11 +369,11 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Reductions {
     pending: BTreeMap<(ArrayId, u64), Pending>,
-    /// For each array, the next reduction that own chunks have not all contributed to.
+    /// Per array, the first reduction to which not all chunks of this rank have contributed.
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
     roots: Vec<(u64, u64)>,
-    /// Taken out, for user code to combine; it comes back as if received.
+    /// A partial result that user code is to combine; it comes back as one of another rank does.
     uncombined: Option<(ArrayId, u64, Partial)>,
 }
 
@@ -375,7 +383,7 @@ impl Reductions {
         Reductions { pending: BTreeMap::new(), open: vec![0; populations.len()], roots, uncombined: None }
     }
 
-    /// Adds a contribution of an own chunk. True if all `local` chunks of the array here have now contributed.
+    /// Adds a contribution of a chunk of this rank. True if all `local` chunks of the array here have now contributed.
     pub(crate) fn contribute(
         &mut self,
         array: ArrayId,
@@ -388,8 +396,8 @@ impl Reductions {
         Ok(pending.own >= local)
     }
 
-    /// Adds a child's partial result. True if none of the `local` chunks of the array here is still to contribute, so that
-    /// there is nothing to wait for.
+    /// Adds a child's partial result. True if all `local` chunks of the array here have contributed, so that there is
+    /// nothing to wait for.
     pub(crate) fn receive(
         &mut self,
         array: ArrayId,
@@ -402,7 +410,8 @@ impl Reductions {
         Ok(gone || pending.own >= local)
     }
 
-    /// Adds the leave of an own chunk. True if the `local` chunks that stay have all contributed, and there are any.
+    /// Adds the last report of a chunk of this rank that leaves. True if any chunk here has contributed, and all `local`
+    /// chunks that stay have.
     pub(crate) fn leave(
         &mut self,
         array: ArrayId,
@@ -426,15 +435,16 @@ impl Reductions {
         Ok(pending)
     }
 
-    /// Takes what was last added to, if user code is to combine it. It is [received](Self::receive) back.
+    /// Takes the partial result that was last added to, if user code is to combine it. It is [received](Self::receive)
+    /// afterwards.
     pub(crate) fn take_uncombined(&mut self) -> Option<(ArrayId, u64, Partial)> {
         self.uncombined.take()
     }
 
-    /// Takes what goes to the parent now that all own chunks have contributed to `sequence`.
+    /// Takes what goes to the parent now that all chunks of this rank have contributed to `sequence`.
     ///
-    /// That is all earlier ones too: a chunk contributes in order, so who has not contributed to an earlier one here has
-    /// done so on the rank it came from.
+    /// All earlier reductions are included. A chunk contributes in order: if it has not contributed to an earlier one
+    /// here, it has done so on the rank it came from.
     pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
         let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
@@ -449,7 +459,7 @@ impl Reductions {
             Some((array, sequence, pending.partial.take()?))
         };
         let taken = self.pending.iter_mut().filter_map(take).collect();
-        // Entries that no own chunk has part in would never be completed here.
+        // An entry to which no chunk of this rank has contributed would never be completed here.
         self.pending.retain(|_, pending| pending.own > 0);
         taken
     }
@@ -468,14 +478,14 @@ impl Reductions {
         }
     }
 
-    /// Root: one more chunk takes part from the first reduction on that is not finished. Returns its number.
+    /// Root: one more chunk takes part, from the first unfinished reduction on. Returns the number of that reduction.
     pub(crate) fn admit(&mut self, array: ArrayId) -> u64 {
         let (next, population) = &mut self.roots[array.index()];
         *population += 1;
         *next
     }
 
-    /// The first reduction of each array that somebody has contributed to and that is not finished. Root only.
+    /// The first unfinished reduction of each array, if a chunk that has not left has reported to it. Root only.
     pub(crate) fn unfinished(&self) -> Vec<(ArrayId, u64)> {
         let first = |(array, &(sequence, _)): (ArrayId, &(u64, u64))| {
             let partial = self.pending.get(&(array, sequence))?.partial.as_ref()?;
@@ -491,10 +501,10 @@ impl Reductions {
             let population = populations.get_mut(array.index())?;
             let tally = &pending.partial.as_ref()?.tally;
             let heard = tally.heard();
-            // Newcomers that were announced are to contribute too, to later ones as well.
+            // Announced newcomers are expected to contribute too, in later reductions as well.
             let all = heard + tally.missing(*population);
             *population = tally.population_after(*population);
-            // Who only left was never going to contribute.
+            // Chunks that only left were never going to contribute.
             tally.has_members().then(|| {
                 format!("reduction {sequence} of {} has {heard} of {all} contributions", name(array))
             })
@@ -534,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn no_largest_and_no_smallest_hides_what_is_no_number() {
+    fn neither_the_largest_nor_the_smallest_hides_nan() {
         for (ours, theirs) in [(f64::NAN, 1.0), (1.0, f64::NAN)] {
             for reducer in [Reducer::Min, Reducer::Max, Reducer::Sum] {
                 let mut values = Values::from(vec![ours, 2.0]);
@@ -575,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_own_part_is_gone_is_passed_on_at_once() {
+    fn a_part_that_comes_after_the_rank_passed_on_its_own_is_passed_on_at_once() {
         let mut rank = Reductions::new(Rank(1), &[2]);
         let [mut a, mut b, mut child] = [Membership::default(); 3];
         let (sequence, partial) = one(&mut child, 5);
@@ -610,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_ones_own_leave_to_be_combined_and_come_back_as_a_part() {
+    fn user_defined_values_leave_to_be_combined_and_come_back_as_a_part() {
         let mut root = Reductions::new(Rank(0), &[3]);
         let spec = ReductionSpec { reducer: Reducer::Own, ..SUM };
         let contribute = |root: &mut Reductions, number| {
@@ -635,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_tells_each_chunk_what_those_before_it_contributed() {
+    fn a_scan_gives_each_chunk_the_contributions_of_the_chunks_before_it() {
         let gathered = |contributions: &[(u64, Values)]| {
             let parts = contributions.iter().flat_map(|(key, values)| match values.scanned(*key) {
                 Values::Gathered(parts) => parts,
@@ -645,14 +655,14 @@ mod tests {
         };
         let numbers =
             gathered(&[(2, vec![5i64, -1].into()), (3, vec![7i64, -9].into()), (9, vec![1i64, 4].into())]);
-        let told = |reducer| scan(reducer, &numbers).expect("they agree");
-        let told_numbers = |a: [i64; 2], b: [i64; 2], c: [i64; 2]| {
-            [(2, a), (3, b), (9, c)].map(|(key, told)| (key, Values::I64(told.to_vec())))
+        let scanned = |reducer| scan(reducer, &numbers).expect("they agree");
+        let expected = |a: [i64; 2], b: [i64; 2], c: [i64; 2]| {
+            [(2, a), (3, b), (9, c)].map(|(key, numbers)| (key, Values::I64(numbers.to_vec())))
         };
-        assert_eq!(told(Reducer::Sum), told_numbers([0, 0], [5, -1], [12, -10]));
-        assert_eq!(told(Reducer::WrappingSum), told(Reducer::Sum));
-        assert_eq!(told(Reducer::Min), told_numbers([i64::MAX; 2], [5, -1], [5, -9]));
-        assert_eq!(told(Reducer::Max), told_numbers([i64::MIN; 2], [5, -1], [7, -1]));
+        assert_eq!(scanned(Reducer::Sum), expected([0, 0], [5, -1], [12, -10]));
+        assert_eq!(scanned(Reducer::WrappingSum), scanned(Reducer::Sum));
+        assert_eq!(scanned(Reducer::Min), expected([i64::MAX; 2], [5, -1], [5, -9]));
+        assert_eq!(scanned(Reducer::Max), expected([i64::MIN; 2], [5, -1], [7, -1]));
         let odd = gathered(&[(0, vec![1u64].into()), (1, vec![1.0].into())]);
         assert!(scan(Reducer::Sum, &odd).expect_err("they differ").contains("of one type"));
     }

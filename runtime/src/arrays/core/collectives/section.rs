@@ -1,24 +1,39 @@
-//! Reductions over sections: some chunks of an array, named by their indices, contribute, and one result comes back.
+//! Reductions over sections: chunks of an array, listed by their indices, contribute, and one result comes back.
 //!
-//! No census is needed: the section says who is to contribute, and each part of a reduction says who has, a bit a chunk.
-//! Parts meet on the section's *root*, the rank on which the placement puts its first chunk: the same on every rank,
-//! whoever migrates, and another for each row of a matrix. A rank sends its part there when the chunks of the section that
-//! it has have contributed, what comes later at once, and the rest when it is idle; as in an array, *when* changes only
-//! speed. So a reduction takes one packet of each rank that has chunks of the section, and, if all of them hear of it, one
-//! to each such rank.
+//! Partial results meet on the *root* of the section: the rank on which the placement puts its first chunk. The root is the
+//! same on every rank wherever chunks migrate, and another for each row of a matrix. How values are combined is in
+//! [`reduction`](super::reduction).
 //!
-//! Chunks number their contributions to each section by themselves and carry the number along. The root finishes
-//! reductions in that order, so results come in order too.
+//! # Steps
+//!
+//! | rank | input | output |
+//! |---|---|---|
+//! | not the root | the last of the section's chunks on this rank contributes | the partial result, to the root |
+//! | not the root | a contribution that comes later | that, to the root, at once |
+//! | not the root | the rank is idle | whatever is left, to the root |
+//! | root | all chunks of the section have contributed | the result |
+//!
+//! # Rules
+//! 1. No count of a population is needed: the section lists its chunks, and a partial result has one bit per chunk that says
+//!    whether the chunk has contributed.
+//! 2. As in a reduction over an array, *when* a rank passes on its part changes only the speed.
+//! 3. Each chunk numbers its contributions to each section by itself and takes the numbers along when it migrates. The root
+//!    finishes reductions in this order, so results come in order too.
+//!
+//! Cost: one packet from each rank that has chunks of the section. A result for all of them is one packet to each such rank.
 //!
 //! # What is remembered
-//! A section that is reduced over again and again is remembered until the run ends: by each of its chunks, its count; by
-//! the root, the next reduction. Neither can be forgotten alone, since a chunk that has contributed twice and one that has not
-//! yet contributed are told apart by these numbers only, and no rank knows that a program will not use a section again.
-//! A section for *one* reduction ([`once`](crate::Section::once)) needs no count, since the program has numbered it. It is
-//! forgotten by the root with its result, and by every other rank with the part that this rank passes on.
-//! What a rank does takes no longer for sections that are remembered and not in use.
 //!
-//! What a part combines, and how, is of [`reduction`](super::reduction).
+//! | section | what | by | until |
+//! |---|---|---|---|
+//! | of any number of reductions | number of contributions | each of its chunks | the run ends |
+//! | of any number of reductions | number of the next reduction | the root and the ranks that took part | the run ends |
+//! | of one reduction ([`once`](crate::Section::once)) | that reduction | the root | its result |
+//! | of one reduction | that reduction | any other rank | the rank passes on its part |
+//!
+//! Neither number can be forgotten alone. Only these numbers tell a chunk that has contributed twice from one that has not
+//! contributed yet, and no rank knows that a program will not use a section again. A section of one reduction needs no
+//! number, since the program has numbered it. Sections that are remembered and not in use cost no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use super::reduction::{Combined, ReductionSpec, Values};
 use crate::ids::{ArrayId, Rank};
 
-/// Chunks that miss in a reduction and are called by name.
+/// The most missing chunks that an explanation of a stall names, per reduction.
 const NAMED_MAX: usize = 8;
 
 /// A chunk's contributions to each section.
@@ -36,7 +51,7 @@ const NAMED_MAX: usize = 8;
 pub(crate) struct SectionCounts(BTreeMap<u64, u64>);
 
 impl SectionCounts {
-    /// The number of the contribution that is made now.
+    /// Counts one more contribution to a section. Returns its number.
     pub(crate) fn number(&mut self, section: u64) -> u64 {
         let next = self.0.entry(section).or_default();
         *next += 1;
@@ -47,24 +62,24 @@ impl SectionCounts {
 /// One chunk's contribution.
 #[derive(Debug)]
 pub(crate) struct SectionContribution {
-    /// Of the section's chunks, ascending.
+    /// Keys of the section's chunks, ascending.
     pub(crate) keys: Arc<[u64]>,
     pub(crate) section: u64,
     /// This is the section's only reduction.
     pub(crate) once: bool,
-    /// The chunk's place among them.
+    /// The position of the chunk's key among them.
     pub(crate) place: usize,
     pub(crate) sequence: u64,
     pub(crate) spec: ReductionSpec,
     pub(crate) values: Values,
 }
 
-/// Contributions to one reduction over a section, added up so far.
+/// A partial result: contributions to one reduction over a section, combined so far.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SectionPartial {
     pub(crate) array: ArrayId,
     pub(crate) keys: Arc<[u64]>,
-    /// A number that is the section's own.
+    /// A number that identifies the section.
     section: u64,
     once: bool,
     sequence: u64,
@@ -89,8 +104,8 @@ impl SectionPartial {
         self.heard.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 
-    /// Compares only those who have contributed to the other: of a section of n chunks n contributions come, one by one.
-    /// Each chunk contributes, so that no difference stays unseen.
+    /// Compares only the keys of chunks that have contributed to `other`: to compare all keys for each of n
+    /// contributions would take O(n^2). Each chunk contributes, so no difference stays unseen.
     fn has_same_section(&self, other: &SectionPartial) -> bool {
         let words = (0..).zip(&other.heard).filter(|&(_, &bits)| bits != 0);
         let mut places = words.flat_map(|(word, &bits)| {
@@ -112,19 +127,19 @@ impl SectionPartial {
         self.combined.merge(other.combined)
     }
 
-    /// Lets user code combine the values.
+    /// Combines the values. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), String> {
         self.combined.combine().map_err(|why| self.error_text(&why))
     }
 
-    /// A fault, with the reduction that has it.
+    /// The text of a fault, with the reduction that has it.
     fn error_text(&self, why: &str) -> String {
         format!("reduction {} over a section of {} chunks: {why}", self.sequence, self.keys.len())
     }
 }
 
 const DUPLICATE: &str = "a chunk has contributed twice: it was inserted under the index of one that had";
-/// The same in the only reduction of a section.
+/// The fault of a second contribution to the only reduction of a section.
 const DUPLICATE_ONCE: &str =
     "a chunk has contributed twice to the only reduction of its section: number each by another number";
 
@@ -140,8 +155,9 @@ pub(crate) struct SectionResult {
 struct Pending {
     /// The part that has not been passed on.
     part: Option<SectionPartial>,
-    /// Contributions of this rank's own chunks, passed on or not, and how many there will be as far as it knows.
+    /// Contributions of this rank's chunks, passed on or not.
     own: usize,
+    /// Chunks of the section on this rank when the first of them contributed. Used by ranks that are not the root.
     expected: usize,
 }
 
@@ -149,9 +165,9 @@ struct Pending {
 #[derive(Debug)]
 struct ActiveSection {
     root: Rank,
-    /// It has one reduction, and is forgotten with it.
+    /// The section has one reduction, and is forgotten with it.
     once: bool,
-    /// The next reduction that is not finished; on a rank that is not the root, that is not passed on.
+    /// On the root, the next reduction to finish; on other ranks, the next one to pass on.
     next: u64,
     pending: BTreeMap<u64, Pending>,
 }
@@ -160,20 +176,20 @@ struct ActiveSection {
 #[derive(Debug)]
 pub(crate) struct Sections {
     rank: Rank,
-    /// Those with a reduction under way here.
+    /// Sections with a reduction in progress on this rank.
     active: BTreeMap<(ArrayId, u64), ActiveSection>,
-    /// The next reduction of all others that are reduced over more than once.
+    /// The next reduction of each other section that is reduced over more than once.
     inactive: BTreeMap<(ArrayId, u64), u64>,
 }
 
-/// The things to do after a part was added.
+/// What follows from an added part.
 #[derive(Debug, Default)]
 pub(crate) struct SectionOutput {
-    /// Let user code combine its values, and bring it back.
+    /// User code is to combine the values of this part, which is [received](Sections::receive) afterwards.
     pub(crate) combine: Option<SectionPartial>,
-    /// To the section's root.
+    /// Parts to send to the section's root.
     pub(crate) pass_on: Option<(Rank, Vec<SectionPartial>)>,
-    /// In order.
+    /// Finished reductions, in order.
     pub(crate) finished: Vec<SectionResult>,
 }
 
@@ -182,8 +198,8 @@ impl Sections {
         Sections { rank, active: BTreeMap::new(), inactive: BTreeMap::new() }
     }
 
-    /// Adds the contribution of an own chunk. `root` and `residents`, the chunks of the section on this rank, are asked
-    /// for once a reduction.
+    /// Adds the contribution of a chunk of this rank. `root` and `residents`, the number of the section's chunks on this
+    /// rank, are called once per reduction.
     pub(crate) fn contribute(
         &mut self,
         part: SectionPartial,
@@ -201,7 +217,7 @@ impl Sections {
         self.add(section, part)
     }
 
-    /// Adds a part, of another rank or one that was combined.
+    /// Adds a part from another rank, or one that user code has combined.
     pub(crate) fn receive(
         &mut self,
         part: SectionPartial,
@@ -294,8 +310,8 @@ impl Sections {
 }
 
 impl ActiveSection {
-    /// Takes the parts of the reductions up to this one: a chunk contributes in order, so who has not contributed to an
-    /// earlier one here has done so on the rank it came from.
+    /// Takes the parts of all reductions up to this one. A chunk contributes in order: if it has not contributed to an
+    /// earlier reduction here, it has done so on the rank it came from.
     fn take_through(&mut self, sequence: u64) -> Vec<SectionPartial> {
         let later = self.pending.split_off(&(sequence + 1));
         std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()
@@ -359,13 +375,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_passes_on_its_part_when_its_chunks_have_contributed_and_what_comes_later_at_once() {
+    fn a_rank_passes_on_its_part_when_its_chunks_have_contributed_and_later_parts_at_once() {
         let mut rank = Sections::new(OTHER);
         assert!(contribute(&mut rank, 2, part(0, 0, 3)).pass_on.is_none(), "one is to come");
         let (to, parts) = contribute(&mut rank, 2, part(1, 0, 3)).pass_on.expect("both have");
         assert_eq!((to, parts.len(), parts[0].count()), (ROOT, 1, 2));
         assert!(rank.take_all().is_empty());
-        // It came by migration, behind the others.
+        // The chunk has migrated here after the others contributed.
         let (_, parts) = contribute(&mut rank, 3, part(2, 0, 3)).pass_on.expect("nobody waits for it here");
         assert_eq!(parts[0].count(), 1);
     }
@@ -394,10 +410,10 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_rank_forgets_a_section_for_one_reduction_with_what_it_passes_on() {
+    fn an_idle_rank_forgets_a_section_for_one_reduction_when_it_passes_on_its_part() {
         let (mut root, mut rank) = (Sections::new(ROOT), Sections::new(OTHER));
         for place in [0, 1, 2] {
-            // It waits for more, who migrate.
+            // The rank waits for more chunks, which migrate.
             assert!(contribute(&mut rank, 3, once(5, place)).pass_on.is_none());
             let passed_on = rank.take_all();
             assert!(passed_on.len() == 1 && rank.is_empty(), "{rank:?}");
@@ -410,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_without_a_reduction_under_way_is_one_number_and_goes_on_counting() {
+    fn a_section_without_a_reduction_in_progress_is_one_number_and_goes_on_counting() {
         let (mut root, mut rank) = (Sections::new(ROOT), Sections::new(OTHER));
         for sequence in 0..3 {
             contribute(&mut rank, 2, part(0, sequence, 3));
@@ -426,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn who_contributes_again_to_the_only_reduction_of_a_section_is_refused() {
+    fn a_second_contribution_to_the_only_reduction_of_a_section_is_refused() {
         let mut root = Sections::new(ROOT);
         contribute(&mut root, 3, once(5, 0));
         let why = root.receive(once(5, 0), || ROOT).expect_err("it has contributed");
@@ -449,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn who_contributes_again_or_otherwise_is_refused() {
+    fn a_second_or_a_different_contribution_is_refused() {
         let mut root = Sections::new(ROOT);
         contribute(&mut root, 3, part(0, 0, 3));
         let refused = |root: &mut Sections, part| root.receive(part, || ROOT).expect_err("it is at odds");
@@ -467,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sections_of_one_number_are_told_apart_when_a_chunk_contributes_that_only_one_has() {
+    fn two_sections_of_one_number_are_distinguished_by_the_contribution_of_a_chunk_that_only_one_has() {
         let (one, mut other): (Vec<u64>, Vec<u64>) = ((0..100).collect(), (0..100).collect());
         other[70] = 700;
         let mut root = Sections::new(ROOT);
@@ -480,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_names_those_that_miss() {
+    fn an_explanation_of_a_stall_names_the_missing_chunks() {
         let mut root = Sections::new(ROOT);
         contribute(&mut root, 3, part(1, 0, 3));
         let lines = root.explain(|array| format!("array {array}"), |_, key| format!("chunk {key}"));

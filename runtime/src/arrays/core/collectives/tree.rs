@@ -1,17 +1,18 @@
-//! The tree of ranks: what rank 0 says to all goes down in it, what all say to rank 0 comes up and is put together on the
-//! way.
+//! The tree of ranks: rank 0 broadcasts down it, and reports to rank 0 are aggregated on their way up (convergecast).
 //!
-//! Rank 0 is the root, and each rank has up to [`ARITY`] children. So no rank sends or receives more than that many packets
-//! where all have something to say, however many ranks there are, and it takes as long as the tree is deep.
+//! Rank 0 is the root, and each rank has up to [`ARITY`] children. Where all ranks report, no rank sends or receives more
+//! than that many packets, however many ranks there are. The time is proportional to the depth of the tree.
 //!
-//! Links keep the order of packets, so every rank hears what rank 0 says to all in the order in which it was said; and what
-//! a child says about something it has heard of comes after its parent has heard of it. What is said by way of the tree is
-//! not ordered with what ranks tell each other directly.
+//! # Order
+//! 1. Links keep the order of packets, so every rank receives the broadcasts of rank 0 in the order in which rank 0 sent
+//!    them.
+//! 2. A child reports on a broadcast only after its parent has received that broadcast.
+//! 3. Packets along the tree are not ordered with packets that ranks send each other directly.
 
 use crate::heap;
 use crate::ids::Rank;
 
-/// Children of a rank, but in simulations, which have deep trees of few ranks.
+/// The most children of a rank. Simulations use fewer, for deep trees of few ranks.
 pub(crate) const ARITY: u32 = 8;
 
 /// A rank's place in the tree.
@@ -28,7 +29,7 @@ impl Tree {
         heap::parent(self.rank, self.arity)
     }
 
-    /// The ranks right below.
+    /// The ranks directly below.
     pub(crate) fn children(&self) -> impl Iterator<Item = Rank> + use<> {
         heap::children(self.rank, self.ranks, self.arity)
     }
@@ -38,7 +39,7 @@ impl Tree {
         self.parent().into_iter().chain(self.children())
     }
 
-    /// The child on the way down to `to`, or that itself; none if it is not below.
+    /// The child that is `to` or is above it; none if `to` is not below this rank.
     pub(crate) fn child_towards(&self, to: Rank) -> Option<Rank> {
         let mut below = to;
         loop {
@@ -50,7 +51,7 @@ impl Tree {
     }
 }
 
-/// What a rank and each of its children say once, put together until all of them have.
+/// The reports of a rank and of each of its children, aggregated until all of them have come.
 #[derive(Debug, Default)]
 pub(crate) struct Convergecast<T> {
     heard: usize,
@@ -58,7 +59,7 @@ pub(crate) struct Convergecast<T> {
 }
 
 impl<T: Default> Convergecast<T> {
-    /// One more has spoken: `join` puts what it says to the rest. Returns all of it after the last one.
+    /// One more report has come: `join` adds it to the others. Returns the aggregate after the last one.
     pub(crate) fn add(&mut self, tree: &Tree, join: impl FnOnce(&mut T)) -> Option<T> {
         join(&mut self.sum);
         self.heard += 1;
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rank_is_the_child_of_its_parent_and_of_nobody_else() {
+    fn every_rank_is_the_child_of_its_parent_and_of_no_other_rank() {
         for (ranks, arity) in [(1, 8), (2, 8), (9, 8), (10, 8), (1000, 8), (20, 2), (7, 3)] {
             let mut parents = vec![None; ranks as usize];
             for tree in trees(ranks, arity) {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_down_leads_there_and_there_is_none_to_others() {
+    fn there_is_a_way_down_to_ranks_below_and_to_no_others() {
         for start in trees(60, 3) {
             for to in (0..60).map(Rank) {
                 let mut way = vec![start.rank];
@@ -104,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn all_have_spoken_when_each_has_and_then_it_begins_again() {
+    fn a_convergecast_is_complete_after_the_last_report_and_starts_again() {
         let tree = Tree { rank: Rank(1), ranks: 12, arity: 8 };
         let mut all = Convergecast::<u32>::default();
         for _ in 0..2 {
-            let said: Vec<_> = [1, 2, 4, 8].map(|one| all.add(&tree, |sum| *sum += one)).into();
-            assert_eq!(said, [None, None, None, Some(15)]);
+            let sums: Vec<_> = [1, 2, 4, 8].map(|one| all.add(&tree, |sum| *sum += one)).into();
+            assert_eq!(sums, [None, None, None, Some(15)]);
         }
     }
 }

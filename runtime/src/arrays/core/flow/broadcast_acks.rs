@@ -1,10 +1,19 @@
-//! How far all ranks are with broadcasts, counted up the tree: who broadcasts waits for the slowest.
+//! Broadcast acknowledgements, aggregated up the tree: a sender of broadcasts waits for the slowest rank.
 //!
-//! The rules are in [`flow`](crate::arrays::core::flow). Some broadcasts are *marked*; rank 0 puts them in one row, and they come
-//! to every rank in that order. A rank *takes in* a marked one when it comes or, if chunks here have heard any since the last,
-//! as soon as the rank has room, and all have landed who are to hear them. Whenever it and all ranks below it have taken in
-//! more, it tells its parent how many more; rank 0 tells who made them. So a mark costs a rank a packet to its parent and one
-//! from each child, and less where ranks catch up.
+//! The rules are in [`flow`](crate::arrays::core::flow). Some broadcasts carry a request for an ack; rank 0 puts these
+//! into one sequence, and they come to every rank in that order. Only these broadcasts are numbered and counted here.
+//!
+//! # Steps of a rank
+//!
+//! | input | output |
+//! |---|---|
+//! | a request comes; chunks here received a broadcast since the last, or another ack is deferred | the ack is deferred |
+//! | a request comes otherwise | the rank acknowledges the broadcast |
+//! | the rank is below its low watermark, and has all incoming chunks that receive them | it acknowledges all |
+//! | the rank and all ranks below it have acknowledged more | the number of these, to its parent |
+//! | the same on rank 0 | an ack of all ranks, to the sender of each broadcast |
+//!
+//! Cost: per request, one packet from each child and one to the parent; fewer where a rank acknowledges several at once.
 
 use std::collections::VecDeque;
 
@@ -13,20 +22,20 @@ use litemap::LiteMap;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::Rank;
 
-/// One rank's part of it. All numbers are of marked broadcasts.
+/// One rank's part in the acks. All numbers are of broadcasts with a request for an ack.
 #[derive(Debug)]
 pub(crate) struct BroadcastAcks {
-    /// Those that this rank has taken in.
+    /// Broadcasts that this rank has acknowledged.
     acked: u64,
-    /// Those that came and wait for room.
+    /// Broadcasts that have come and whose acks are deferred.
     deferred: u64,
-    /// Chunks that are here, or on their way, have heard a broadcast, marked or not, since the last of them came.
+    /// Chunks that are here or incoming have received a broadcast, with a request or without, since the last request.
     received: bool,
-    /// Those that a child and all ranks below it have taken in.
+    /// Per child, broadcasts that the child and all ranks below it have acknowledged.
     below: LiteMap<Rank, u64>,
-    /// Those that this rank and all below it have taken in, as far as it has told.
+    /// Broadcasts that this rank and all ranks below it have acknowledged, as last reported to the parent.
     reported: u64,
-    /// Rank 0: who made those that not all ranks have taken in, and how many bytes each stands for.
+    /// Rank 0: the sender of each broadcast that not all ranks have acknowledged, and the bytes that its ack is for.
     unacked: VecDeque<(Rank, u64)>,
 }
 
@@ -36,49 +45,50 @@ impl BroadcastAcks {
         BroadcastAcks { acked: 0, deferred: 0, received: false, below, reported: 0, unacked: VecDeque::new() }
     }
 
-    /// Rank 0: the next one was made by this rank.
+    /// Rank 0: the next broadcast in the sequence is one of rank `by`; its ack is for `bytes` bytes.
     pub(crate) fn sent(&mut self, by: Rank, bytes: u64) {
         self.unacked.push_back((by, bytes));
     }
 
-    /// Chunks that are here, or on their way, hear a broadcast, marked or not.
+    /// Chunks that are here or incoming receive a broadcast, with a request or without.
     pub(crate) fn receive(&mut self) {
         self.received = true;
     }
 
-    /// One has come. It waits for room if chunks here have heard any since the last, for which it stands too.
+    /// A broadcast with a request has come. Its ack covers all broadcasts since the last request, and is deferred if
+    /// chunks here have received any of these.
     pub(crate) fn requested(&mut self) {
         let waits = std::mem::take(&mut self.received) || self.deferred > 0;
         if waits { self.deferred += 1 } else { self.acked += 1 }
     }
 
-    /// The number of the first that waits for room, counted from 0.
+    /// The number of the first broadcast whose ack is deferred, counted from 0.
     pub(crate) fn first_deferred(&self) -> Option<u64> {
         (self.deferred > 0).then_some(self.acked)
     }
 
-    /// This rank has room.
+    /// This rank gives its deferred acks: it is below its low watermark.
     pub(crate) fn ack(&mut self) {
         self.acked += std::mem::take(&mut self.deferred);
     }
 
-    /// A child and all ranks below it have taken in so many more.
+    /// A child and all ranks below it have acknowledged `more` broadcasts.
     pub(crate) fn child_acked(&mut self, child: Rank, more: u64) {
         *self.below.entry(child).or_default() += more;
     }
 
-    /// How many more this rank and all below it have taken in: to be told now.
+    /// Takes the number of further broadcasts that this rank and all ranks below it have acknowledged, to report them now.
     pub(crate) fn take_new_acks(&mut self) -> u64 {
         let least = self.below.values().fold(self.acked, |least, &below| least.min(below));
         least - std::mem::replace(&mut self.reported, least)
     }
 
-    /// Rank 0: so many more were taken in by all ranks. Takes who made them, and the bytes that they stand for.
+    /// Rank 0: all ranks have acknowledged `more` broadcasts. Takes their senders and the bytes that the acks are for.
     pub(crate) fn take_acked_by_all(&mut self, more: u64) -> Vec<(Rank, u64)> {
         self.unacked.drain(..more as usize).collect()
     }
 
-    /// Rank 0: the number of the first that this rank made and not all have taken in.
+    /// Rank 0: the number of the first broadcast of a rank that not all ranks have acknowledged.
     pub(crate) fn first_unacked(&self, by: Rank) -> Option<u64> {
         (self.reported..).zip(&self.unacked).find(|(_, made)| made.0 == by).map(|(number, _)| number)
     }
@@ -90,7 +100,7 @@ mod tests {
     use crate::ids::ROOT;
 
     #[test]
-    fn a_mark_is_answered_when_the_last_rank_of_the_tree_has_room() {
+    fn a_broadcast_is_acknowledged_when_the_last_rank_of_the_tree_acknowledges_it() {
         let mut root = BroadcastAcks::new(&Tree { rank: ROOT, ranks: 3, arity: 8 });
         root.sent(Rank(2), 50);
         root.sent(ROOT, 7);
@@ -114,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_hears_needs_no_room() {
+    fn a_broadcast_without_receivers_is_acknowledged_at_once() {
         let mut leaf = BroadcastAcks::new(&Tree { rank: Rank(2), ranks: 3, arity: 8 });
         leaf.requested();
         assert_eq!((leaf.take_new_acks(), leaf.take_new_acks()), (1, 0));

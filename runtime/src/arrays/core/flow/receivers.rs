@@ -1,20 +1,23 @@
-//! How many chunks of one rank hear a broadcast at most: each takes up a node there, however short the message is.
+//! Number of receivers of a broadcast: per array, the most chunks on one rank. Each receiver takes up a node on its rank,
+//! however short the message is. So the sender of a broadcast counts nodes too, see [`flow`](crate::arrays::core::flow).
 //!
-//! Who broadcasts has to know that of all ranks, see [`flow`](crate::arrays::core::flow). All start from what each has where an
-//! array is shared out evenly. A rank with twice as many, because it was set up so or because chunks are inserted or migrate
-//! there, says so to its parent, and rank 0 to all; and again when it has twice as many as that. So of an array a rank is told
-//! some twenty times in a run, however many chunks come.
+//! # Rules
+//! 1. All ranks start from the number of chunks per rank where an array is evenly divided.
+//! 2. A rank with twice the known number tells its parent, and rank 0 tells all ranks. A rank gets that many chunks
+//!    by the setup, by insertion or by migration.
+//! 3. The known number doubles each time, so a rank is told about an array at most some twenty times per run, however many
+//!    chunks come.
 
 use crate::ids::ArrayId;
 
-/// What a rank knows of it: of each array the most chunks that a rank has, or more than half of that.
+/// The numbers that a rank knows: per array, the most chunks on one rank, or more than half of that.
 #[derive(Debug)]
 pub(crate) struct Receivers {
     max: Box<[u64]>,
 }
 
 impl Receivers {
-    /// Of arrays that start with so many chunks.
+    /// Of arrays that start with these numbers of chunks.
     pub(crate) fn new(populations: &[u64], ranks: u32) -> Receivers {
         let most = |&population: &u64| population.div_ceil(u64::from(ranks)).max(1);
         Receivers { max: populations.iter().map(most).collect() }
@@ -24,8 +27,8 @@ impl Receivers {
         self.max[array.index()]
     }
 
-    /// A rank has so many chunks of an array. True if that is news: twice as many as any was known to have. What is known
-    /// doubles each time, so that whoever passes it on has the same in the end.
+    /// A rank has `chunks` chunks of an array. True if that is at least twice the known number. The known number only
+    /// doubles, so that all ranks that pass it on know the same in the end.
     pub(crate) fn grow(&mut self, array: ArrayId, chunks: u64) -> bool {
         let most = &mut self.max[array.index()];
         let times = chunks / *most;
@@ -39,12 +42,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_tells_when_it_has_twice_as_many_as_any() {
+    fn a_rank_reports_when_it_has_twice_the_known_number() {
         let mut receivers = Receivers::new(&[10, 0], 4);
         let [spread, empty] = [0, 1].map(ArrayId);
         assert_eq!([spread, empty].map(|array| receivers.max(array)), [3, 1]);
-        let told: Vec<u64> = (1..=40).filter(|&chunks| receivers.grow(spread, chunks)).collect();
-        assert_eq!(told, [6, 12, 24]);
+        let reported: Vec<u64> = (1..=40).filter(|&chunks| receivers.grow(spread, chunks)).collect();
+        assert_eq!(reported, [6, 12, 24]);
         assert_eq!([spread, empty].map(|array| receivers.max(array)), [24, 1]);
         assert!(!receivers.grow(spread, 1), "others have more");
         assert!(receivers.grow(spread, 100));

@@ -13,7 +13,7 @@ fn waits(number: u64, waits_for: Vec<Destination>) -> Option<(u64, StallReport)>
     Some((number, StallReport { waits_for, first_deferred_ack: None }))
 }
 
-/// With a window of 100 bytes, and a request for an ack every 25.
+/// Flow control with a window of 100 bytes, and a request for an ack every 25.
 fn flow() -> FlowControl {
     let mut flow = FlowControl::new(ME, 2, 1 << 20, &Arc::default());
     flow.credits.window = 100;
@@ -57,7 +57,7 @@ fn a_rank_that_has_caught_up_meanwhile_blocks_no_chunk() {
 }
 
 #[test]
-fn a_chunk_that_was_blocked_when_it_left_is_blocked_wherever_it_comes_to() {
+fn a_chunk_that_was_blocked_when_it_left_is_blocked_on_its_new_rank() {
     let mut flow = flow();
     flow.count_sent(OTHER, 101);
     [3, 4].map(CellId).into_iter().for_each(|cell| flow.block(cell, vec![BY_OTHER]));
@@ -74,7 +74,7 @@ fn a_chunk_that_was_blocked_when_it_left_is_blocked_wherever_it_comes_to() {
 }
 
 #[test]
-fn a_sender_of_messages_that_move_on_with_a_chunk_waits_for_the_new_rank() {
+fn a_sender_of_messages_that_migrate_with_a_chunk_waits_for_the_new_rank() {
     const THIRD: Rank = Rank(2);
     let by_third = Destination::Rank(THIRD);
     let mut flow = flow();
@@ -92,7 +92,7 @@ fn a_sender_of_messages_that_move_on_with_a_chunk_waits_for_the_new_rank() {
 }
 
 #[test]
-fn few_bytes_that_move_on_block_no_sender() {
+fn few_bytes_that_migrate_block_no_sender() {
     let mut flow = flow();
     flow.block(CellId(3), vec![BY_ME]);
     assert_eq!(flow.hand_over_acks(OTHER, 50), [(ME, 50)], "half a window");
@@ -101,7 +101,7 @@ fn few_bytes_that_move_on_block_no_sender() {
 }
 
 #[test]
-fn a_rank_reports_once_a_stall_what_its_entries_wait_for() {
+fn a_rank_reports_once_per_stall_what_its_entries_wait_for() {
     let mut flow = flow();
     flow.block(CellId(3), vec![BY_ME]);
     assert_eq!(flow.report_stall(None), None, "its entry is elsewhere");
@@ -128,7 +128,7 @@ fn a_rank_reports_once_a_stall_what_its_entries_wait_for() {
 }
 
 #[test]
-fn windows_grow_where_others_are_waited_for() {
+fn windows_grow_where_a_rank_waits_for_others() {
     let window_after = |by| {
         let mut flow = flow();
         flow.credits = Credits::new(2, 0);
@@ -146,7 +146,7 @@ fn windows_grow_where_others_are_waited_for() {
     assert_eq!([BY_ME, BY_OTHER, Destination::AllRanks].map(window_after), [0, 2, 2]);
 }
 
-/// A rank that waits for these ranks.
+/// The report of a rank that waits for these ranks.
 fn waiting_for(ranks: &[Rank]) -> StallReport {
     StallReport {
         waits_for: ranks.iter().copied().map(Destination::Rank).collect(),
@@ -154,7 +154,7 @@ fn waiting_for(ranks: &[Rank]) -> StallReport {
     }
 }
 
-/// The ranks that are deadlocked once this one stalls, where no rank broadcasts.
+/// The ranks that are deadlocked once this rank stalls, where no rank broadcasts.
 fn stuck_after(detector: &mut StallDetector, rank: Rank, number: u64, ranks: &[Rank]) -> Vec<(Rank, u64)> {
     detector.stalled(rank, number, waiting_for(ranks));
     detector.take_deadlocked(|_| None)
@@ -164,12 +164,12 @@ fn stuck_after(detector: &mut StallDetector, rank: Rank, number: u64, ranks: &[R
 fn only_ranks_that_wait_only_for_each_other_are_deadlocked() {
     let [a, b, c, slow] = [0, 1, 2, 3].map(Rank);
     let mut detector = StallDetector::default();
-    let mut stands = |rank, number, ranks: &[Rank]| stuck_after(&mut detector, rank, number, ranks);
-    assert_eq!(stands(a, 1, &[b, slow]), []);
-    assert_eq!(stands(b, 1, &[a]), [], "the slow one answers, then the first, then the second");
-    assert_eq!(stands(c, 7, &[c]), [(c, 7)]);
-    assert_eq!(stands(a, 2, &[b]), [(a, 2), (b, 1)]);
-    assert_eq!(stands(a, 3, &[b]), []);
+    let mut stalls = |rank, number, ranks: &[Rank]| stuck_after(&mut detector, rank, number, ranks);
+    assert_eq!(stalls(a, 1, &[b, slow]), []);
+    assert_eq!(stalls(b, 1, &[a]), [], "the slow one answers, then the first, then the second");
+    assert_eq!(stalls(c, 7, &[c]), [(c, 7)]);
+    assert_eq!(stalls(a, 2, &[b]), [(a, 2), (b, 1)]);
+    assert_eq!(stalls(a, 3, &[b]), []);
     detector.end_stall(a, 2);
     let stuck = stuck_after(&mut detector, b, 2, &[a]);
     assert_eq!(stuck, [(a, 3), (b, 2)], "an earlier number ends nothing");
@@ -179,7 +179,7 @@ fn only_ranks_that_wait_only_for_each_other_are_deadlocked() {
 }
 
 #[test]
-fn a_rank_that_waits_for_broadcasts_waits_for_those_that_defer_the_first_ack() {
+fn a_rank_that_waits_for_broadcasts_waits_for_the_ranks_that_defer_the_first_ack() {
     let [broadcaster, full, other] = [0, 1, 2].map(Rank);
     let broadcasts = || StallReport { waits_for: vec![Destination::AllRanks], first_deferred_ack: None };
     let mut detector = StallDetector::default();
@@ -201,7 +201,7 @@ fn a_newly_deferred_ack_is_news() {
     flow.block(CellId(3), vec![BY_ME]);
     flow.park_if_blocked(CellId(3));
     assert_eq!(flow.report_stall(None), waits(1, vec![BY_ME]));
-    let owing = StallReport { waits_for: vec![BY_ME], first_deferred_ack: Some(4) };
-    let told = (flow.report_stall(Some(4)), flow.report_stall(Some(4)));
-    assert_eq!(told, (Some((2, owing)), None));
+    let deferring = StallReport { waits_for: vec![BY_ME], first_deferred_ack: Some(4) };
+    let reports = (flow.report_stall(Some(4)), flow.report_stall(Some(4)));
+    assert_eq!(reports, (Some((2, deferring)), None));
 }

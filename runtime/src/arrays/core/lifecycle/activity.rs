@@ -1,21 +1,20 @@
-//! The present work of a worker, and what of it was told. Slots say which handler runs; instruments record and publish it, and
-//! an error names it.
+//! The current activity of a worker. Slots say which handler runs; instruments record and publish it, and an error names it.
 
 use std::cell::Cell;
 
 use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender};
 
-/// One thing that a worker does: a handler, a hook of a chunk, or something of its own. Its outbox and its instruments
-/// share it, so that a message costs some stores and no call.
+/// What a worker does now: a handler, a hook of a chunk, or work of the worker itself. The worker's outbox and its
+/// instruments share it, so that a message costs a few stores and no call.
 pub(crate) struct Activity {
     pub(crate) chunk: Cell<ChunkId>,
     pub(crate) kind: Cell<&'static str>,
     pub(crate) phase: Cell<u64>,
     /// The sender of the message.
     pub(crate) from: Cell<Sender>,
-    /// A handler is running that has not been recorded.
+    /// A handler is running and has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The array and the kind of message that the host was told last; none where they are to be told anew.
+    /// The array and the kind of message that the host was told last; none if the host must be told again.
     pub(crate) reported: Cell<Option<(ArrayId, &'static str)>>,
 }
 
@@ -33,7 +32,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// The chunk is asked about a message, or for one: no handler of it yet, but a panic would be told as of this kind.
+    /// The chunk is asked whether it is ready for a message, or for which. No handler runs, but an error would name this
+    /// kind.
     #[inline]
     pub(crate) fn set(&self, kind: &'static str, phase: u64) {
         self.kind.set(kind);
@@ -48,7 +48,7 @@ impl Activity {
         self.running.set(true);
     }
 
-    /// No handler is running that is to be recorded.
+    /// The handler is over, or need not be recorded.
     #[inline]
     pub(crate) fn end(&self) {
         self.running.set(false);

@@ -1,4 +1,4 @@
-//! The erased side of arrays and chunks: what the core and the workers know of user types.
+//! Type erasure: what the core and the workers know of arrays and chunks of user types.
 //!
 //! [`api::slot`](crate::arrays::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
 
@@ -12,34 +12,34 @@ use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 
-/// One chunk with the messages it was not ready for.
+/// One chunk with its deferred messages.
 pub(crate) trait ErasedSlot: Send {
-    /// Runs the handler that the delivery asks for, then those of kept messages that have become ready.
+    /// Runs the handler that the delivery asks for, then the handlers of deferred messages that have become ready.
     /// The delivery is taken apart: nothing may read it afterwards.
     ///
-    /// The error is a word, so that registers do.
+    /// The error is boxed, so that the result fits into registers.
     fn deliver<'a>(
         &'a mut self,
         delivery: &mut Delivery,
         handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>>;
     fn record(&mut self) -> &mut ChunkRecord;
-    /// Load for the phase as the chunk declares it, ns of ticks; none means: use what was measured.
+    /// Load for the phase as the chunk declares it, ns of ticks; none if the measured load counts.
     fn declared_load(&self) -> Option<u64>;
     fn migratable(&self) -> bool;
     /// Bytes a migration would move.
     fn state_bytes(&self) -> u64;
     fn on_depart(&mut self);
     fn on_arrive(&mut self);
-    /// Messages kept because the chunk was not ready for them, or waits at a sync.
+    /// Number of messages deferred because the chunk was not ready for them, or waits at a sync.
     fn deferred(&self) -> usize;
-    /// The bytes by which they count among what waits on its rank: those that wait for the end of a sync.
+    /// Bytes of the deferred messages that count as queued on the rank: of those that wait for the end of a sync.
     fn deferred_bytes(&self) -> u64;
-    /// What it waits for, in its own words.
+    /// What the chunk waits for, in the words of the program.
     fn waits_for(&self) -> Option<String>;
-    /// The messages kept, of a chunk that was removed.
+    /// The deferred messages, of a chunk that was removed.
     fn into_deferred(self: Box<Self>) -> Vec<Delivery>;
-    /// Appends the chunk, its record and its kept messages as bytes.
+    /// Appends the chunk, its record and its deferred messages as bytes.
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError>;
 }
 
@@ -47,15 +47,15 @@ pub(crate) trait ErasedSlot: Send {
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
-    /// The kind of a message: the name of the enum variant, else "message"; of an insertion with whom.
+    /// The kind of a message: the name of the enum variant, else "message"; for an insertion, with the chunk to insert.
     fn kind(&self, payload: &Payload) -> Cow<'static, str>;
     /// The length of a message if it were encoded; 0 if it cannot be.
     fn encoded_bytes(&self, payload: &Payload) -> u64;
-    /// Chunks at the start.
+    /// Number of chunks at the start.
     fn population(&self) -> u64;
     /// Keys of the chunks that start on `rank`, ascending.
     fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64>;
-    /// The rank a chunk is created on: for initial ones and for inserted ones, on every rank the same answer.
+    /// The rank on which an initial or an inserted chunk is created. The same answer on every rank.
     fn home(&self, key: u64, ranks: u32) -> Rank;
     fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
     fn index_text(&self, key: u64) -> String;
@@ -63,11 +63,11 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn describe(&self, chunk: ChunkId) -> String {
         format!("{}[{}] of array {}", self.name(), self.index_text(chunk.key), chunk.array)
     }
-    /// The array whose chunks its own keep to, each to the one of the same key.
+    /// The array that this one is beside: each chunk stays on the rank of the leader's chunk of the same key.
     fn leader(&self) -> Option<ArrayId>;
-    /// False for arrays that a sync does not wait for and does not move.
+    /// False for an array whose chunks a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
-    /// What must be the same on all ranks, of which there are so many. Asks for the homes of a sample of its indices.
+    /// What must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
     fn signature(&self, ranks: u32) -> ArraySignature;
     /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.
     fn has_seeds(&self) -> bool {
@@ -75,7 +75,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     }
     /// Appends the encoding of a message, or of a chunk to insert; the payload is a typed value.
     fn encode_into(&self, payload: &Payload, bytes: &mut Vec<u8>) -> Result<(), WireError>;
-    /// Writes the typed value over a payload that may be forgotten.
+    /// Writes the typed value over a payload, which is not dropped.
     fn decode_message(&self, bytes: &[u8], over: &mut Payload) -> Result<(), WireError>;
     fn decode_slot(&self, key: u64, bytes: &[u8]) -> Result<Box<dyn ErasedSlot>, WireError>;
 }

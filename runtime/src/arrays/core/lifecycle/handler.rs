@@ -1,8 +1,8 @@
-//! The surroundings of one handler: its outbox of effects, and the record of its chunk.
+//! The context of one handler: its outbox of effects, and the record of its chunk.
 //!
 //! A handler is a function (state, message) -> (state, outbox). Nothing in the outbox has happened until the worker
-//! flushes it after the handler returned, so user code never runs while a lock is held, cannot be re-entered, and can be
-//! tested with no runtime at all (see [`probe`](crate::testing::probe)).
+//! flushes it after the handler returned. So user code never runs while a lock is held, cannot be re-entered, and can be
+//! tested without a runtime (see [`probe`](crate::testing::probe)).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::arrays::core::routing::message_list::{MessageNode, Outbox};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
-/// One effect of a handler, carried out in order at the flush. What it sends to single chunks are [`MessageNode`]s instead.
+/// One effect of a handler. Effects are carried out in order at the flush. Messages to single chunks are [`MessageNode`]s
+/// instead.
 pub(crate) enum Effect {
     SendAtQuiescence(Box<MessageNode>),
     /// To the chunk itself.
@@ -51,41 +52,41 @@ pub(crate) enum Effect {
         key: u64,
         slot: Box<dyn ErasedSlot>,
     },
-    /// Of any array, without a parent.
+    /// Inserts a chunk of any array, without a parent.
     InsertRoot {
         chunk: ChunkId,
         slot: Box<dyn ErasedSlot>,
     },
     Spawn(Box<dyn ErasedSlot>),
     AtSync {
-        /// Bytes that a migration would move, as the chunk said before the handler.
+        /// Bytes that a migration would move, as the chunk stated before the handler ran.
         bytes: u64,
     },
     Remove,
-    /// The chunk has more kept messages that are ready, and handles them once what it has left is sent.
+    /// The chunk has more deferred messages that are ready. It handles them once the outbox is sent.
     HandleDeferred,
     Exit(Option<Box<ExitValue>>),
     /// The run is to end with this as its error.
     Fail(Box<str>),
 }
 
-/// The runtime's own record of a chunk; it travels with it.
+/// The runtime's own record of a chunk; it migrates with the chunk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ChunkRecord {
     pub(crate) reductions: Membership,
-    /// The first reduction that it has a part in.
+    /// The first reduction in which the chunk takes part.
     pub(crate) first_reduction: u64,
     pub(crate) syncs: Membership,
-    /// A word for the many that are of no section.
+    /// Boxed, so that the many chunks of no section pay one word only.
     pub(crate) sections: Option<Box<SectionCounts>>,
     /// Load declared by the handlers of this phase, ns of ticks; replaces the measured load.
     pub(crate) charged: Option<u64>,
     pub(crate) sync: SyncState,
-    /// The rank to which its program moves it at the next sync it comes to.
+    /// The rank to which the program moves the chunk at the next sync that it comes to.
     pub(crate) wish: Option<Rank>,
-    /// It has asked to be removed.
+    /// The chunk has asked to be removed.
     pub(crate) removed: bool,
-    /// Number of the last message it sent to a single chunk: the next number that is not 0 follows.
+    /// Number of the last message from this chunk to a single chunk. The next number that is not 0 follows.
     pub(crate) last_number: u32,
 }
 
@@ -103,12 +104,13 @@ impl ChunkRecord {
         self.syncs = parent.syncs.child();
     }
 
-    /// The sync that it passes: what it has yet to read counts as kept for that, should it come to the next before it ends.
+    /// The sync that the chunk passes. If the chunk comes to the next sync before this one ends, its unread messages
+    /// count as deferred for this one.
     pub(crate) fn passing_sync(&self) -> Option<SyncId> {
         (self.sync == SyncState::RunningThroughSync).then(|| self.awaited_sync())
     }
 
-    /// The sync that it has come to last: if it does not go on, it waits for this one to end.
+    /// The sync that the chunk has come to last. If the chunk is not running, it waits for the end of this sync.
     pub(crate) fn awaited_sync(&self) -> SyncId {
         SyncId(self.syncs.next.saturating_sub(1))
     }
@@ -120,49 +122,51 @@ pub(crate) enum SyncState {
     /// Between `resume` and the next sync.
     #[default]
     Running,
-    /// It called `at_sync`: its messages are kept until it resumes.
+    /// The chunk called `at_sync`: its messages are deferred until it resumes.
     Waiting,
-    /// It called `at_sync_nowait`: it goes on, and may migrate between any two handlers, until it resumes.
+    /// The chunk called `at_sync_nowait`: it runs on, and may migrate between any two handlers, until it resumes.
     RunningThroughSync,
-    /// It came to the next sync while passing one: it waits for the first to end, and then passes the second.
+    /// The chunk came to the next sync while passing one: it waits for the first to end, and then passes the second.
     WaitingForEarlier,
 }
 
-/// RankInfo that stay the same during a run.
+/// Facts about a rank that stay the same during a run.
 pub(crate) struct RankInfo {
     pub(crate) rank: Rank,
     pub(crate) ranks: u32,
     pub(crate) period: u64,
-    /// The factor by which the rank is to be taken for slower than it is.
+    /// The factor by which the rank is to appear slower than it is.
     pub(crate) slowness: f64,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }
 
-/// The way out of a handler that does not want to wait until it returns.
+/// The worker that runs a handler: what the handler can ask of it before it returns.
 pub(crate) trait HandlerHost {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
-    /// Sends what a handler has left, if that is only messages. True if it is.
+    /// Sends the outbox of a handler, if it has only messages. True if it has.
     fn send_messages(&mut self, outbox: &mut Outbox) -> bool;
-    /// Tells whether the chunk has to stop for what it has sent.
+    /// Tells whether flow control blocks the chunk for what it has sent.
     fn is_blocked(&self) -> bool;
-    /// The chunk has come to this sync and keeps a message of so many bytes until it has ended.
+    /// The chunk has come to this sync and defers a message of `bytes` bytes until the sync has ended.
     fn defer(&mut self, sync: SyncId, bytes: u64);
-    /// It handles one that it kept, or keeps some for another reason now; while it passes this sync, if any.
+    /// The chunk handles a message of `bytes` bytes that it deferred for a sync, or defers it for another reason now.
+    /// `passed` is the sync that the chunk passes meanwhile, if any.
     fn read_deferred(&mut self, passed: Option<SyncId>, bytes: u64);
-    /// One of several chunks has taken a message from where it lies for all: if it was the last, there may be room again.
+    /// The chunk has read a message that it shared with other chunks. If it was the last reader, the rank may be below
+    /// its low watermark.
     fn shared_message_read(&mut self);
     /// Time since the run began.
     fn now_ns(&self) -> u64;
-    /// The chunk is about to handle a message of this kind: [`Handler::begin`] says when it hears so.
+    /// The chunk is about to handle a message of this kind. [`Handler::begin`] decides when the host is told.
     fn set_kind(&mut self, kind: &'static str);
-    /// The program tells something about the handler that is running.
+    /// The program reports an event of the handler that is running.
     fn record_event(&mut self, event: UserEvent);
     /// Tells whether the run writes a trace.
     fn is_traced(&self) -> bool;
-    /// Writes records of steps into it.
+    /// Writes records of steps into the trace.
     fn record_steps(&mut self, steps: &[StepRecord]);
-    /// Changes what the monitor tells of steps.
+    /// Changes what the monitor shows about steps.
     fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
@@ -182,14 +186,14 @@ impl Handler<'_> {
         self.outbox.activity.chunk.get()
     }
 
-    /// The handler of a message of this kind begins. The host hears of it where array or kind are others than it was told last,
-    /// or the handler before has not ended.
+    /// The handler of a message of this kind begins. The host is told if the array or the kind has changed since it was last
+    /// told, or if the previous handler has not ended.
     #[inline]
     pub(crate) fn begin(&mut self, kind: &'static str, phase: u64, from: &Sender) {
         let activity = &self.outbox.activity;
-        let (told, array) = (activity.reported.get(), activity.chunk.get().array);
-        let told = told.is_some_and(|(told_array, told)| told_array == array && std::ptr::eq(told, kind));
-        if !told || activity.running.get() {
+        let (last, array) = (activity.reported.get(), activity.chunk.get().array);
+        let known = last.is_some_and(|(last_array, last)| last_array == array && std::ptr::eq(last, kind));
+        if !known || activity.running.get() {
             self.host.set_kind(kind);
         }
         self.outbox.activity.begin(kind, phase, from);

@@ -1,32 +1,34 @@
 //! Seed balancing: chunks that were spawned and have not started wait on their rank, and idle ranks ask for some of them.
 //!
-//! A *seed* is a chunk that has not started. No chunk knows its index, because the rank that starts it gives it one, so no
-//! message can be on its way to it, and it may move to any rank without a table or a route. The method is lifeline-based
-//! work sharing: Saraswat, Kambadur, Kodali, Grove, Krishnamoorthy, "Lifeline-based global load balancing", PPoPP 2011,
-//! without their random victims. The *lifelines* of a rank are its neighbours in a hypercube: at most log2 of the ranks.
+//! A *seed* is a chunk that has not started. The rank that starts a seed gives it its index, so no other chunk knows the
+//! index and no message can be in flight to a seed. A seed may therefore move to any rank without a table or a route.
+//! The method is lifeline-based work sharing: Saraswat, Kambadur, Kodali, Grove, Krishnamoorthy, "Lifeline-based global
+//! load balancing", PPoPP 2011, without their random victims. The *lifelines* of a rank are its neighbours in a
+//! hypercube: at most log2 of the number of ranks.
 //!
-//! # States
-//! | between two ranks that share a lifeline | entered when | left when |
+//! # States of a rank towards each lifeline
+//! | state | entered when | left when |
 //! |---|---|---|
-//! | nothing asked | seeds come from the other | the rank has no work |
-//! | asked | this rank has no ready chunk and no seed | seeds come from the other |
-//! | owes | the other asks | this rank sends it seeds |
+//! | nothing requested | seeds come from the lifeline | this rank has no ready chunk and no seed |
+//! | requested | this rank has no ready chunk and no seed | seeds come from the lifeline |
+//! | requested by the lifeline, beside either of these | the lifeline asks for seeds | this rank sends it seeds |
 //!
 //! # Rules
-//! 1. A rank starts its newest seed first. Depth first keeps few seeds waiting: as many as the tree of spawns is deep,
-//!    times the children of a chunk.
+//! 1. A rank starts its newest seed first. Depth first keeps few seeds waiting: at most the depth of the tree of spawns
+//!    times the number of children per chunk.
 //! 2. A rank that has no ready chunk and no seed asks each lifeline once, and never again before seeds come from there.
-//!    So a run without work has an end of packets, and the search for [quiescence](crate::arrays::core::termination::quiescence) finds it.
-//! 3. A rank that owes sends an equal share of its oldest seeds to each asker, [`SHARE_MAX`] at most, as soon as it has
-//!    two. The oldest are nearest to the root of the tree, so they are likely to spawn most.
-//! 4. A rank keeps one seed at least. So each transfer halves what can be passed on: a single seed never circulates among
-//!    idle ranks.
+//!    So a run without work stops sending packets, and the search for
+//!    [quiescence](crate::arrays::core::termination::quiescence) finds that.
+//! 3. As soon as a rank has two seeds, it sends an equal share of its oldest seeds to each requester, [`SHARE_MAX`] at most.
+//!    The oldest are nearest to the root of the tree of spawns, so they are likely to spawn most.
+//! 4. A rank keeps one seed at least. Each transfer therefore halves what can be passed on: a single seed never circulates
+//!    among idle ranks.
 //! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
 //!
-//! Cost: nothing while ranks have work; a packet per lifeline each time that a rank has none, and one for up to
-//! [`SHARE_MAX`] seeds. O(1) per seed.
+//! Cost: nothing while ranks have work; one packet per lifeline each time that a rank has none, and one packet per
+//! transfer of up to [`SHARE_MAX`] seeds. O(1) per seed.
 //!
-//! There are no priorities. Branch and bound by the best bound first explored 0 to 9 % fewer nodes than the newest first
+//! There are no priorities. Branch and bound that ran the best bound first explored 0 to 9 % fewer nodes than newest first
 //! (travelling salesman, strongly correlated knapsack), and took 0.9 to 1.5 times as long.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -36,19 +38,20 @@ use serde::{Deserialize, Serialize};
 use super::transfer::ChunkBody;
 use crate::ids::{ArrayId, Rank};
 
-/// The most seeds in a packet: an asker with so many has work for a while, and asks again when it is through.
+/// The most seeds per packet. A requester with this number of seeds has work for a while, and asks again afterwards.
 const SHARE_MAX: usize = 64;
 
-/// A key's upper bits name the rank that has started the chunk, plus 1; 0 for the chunks that an array begins with.
+/// Bits of the number in a key. The upper bits name the rank that started the chunk, plus 1; 0 for an array's initial
+/// chunks.
 const NUMBER_BITS: u32 = 40;
 
-/// The rank that has given a chunk its key, and the number that it gave; no rank for the chunks that an array begins with.
+/// The rank that gave a chunk its key, and the number in that key; no rank for an array's initial chunks.
 pub(crate) fn split_key(key: u64) -> (Option<Rank>, u64) {
     let rank = (key >> NUMBER_BITS).checked_sub(1).map(|rank| Rank(rank as u32));
     (rank, key & ((1 << NUMBER_BITS) - 1))
 }
 
-/// The key of a chunk that this rank starts, the `number`th of all.
+/// The key of the `number`th chunk that this rank starts.
 fn key_of(rank: Rank, number: u64) -> u64 {
     assert!(number < 1 << NUMBER_BITS, "a rank starts 2^{NUMBER_BITS} seeds at most");
     (u64::from(rank.0) + 1) << NUMBER_BITS | number
@@ -61,34 +64,34 @@ pub(crate) struct UnstartedChunk {
     pub(crate) body: ChunkBody,
 }
 
-/// The seeds of one rank, and what it owes and has asked for.
+/// The seeds of one rank, its requests for seeds, and its requesters.
 #[derive(Debug, Default)]
 pub(crate) struct Seeds {
     rank: Rank,
     lifelines: Vec<Rank>,
-    /// In the order in which they came.
+    /// Seeds that have not started, oldest first.
     waiting: VecDeque<UnstartedChunk>,
     started: u64,
     /// Lifelines that have not sent seeds since they were asked.
     requested: BTreeSet<Rank>,
-    /// Ranks that have asked and have got nothing since, in that order.
+    /// Ranks that have asked and have received nothing since, in the order of their requests.
     requesters: VecDeque<Rank>,
 }
 
 impl Seeds {
-    /// Those of a rank among `ranks`, where an array has seeds at all.
+    /// Of one of `ranks` ranks. It has no lifelines unless seeds are `used` by an array.
     pub(crate) fn new(rank: Rank, ranks: u32, used: bool) -> Seeds {
         let bits = (0..u32::BITS).map(|bit| rank.0 ^ 1 << bit);
         let lifelines = bits.filter(|&other| used && other < ranks).map(Rank).collect();
         Seeds { rank, lifelines, ..Seeds::default() }
     }
 
-    /// Seeds that wait to be started.
+    /// Number of seeds that wait to be started.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// A chunk of this rank has spawned one.
+    /// A chunk of this rank has spawned a seed.
     pub(crate) fn spawned(&mut self, seed: UnstartedChunk) {
         self.waiting.push_back(seed);
     }
@@ -101,12 +104,12 @@ impl Seeds {
         Some((seed, key))
     }
 
-    /// Tells whether the rank has a lifeline to ask, if it has no ready chunk.
+    /// Tells whether the rank, if it has no ready chunk, is to ask a lifeline.
     pub(crate) fn may_request(&self) -> bool {
         self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
     }
 
-    /// The rank has no ready chunk: the lifelines that it asks now.
+    /// The rank has no ready chunk. Returns the lifelines that it asks now.
     pub(crate) fn request(&mut self) -> Vec<Rank> {
         if !self.may_request() {
             return Vec::new();
@@ -130,7 +133,7 @@ impl Seeds {
         !self.requesters.is_empty() && self.waiting.len() > 1
     }
 
-    /// The next rank that is to have seeds, and those.
+    /// Takes the next requester, and the seeds to send to it.
     pub(crate) fn share(&mut self) -> Option<(Rank, Vec<UnstartedChunk>)> {
         if !self.has_to_share() {
             return None;
@@ -144,7 +147,7 @@ impl Seeds {
 mod tests {
     use super::*;
 
-    /// A seed that is told apart by its array.
+    /// A seed that can be recognised by its array.
     fn seed(array: u32) -> UnstartedChunk {
         UnstartedChunk { array: ArrayId(array), body: ChunkBody::Follows }
     }
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asker_gets_the_older_half_and_several_get_equal_shares() {
+    fn a_requester_gets_the_older_half_and_several_get_equal_shares() {
         let mut seeds = with(8, 9);
         assert!(seeds.share().is_none());
         seeds.requested_by(Rank(1));
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asker_waits_until_there_are_two_and_no_packet_has_many() {
+    fn a_requester_waits_for_a_second_seed_and_packets_are_limited() {
         let mut seeds = with(2, 1);
         seeds.requested_by(Rank(1));
         assert!(seeds.share().is_none(), "the only one stays");
@@ -223,7 +226,7 @@ mod tests {
         assert!(seeds.share().is_none(), "it has got its share");
     }
 
-    /// What idle ranks pass on to each other comes to rest.
+    /// Seeds that idle ranks pass on to each other come to rest.
     #[test]
     fn seeds_do_not_circulate_among_ranks_that_do_not_start_them() {
         let ranks = 8;

@@ -1,9 +1,13 @@
-//! What each rank says of the arrays it has set up, so that ranks with different arrays are refused by name.
+//! Check of the setup: a setup function must do the same on every rank, so each rank describes the arrays it has set up.
 //!
-//! A setup function must do the same on every rank. Rank 0 compares the signatures of all ranks with its own: names, indices,
-//! placement, and the part in syncs. Indices and placement are compared by a hash. Of a placement the hash covers a sample
-//! of [`SAMPLE_MAX`] indices at most: two functions that differ only elsewhere are taken for the same.
-//! How chunks are made and which services there are is not compared.
+//! Rank 0 compares the signatures of all ranks with its own, and refuses a rank that differs. The error names the array.
+//!
+//! | compared | how |
+//! |---|---|
+//! | names of types and placement, number of chunks, part in syncs, leader | exactly |
+//! | indices | by a hash |
+//! | placement | by a hash of the ranks of [`SAMPLE_MAX`] indices at most: differences elsewhere go unnoticed |
+//! | how chunks are made, which services there are | not at all |
 
 use std::hash::Hasher;
 
@@ -13,28 +17,29 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ArrayId, Rank};
 use crate::text::counted;
 
-/// Indices of an array whose homes are compared.
+/// The most indices per array whose homes are compared.
 pub(crate) const SAMPLE_MAX: u64 = 1_000;
 
 /// One array, as a rank has set it up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArraySignature {
-    /// Of the types of its chunks and of their messages.
+    /// The name of the chunk type.
     pub(crate) chunk: String,
+    /// The name of the message type.
     pub(crate) message: String,
     pub(crate) chunks: u64,
-    /// Hash of all its indices.
+    /// Hash of all indices.
     pub(crate) indices: u64,
-    /// The name of its placement.
+    /// The name of the placement.
     pub(crate) placement: String,
-    /// Hash of the ranks of a sample of its indices.
+    /// Hash of the ranks of a sample of the indices.
     pub(crate) homes: u64,
     pub(crate) syncs: bool,
-    /// The array that it is beside.
+    /// The array that this one is beside.
     pub(crate) leader: Option<ArrayId>,
 }
 
-/// The number of the indices in a sample of `chunks` indices, ascending: the first, the last, and evenly spread ones.
+/// The positions of the sampled indices among `chunks` indices, ascending: the first, the last, and evenly spread ones.
 pub(crate) fn sample(chunks: u64) -> impl Iterator<Item = u64> {
     let count = chunks.min(SAMPLE_MAX);
     let (last, steps) = (u128::from(chunks.saturating_sub(1)), u128::from(count.saturating_sub(1)).max(1));
@@ -60,7 +65,7 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
 }
 
 impl ArraySignature {
-    /// The aspects in which it differs from that of rank 0.
+    /// The aspects in which it differs from the signature of rank 0.
     fn differs(&self, first: &ArraySignature) -> Vec<String> {
         let mut aspects = Vec::new();
         let mut compare = |same: bool, its: String, at_first: String| {
@@ -84,7 +89,7 @@ impl ArraySignature {
             signature.leader.map_or("beside none".into(), |of| format!("beside array {of}"))
         };
         compare(self.leader == first.leader, beside(self), beside(first));
-        // Other indices have other homes too: the second would be no news.
+        // Different indices have different homes too, so the homes need no mention.
         if self.chunks == first.chunks && self.indices != first.indices {
             aspects.push("other indices".into());
         } else if aspects.is_empty() {

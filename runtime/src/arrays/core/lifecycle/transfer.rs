@@ -13,20 +13,20 @@ use crate::wire::WireError;
 pub(crate) struct ChunkTransfer {
     pub(crate) chunk: ChunkId,
     pub(crate) body: ChunkBody,
-    /// Messages it had not handled when it left.
+    /// Messages that the chunk had not handled when it left.
     pub(crate) messages: Vec<Delivery>,
     /// Acks that its old rank deferred and its new rank sends from now on: receivers and bytes.
     pub(crate) deferred_acks: Vec<(Rank, u64)>,
-    /// Its state's size, as the chunk says.
+    /// Bytes of its state, as the chunk states them.
     pub(crate) bytes: u64,
-    /// Bytes that it was encoded in, with the long runs of numbers of its messages, if it has left its process.
+    /// Bytes of its encoding, with the bulk data of its messages, if the chunk has left its process.
     #[serde(skip)]
     pub(crate) encoded_bytes: Option<u64>,
     /// None for a chunk that was just inserted.
     pub(crate) transit: Option<Transit>,
     /// The routes under which it was inserted.
     pub(crate) epoch: Epoch,
-    /// Of a chunk that was inserted without a parent.
+    /// Present for a chunk that was inserted without a parent.
     pub(crate) origin: Option<Origin>,
 }
 
@@ -45,7 +45,7 @@ impl ChunkTransfer {
         ChunkTransfer { body: ChunkBody::Live(slot), ..ChunkTransfer::without_body(chunk) }
     }
 
-    /// The same without its state, as it is outside of a process.
+    /// A chunk without its state, which follows separately outside of a process.
     pub(crate) fn without_body(chunk: ChunkId) -> ChunkTransfer {
         ChunkTransfer {
             chunk,
@@ -60,30 +60,30 @@ impl ChunkTransfer {
         }
     }
 
-    /// The bytes of the messages that it brings.
+    /// Bytes of the messages that the chunk brings.
     pub(crate) fn queued_bytes(&self) -> u64 {
         let deferred = if let ChunkBody::Live(slot) = &self.body { slot.deferred_bytes() } else { 0 };
         deferred + self.messages.iter().map(|delivery| delivery.bytes).sum::<u64>()
     }
 }
 
-/// The knowledge that a migrating chunk takes along from the rank it left.
+/// What the old rank of a migrating chunk tells the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transit {
-    /// Number of the next broadcast of its array that it has not been given.
+    /// Number of the first broadcast of its array that the chunk has not received.
     pub(crate) next_broadcast: u64,
-    /// It was blocked there when it left.
+    /// Flow control of the old rank blocked the chunk when it left.
     pub(crate) blocked: bool,
 }
 
 /// The state of a chunk between two ranks.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ChunkBody {
-    /// Outside of a process: it follows the packet, see [`codec`](crate::arrays::core::codec).
+    /// Outside of a process: the state follows the packet, see [`codec`](crate::arrays::core::codec).
     Follows,
-    /// Outside of a process, where a packet has several.
+    /// Outside of a process, in a packet of several chunks.
     Encoded(#[serde(with = "crate::wire::bulk")] Vec<u8>),
-    /// Last, because serde numbers the variants it reads without the skipped ones.
+    /// Within a process. The last variant, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
     Live(Box<dyn ErasedSlot>),
 }

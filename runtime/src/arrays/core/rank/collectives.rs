@@ -91,7 +91,7 @@ impl RankCore {
         out.now.push_back(Command::EnqueueToAll { to: here, delivery });
     }
 
-    /// Returns who blocks the sender.
+    /// Returns the destinations that block the sender.
     pub(crate) fn multicast(
         &mut self,
         from: ChunkId,
@@ -118,14 +118,14 @@ impl RankCore {
         blocked_by
     }
 
-    /// Returns who blocks the sender.
+    /// Returns the destination that blocks the sender, if any.
     pub(crate) fn broadcast(
         &mut self,
         array: ArrayId,
         delivery: Delivery,
         out: &mut Commands,
     ) -> Option<Destination> {
-        // A rank holds a node for each chunk there that hears it.
+        // A rank holds a node for each of its chunks that receives the broadcast.
         let nodes = self.flow.receivers.max(array) * NODE_BYTES;
         let SendOutcome { ack_request_due, blocks } =
             self.flow.control.count_broadcast(delivery.payload.bytes() + nodes);
@@ -183,13 +183,14 @@ impl RankCore {
         self.advance_reductions(array, sequence, added, out);
     }
 
-    /// A chunk's contribution cannot be: the run ends with the reason.
+    /// A chunk's contribution is invalid: the run ends with the reason.
     pub(crate) fn refuse_contribution(&mut self, chunk: ChunkId, why: &str, out: &mut Commands) {
         let why = format!("{} {why}", self.describe(chunk));
         self.fail_reduction(chunk.array, why, out);
     }
 
-    /// A part of a reduction was `added`, and is complete as far as this rank goes, or not: it moves on.
+    /// A part of a reduction was added. `added` tells whether all chunks of this rank have contributed: then this rank
+    /// passes it on.
     fn advance_reductions(
         &mut self,
         array: ArrayId,
@@ -213,7 +214,7 @@ impl RankCore {
         self.finish_reductions(array, out);
     }
 
-    /// Takes back a part of a reduction in which values were to be combined: as if from another rank.
+    /// User code has combined the values in a part of a reduction. The part is handled as one from another rank.
     pub(crate) fn combined(
         &mut self,
         packet: CollectivePacket,
@@ -269,7 +270,7 @@ impl RankCore {
         self.fail(Error::Reduction { rank: self.tree.rank, array, why }, out);
     }
 
-    /// Rank 0 numbers a broadcast of a rank and tells it to all.
+    /// Rank 0 numbers a broadcast of a rank and sends it to all ranks.
     fn sequence_broadcast(
         &mut self,
         from: Rank,
@@ -289,14 +290,14 @@ impl RankCore {
             out,
         );
         if ack_requested {
-            // Who waits for it may have said so before.
+            // The sender's report that it waits for this broadcast may have come before.
             self.resolve_deadlocks(out);
         }
     }
 
     fn apply_broadcast(&mut self, array: ArrayId, number: u64, mut delivery: Delivery, out: &mut Commands) {
         if self.collectives.broadcasts.are_logged() {
-            // Those who come to hear it have one between them, and with those who are here.
+            // Incoming chunks and chunks that are here share one message.
             delivery = delivery.shared(|bytes| self.flow.control.track(bytes));
         }
         self.collectives.broadcasts.apply(array, number, &delivery);
@@ -319,7 +320,7 @@ impl RankCore {
         }
     }
 
-    /// Tells the result of a reduction.
+    /// Sends the result of a reduction to its target.
     fn send_result(
         &mut self,
         array: ArrayId,
@@ -366,7 +367,7 @@ impl RankCore {
     fn send_result_to(&mut self, to: ChunkId, tag: u32, values: Arc<Values>, out: &mut Commands) {
         let rank = self.routing.location.rank_of(to);
         match self.tree.parent() {
-            // Behind the results that all chunks are told, and before those that come later.
+            // Down the tree: behind earlier results for all chunks, and before later ones.
             None => self.handle_collective(
                 ROOT,
                 CollectivePacket::ReductionResult { rank, to, tag, values },
@@ -377,7 +378,7 @@ impl RankCore {
         }
     }
 
-    /// Passes on partial results at once: this rank has nothing to do, or has not looked for long.
+    /// Passes on all partial results: this rank has nothing to do, or has not looked for packets for a long time.
     pub(crate) fn flush_partials(&mut self, out: &mut Commands) {
         for (root, part) in self.collectives.sections.take_all() {
             self.send(root, CollectivePacket::SectionPartial(Box::new(part)), 0, out);
@@ -393,13 +394,13 @@ impl RankCore {
 /// The chunks of an array that have contributed to a reduction.
 #[derive(Clone, Copy)]
 enum Contributors<'k> {
-    /// All that take part in the one of this number.
+    /// All that take part in the reduction of this number.
     All(u64),
-    /// Those of a section.
+    /// The chunks of a section, by key.
     Section(&'k [u64]),
 }
 
-/// The delivery of a reduction's result, to chunks that are known to wait for it.
+/// The delivery of a reduction's result to chunks that are known to wait for the result.
 fn result(tag: u32, values: Arc<Values>) -> Delivery {
     Delivery::by_runtime(Payload::Reduced { tag, values, number: None })
 }

@@ -1,7 +1,7 @@
-//! Drives the cores of some ranks without workers: their chunks only send messages, come to syncs and move.
+//! A driver for tests: cores of several ranks without workers, whose chunks only send messages, come to syncs and move.
 //!
-//! A chunk that starts or resumes sends its messages and comes to the next sync. Whoever drives decides when a packet
-//! arrives, and when the handlers of outgoing return.
+//! A chunk that starts or resumes sends its messages and comes to the next sync. The test decides when a packet arrives, and
+//! when the handlers of outgoing chunks return.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,36 +17,40 @@ use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::ids::{Sender, SyncId};
 use crate::measure::records::Sample;
 
-/// What the chunks of a run do. They are numbered, and at home on the ranks in turn.
+/// What the chunks of a run do. Chunks are numbered, and start on the ranks in turn.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     pub(super) ranks: u32,
     pub(super) arity: u32,
     pub(super) chunks: u64,
     pub(super) syncs: u64,
-    /// Whom a chunk sends a message to when it starts or resumes.
+    /// The chunks to which a chunk sends a message when it starts or resumes.
     pub(super) sends_to: fn(u64, Plan) -> Vec<u64>,
-    /// Where it goes at a sync, if anywhere.
+    /// The rank to which a chunk moves at a sync, if it moves.
     pub(super) goes_to: fn(u64, SyncId, Plan) -> Option<Rank>,
 }
 
 pub(super) struct CoreDriver {
     pub(super) plan: Plan,
     pub(super) cores: Vec<RankCore>,
-    /// What was sent, from where and to where.
+    /// Packets sent, each with its sender and its receiver.
     pub(super) sent: Vec<(Rank, Rank, Packet)>,
-    /// Handlers of outgoing that have not returned, by rank.
+    /// Number of handlers of outgoing chunks that have not returned, by rank.
     pub(super) running: Vec<usize>,
-    /// Times that a chunk has moved, that a sync has moved any, and that a rank has landed.
+    /// Number of moves of chunks.
     pub(super) moved: usize,
+    /// Number of syncs that have moved chunks.
     migrations: usize,
+    /// Number of times that a rank has admitted all its incoming chunks.
     landed: usize,
-    /// Rank of each chunk, or the one it leaves, and the cells that each rank has given out.
+    /// Rank of each chunk; of a migrating chunk, the rank it leaves.
     places: BTreeMap<u64, Rank>,
+    /// Number of cells that each rank has given out.
     cells: Vec<u32>,
     next_sync: BTreeMap<u64, SyncId>,
-    /// Messages sent from chunk to chunk, and those that have come.
+    /// Number of messages sent, by sender and receiver.
     numbers: BTreeMap<(u64, u64), u32>,
+    /// Numbers of the messages that have come, by sender and receiver.
     came: BTreeMap<(u64, u64), Vec<u32>>,
 }
 
@@ -102,7 +106,7 @@ impl CoreDriver {
         self.carry_out(to, now_ns, out);
     }
 
-    /// The handler of a leaver returns.
+    /// The handler of an outgoing chunk returns.
     pub(super) fn held(&mut self, rank: Rank, now_ns: u64) {
         let mut out = Commands::default();
         self.running[rank.index()] -= 1;
@@ -121,7 +125,7 @@ impl CoreDriver {
         self.carry_out(rank, now_ns, out);
     }
 
-    /// Checks that each message has come once, and those between two chunks in order.
+    /// Checks that each message has come once, and that messages between two chunks came in order.
     pub(super) fn check(&self) {
         let in_order = |(&pair, &sent): (_, &u32)| (pair, (0..sent).collect());
         let expected: BTreeMap<(u64, u64), Vec<u32>> = self.numbers.iter().map(in_order).collect();
@@ -161,7 +165,7 @@ impl CoreDriver {
         }
     }
 
-    /// As a worker does: a task comes when no command is left.
+    /// Carries out requests as a worker does: all commands before the next task.
     fn carry_out(&mut self, rank: Rank, now_ns: u64, mut out: Commands) {
         loop {
             while let Some(command) = out.now.pop_front() {
@@ -205,8 +209,8 @@ impl CoreDriver {
         let (key, cell) = (transfer.chunk.key, self.new_cell(rank));
         let next = self.next_sync[&key];
         self.places.insert(key, rank);
-        let mail = self.cores[rank.index()].admit(transfer.chunk, cell, transfer.transit, next, 0, out);
-        mail.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
+        let messages = self.cores[rank.index()].admit(transfer.chunk, cell, transfer.transit, next, 0, out);
+        messages.iter().for_each(|delivery| self.hear(rank, key, delivery, out));
     }
 
     fn new_cell(&mut self, rank: Rank) -> CellId {
@@ -234,7 +238,7 @@ fn chunk(key: u64) -> ChunkId {
 }
 
 fn sample(core: &mut RankCore, reports: UnmeasuredReport, now_ns: u64, out: &mut Commands) {
-    // As long as real ones: they are encoded in as many bytes as they need.
+    // As large as real values, because a number is encoded in as many bytes as it needs.
     let ns = 3_000_000_000;
     let sample =
         Sample { at_ns: ns, wall_ns: ns, cpu_ns: ns, chunk_ns: ns, idle_ns: ns, ..Sample::default() };

@@ -1,5 +1,5 @@
-//! Back-flow as the core drives it: hands each input to [`flow`](crate::arrays::core::flow), which has the
-//! rules, and does what that says.
+//! Flow control as the core drives it: hands each input to [`flow`](crate::arrays::core::flow), which has the rules, and
+//! carries out its output.
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands};
@@ -38,27 +38,27 @@ impl RankCore {
         }
     }
 
-    /// A message of so many bytes leaves for another rank, by the route that was just looked up: of which epoch it is, and
-    /// what follows from it.
+    /// A message of `bytes` bytes leaves for another rank, by the route that was just looked up. Returns its epoch, and what
+    /// follows from it.
     #[inline]
     pub(crate) fn message_sent(&mut self, to: Rank, bytes: u64) -> (Epoch, SendOutcome) {
         self.termination.traffic.sent += 1;
         (self.routing.cut.count_sent(to), self.flow.control.count_sent(to, bytes))
     }
 
-    /// A mark is due behind what was sent to a rank.
+    /// Requests an ack behind what was sent to a rank.
     #[cold]
     pub(crate) fn request_ack(&mut self, to: Rank, out: &mut Commands) {
         let bytes = self.flow.control.take_ack_request(Destination::Rank(to));
         self.send(to, FlowPacket::AckRequest { bytes }, 0, out);
     }
 
-    /// This rank has room: answers marks, and runs what was blocked by itself.
+    /// This rank is below its low watermark: sends the acks that it deferred, and unparks the chunks that it blocked.
     pub(crate) fn below_low_watermark(&mut self, out: &mut Commands) {
         for (to, bytes) in self.flow.control.take_deferred_acks() {
             self.send(to, FlowPacket::Ack { bytes }, 0, out);
         }
-        // What is logged lies here until it has landed.
+        // Logged broadcasts are queued here until all incoming chunks have them.
         if !self.collectives.broadcasts.are_logged() {
             self.flow.broadcast_acks.ack();
             self.forward_broadcast_acks(out);
@@ -67,7 +67,7 @@ impl RankCore {
         self.unpark(freed, out);
     }
 
-    /// This rank, or a child with all below it, may have taken in more marked broadcasts.
+    /// This rank, or a child with all ranks below it, may have acknowledged more broadcasts.
     pub(super) fn forward_broadcast_acks(&mut self, out: &mut Commands) {
         match self.flow.broadcast_acks.take_new_acks() {
             0 => {}
@@ -81,7 +81,7 @@ impl RankCore {
         }
     }
 
-    /// The handlers of a chunk have sent to ranks, or broadcast to all, and are blocked.
+    /// The chunk of a cell is blocked by destinations that its handlers have sent to.
     pub(crate) fn block(&mut self, cell: CellId, by: Vec<Destination>) {
         self.flow.control.block(cell, by);
     }
@@ -91,25 +91,25 @@ impl RankCore {
         self.flow.control.has_blocked()
     }
 
-    /// Tells whether any entry is parked.
+    /// Tells whether any ready entry is parked.
     pub(crate) fn has_parked(&self) -> bool {
         self.flow.control.has_parked()
     }
 
-    /// Parks the entry of a cell if its chunk is blocked.
+    /// Parks the ready entry of a cell if its chunk is blocked.
     pub(crate) fn park_if_blocked(&mut self, cell: CellId) -> bool {
         self.flow.control.park_if_blocked(cell)
     }
 
-    /// A chunk comes to this cell that was blocked where it was, or was inserted: it is blocked by all that blocks here, this
-    /// rank too if it is full.
+    /// A chunk comes to this cell that was blocked on its old rank, or was inserted. All destinations that block here
+    /// block it, and this rank does too if it is full.
     pub(crate) fn block_incoming(&mut self, cell: CellId, is_full: bool) {
         let mut by = self.flow.control.blocking();
         by.extend(is_full.then_some(Destination::Rank(self.tree.rank)));
         self.flow.control.block(cell, by);
     }
 
-    /// The chunk of a cell is to leave: its entry must come back, and nothing blocks it any more.
+    /// The chunk of a cell is to leave: its ready entry must be queued again, and nothing blocks it any more.
     pub(super) fn unblock_leaving(&mut self, cell: CellId, out: &mut Commands) {
         if self.flow.control.prepare_leave(cell) {
             self.unpark(vec![cell], out);
@@ -121,7 +121,7 @@ impl RankCore {
         self.unpark(freed, out);
     }
 
-    /// The mail of a chunk that comes from another rank is waited for by these: they wait for this rank now.
+    /// A chunk has brought messages whose acks its old rank deferred: this rank defers them now, and tells their receivers.
     pub(super) fn take_over_acks(&mut self, from: Rank, deferred_acks: Vec<(Rank, u64)>, out: &mut Commands) {
         let any = !deferred_acks.is_empty();
         for (rank, bytes) in deferred_acks {
@@ -137,7 +137,7 @@ impl RankCore {
         out.now.extend(any.then_some(Command::CheckLowWatermark));
     }
 
-    /// So many of the bytes that were under way to a rank have come to another.
+    /// `bytes` of the bytes in flight to `first_receiver` have moved on to another rank.
     pub(super) fn bytes_moved(&mut self, first_receiver: Rank, to: Rank, bytes: u64, out: &mut Commands) {
         self.flow.control.count_moved(first_receiver, to, bytes);
         self.acked(Destination::Rank(first_receiver), bytes, out);
@@ -150,26 +150,28 @@ impl RankCore {
         out.now.extend(freed.into_iter().map(Command::Unpark));
     }
 
-    /// This rank does not stand still, or no longer: rank 0 hears it, if it was told that it does.
+    /// This rank is not stalled, or no longer: tells rank 0, if that has a report of the stall.
     fn end_stall(&mut self, out: &mut Commands) {
         if let Some(number) = self.flow.control.end_stall() {
             self.send(ROOT, FlowPacket::StallEnded { number }, 0, out);
         }
     }
 
-    /// A chunk has come to this sync and keeps a message of so many bytes until it has ended.
+    /// A chunk has come to this sync and defers a message of `bytes` bytes until the sync has ended.
     pub(crate) fn defer(&mut self, sync: SyncId, bytes: u64) {
         self.sync.arrivals.defer(sync, bytes);
     }
 
-    /// A chunk that passes this sync has read so many bytes that it had kept.
+    /// A chunk that passes this sync has read a message of `bytes` bytes that it had deferred.
     pub(crate) fn read_deferred(&mut self, sync: SyncId, bytes: u64) {
         self.sync.arrivals.read_deferred(sync, bytes);
     }
 
-    /// This rank is full, and has room again once so many bytes less wait. If the end of a sync is enough for that, it waits for
-    /// it, but not for ever: whom the sync waits for may be somebody that this rank blocks. Nor for ever for what nobody here
-    /// could tell, if it is idle.
+    /// This rank is full: `excess` bytes must go before it is below its low watermark.
+    ///
+    /// If the end of a sync frees as much, the rank waits for that end, but not forever: the sync may wait for a chunk
+    /// that this rank blocks. An idle rank without parked entries cannot tell what its queued messages wait for; it does
+    /// not wait forever either.
     pub(crate) fn above_high_watermark(
         &mut self,
         excess: u64,
@@ -177,8 +179,8 @@ impl RankCore {
         now_ns: u64,
         out: &mut Commands,
     ) {
-        let for_nobody = is_idle && !self.flow.control.has_parked() && self.sync.migrations.are_settled();
-        let waits = self.waits_for_sync(excess) || (for_nobody && !self.sync.is_deciding());
+        let for_unknown = is_idle && !self.flow.control.has_parked() && self.sync.migrations.are_settled();
+        let waits = self.waits_for_sync(excess) || (for_unknown && !self.sync.is_deciding());
         if let Some(full_ns) = self.flow.control.backoff_expired(waits, now_ns) {
             let (rank, kept, ms) =
                 (self.tree.rank.0, self.sync.arrivals.deferred_bytes(), full_ns / 1_000_000);
@@ -187,23 +189,23 @@ impl RankCore {
         }
     }
 
-    /// Tells whether its chunks keep so many bytes for the end of a sync, or more.
+    /// Tells whether chunks of this rank defer `excess` bytes or more until the end of a sync.
     fn waits_for_sync(&self, excess: u64) -> bool {
         self.sync.arrivals.deferred_bytes() >= excess.max(1)
     }
 
-    /// When this rank has been full for so long that it lets more wait, ns.
+    /// When this rank, full for too long, will raise its limit, ns.
     pub(crate) fn backoff_until_ns(&self) -> Option<u64> {
         self.flow.control.backoff_until_ns()
     }
 
-    /// This rank is full, has room again once so many bytes less wait, and has nothing to run.
+    /// This rank has nothing to run and is full: `excess` bytes must go before it is below its low watermark.
     pub(crate) fn full_and_idle(&mut self, excess: u64, out: &mut Commands) {
         if self.waits_for_sync(excess) {
             return self.end_stall(out);
         }
         if !self.sync.migrations.are_settled() || self.sync.is_deciding() {
-            // What waits may be for chunks that are about to leave, or to go on.
+            // The queued messages may be for chunks that are about to leave or to resume.
             return;
         }
         let first_deferred_ack = self.flow.broadcast_acks.first_deferred();
@@ -230,12 +232,12 @@ impl RankCore {
         }
     }
 
-    /// There may be news of the chunks of an array on this rank.
+    /// The number of chunks of an array on this rank may have grown.
     pub(super) fn update_receivers(&mut self, array: ArrayId, out: &mut Commands) {
         self.receivers_grew(array, self.routing.location.count(array), out);
     }
 
-    /// This rank or one below it has so many chunks of an array.
+    /// This rank or a rank below it has `chunks` chunks of an array.
     fn receivers_grew(&mut self, array: ArrayId, chunks: u64, out: &mut Commands) {
         if self.flow.receivers.grow(array, chunks) {
             match self.tree.parent() {
@@ -245,7 +247,8 @@ impl RankCore {
         }
     }
 
-    /// A broadcast has come, which chunks here receive or not, with a request for an ack or without.
+    /// A broadcast has come, with a request for an ack or without. `is_heard` if chunks that are here or incoming
+    /// receive it.
     pub(super) fn broadcast_received(&mut self, is_heard: bool, ack_requested: bool, out: &mut Commands) {
         if is_heard {
             self.flow.broadcast_acks.receive();

@@ -13,7 +13,7 @@ use crate::wire::WireError;
 /// An array of chunks that do nothing.
 pub(super) struct IdleChunks {
     pub(super) chunks: u64,
-    /// The rank of a key, of so many ranks.
+    /// The rank of a key, given the number of ranks.
     pub(super) home: fn(u64, u32) -> Rank,
 }
 
@@ -62,7 +62,7 @@ impl ErasedArray for IdleChunks {
     }
 }
 
-/// A chunk of theirs comes to a sync, and waits.
+/// One of these chunks comes to a sync, and waits.
 pub(super) fn arrival(key: u64, sync: SyncId) -> SyncArrival {
     let report = MemberReport { sequence: sync.0, generation: 0, born: 0, leaving: false };
     let chunk = ChunkId { array: ArrayId(0), key };

@@ -1,4 +1,5 @@
-//! Syncs that move chunks, in every order that links may bring about between two ranks, and in many between more.
+//! Interleavings of syncs that move chunks: every order of packets that links allow between two ranks, and many orders
+//! between more ranks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,8 +9,8 @@ use rand_pcg::Pcg32;
 use super::drive::{CoreDriver, Plan};
 use super::*;
 
-/// Goes through a plan in the order that is chosen: `choose` picks one of so many. Chunks that run send messages in between,
-/// so many times.
+/// Runs a plan in a chosen order: `choose(n)` picks one of `n` possible steps. In between, chunks that run send messages
+/// `talks` times.
 fn run(plan: Plan, mut talks: u32, choose: &mut dyn FnMut(usize) -> usize) {
     let mut drive = CoreDriver::new(plan);
     let mut under_way = BTreeMap::<(Rank, Rank), VecDeque<Packet>>::new();
@@ -88,7 +89,7 @@ fn many_ranks_move_chunks_in_orders_by_seed() {
             chunks: rng.random_range(1..=2 * u64::from(ranks)),
             syncs: 3,
             sends_to: |key, plan| vec![(key + 1) % plan.chunks, (key * 7 + 3) % plan.chunks],
-            // Round, then all to one, then apart again.
+            // One rank on, then all to one rank, then apart again.
             goes_to: |key, sync, plan| match sync.0 {
                 0 => Some(Rank((key as u32 + 1) % plan.ranks)),
                 1 => Some(Rank(plan.ranks / 2)),

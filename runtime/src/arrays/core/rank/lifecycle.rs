@@ -29,7 +29,7 @@ impl RankCore {
         }
     }
 
-    /// A rank has told which arrays it has set up: rank 0 refuses others than its own.
+    /// A rank has told which arrays it has set up. If they differ from this rank's, rank 0 is told, and refuses them.
     fn check_setup(&mut self, rank: Rank, arrays: Vec<ArraySignature>, now_ns: u64, out: &mut Commands) {
         let Some(what) = difference(&arrays, &self.lifecycle.signatures) else { return };
         match self.tree.parent() {
@@ -74,7 +74,7 @@ impl RankCore {
         self.send(to, LifecyclePacket::TransferChunk(transfer), 0, out);
     }
 
-    /// A chunk of this rank was removed: it reports its leave to everything it would have been waited for.
+    /// A chunk of this rank was removed: the reductions and the syncs that would wait for the chunk are told.
     pub(crate) fn remove(&mut self, chunk: ChunkId, record: &mut ChunkRecord, out: &mut Commands) {
         out.now.extend(self.routing.location.cell(chunk).map(Command::Close));
         self.routing.location.departed(chunk);

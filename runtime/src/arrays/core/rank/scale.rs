@@ -1,8 +1,9 @@
 //! What a sync costs the control plane of very many ranks: cores without workers, in virtual time.
 //!
-//! Every rank has some chunks, which send messages to other ranks and come to a sync; one in [`ONE_MOVES_OF`] moves. What a
-//! packet costs is a model: so long under way, and so long in the hands of sender and receiver, who take one after the
-//! other. Messages between chunks take their time as well, but are not counted: only what the runtime says is.
+//! Every rank has some chunks, which send messages to other ranks and come to a sync; one chunk in [`ONE_MOVES_OF`]
+//! moves. The cost of a packet is a model: a time in flight, and a time for which it occupies its sender and its
+//! receiver. A rank handles one packet after the other. Messages between chunks take time as well, but only packets of
+//! the runtime are counted.
 //!
 //! `cargo test --release -p caribou --lib -- --ignored --nocapture a_table_of_syncs` prints a table.
 
@@ -15,29 +16,30 @@ use crate::arrays::core::collectives::tree::ARITY;
 use crate::arrays::core::sync::SyncPacket;
 use crate::wire::encoded_bytes;
 
-/// Of so many chunks one moves.
+/// One chunk in this number of chunks moves.
 const ONE_MOVES_OF: u64 = 100;
-/// Of so many chunks one sends messages to other ranks: to the next ones, and to some by chance.
+/// One chunk in this number of chunks sends messages to other ranks: to the next chunks, and to some random ones.
 const ONE_SENDS_OF: u64 = 100;
 const NEIGHBOURS: u64 = 4;
 const STRANGERS: u64 = 4;
-/// The network: 2 us under way, 0.5 us and 0.1 ns a byte in the hands of each of the two.
+/// The network: 2 us in flight; the sender and the receiver are each occupied for 0.5 us and 0.1 ns per byte.
 const UNDER_WAY_NS: u64 = 2_000;
 const PACKET_NS: u64 = 500;
 const BYTES_A_NS: u64 = 10;
-/// What a chunk that moves weighs, beside what its packet says.
+/// Bytes of the state of a chunk that moves, beside the bytes of its packet.
 const STATE_BYTES: u64 = 4096;
 
-/// What a sync has cost.
+/// The cost of a sync.
 #[derive(Debug)]
 struct Cost {
     moved: usize,
-    /// Packets sent and received by the rank that has most of them, and by all.
+    /// Packets sent and received by the busiest rank.
     busiest_packets: u64,
+    /// Packets of all ranks.
     all_packets: u64,
-    /// Bytes sent and received by the rank that has most of them.
+    /// Bytes sent and received by the rank with most bytes.
     busiest_bytes: u64,
-    /// From the first report until the last rank has landed.
+    /// From the first report until the migration is complete on the last rank.
     time_ns: u64,
 }
 
@@ -48,13 +50,13 @@ struct Load {
 }
 
 struct Network {
-    /// When each rank is through with what it has in hand.
+    /// When each rank has finished the packets that it has begun.
     free_ns: Vec<u64>,
     loads: Vec<Load>,
     under_way: Events<(Rank, Rank, Packet)>,
 }
 
-/// One sync of `ranks` that have `chunks` each.
+/// One sync of `ranks` ranks with `chunks` chunks each.
 fn sync_of(ranks: u32, chunks: u64) -> Cost {
     let sends_to = |key: u64, plan: Plan| {
         let ahead = (1..=NEIGHBOURS).map(|ahead| key + ahead);
@@ -98,8 +100,8 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
 }
 
 impl Network {
-    /// Takes what a rank has sent, each packet when it is through with those before. The handlers of outgoing return at
-    /// once.
+    /// Takes what a rank has sent, each packet once the rank has finished the packets before. The handlers of outgoing
+    /// chunks return at once.
     fn take(&mut self, drive: &mut CoreDriver, rank: Rank) {
         loop {
             for (from, to, packet) in std::mem::take(&mut drive.sent) {
@@ -113,7 +115,7 @@ impl Network {
         }
     }
 
-    /// The time at which a rank is through with a packet that it takes in hand at a time, or when it is free.
+    /// The time at which a rank has finished a packet that it begins at `now_ns`, or when the rank is free.
     fn take_time(&mut self, rank: Rank, now_ns: u64, packet: &Packet) -> u64 {
         let bytes = bytes_of(packet);
         if !matches!(packet, Packet::Message(_)) {
@@ -133,10 +135,11 @@ fn bytes_of(packet: &Packet) -> u64 {
 }
 
 #[test]
-fn what_a_rank_has_to_say_in_a_sync_does_not_grow_with_the_number_of_ranks() {
+fn the_packets_of_one_rank_in_a_sync_do_not_grow_with_the_number_of_ranks() {
     let costs = [100, 1_000].map(|ranks| sync_of(ranks, 10));
     for (Cost { busiest_packets, all_packets, .. }, ranks) in costs.iter().zip([100, 1_000]) {
-        // Down and up the tree, with each of nine neighbours: checksum, loads, moves, counts, what to expect, flushed, landing.
+        // Down and up the tree, with each of nine neighbours: checksum, loads, moves, counts, expected counts, flushed,
+        // completed.
         assert!(*busiest_packets < 7 * 9 + 10, "{busiest_packets} of {ranks}");
         assert!(*all_packets < 8 * ranks, "{all_packets} of {ranks}");
     }

@@ -25,19 +25,19 @@ impl RankCore {
         }
     }
 
-    /// A chunk that was removed has not read messages of these kinds.
+    /// A removed chunk has not read messages of these kinds.
     pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: Vec<Cow<'static, str>>) {
         kinds.into_iter().for_each(|kind| self.termination.undelivered.unread.add(chunk, kind));
     }
 
-    /// Takes the messages that wait for chunks which are not here, and are not coming as far as this rank knows.
+    /// Takes the messages for chunks that are not here and, as far as this rank knows, are not incoming.
     pub(crate) fn take_waiting(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
         let mut waiting = self.routing.location.take_pending();
         waiting.retain(|&chunk, _| !self.sync.migrations.expects(chunk));
         waiting
     }
 
-    /// The knowledge of this rank about messages that reached no chunk; `waiting` is what
+    /// The counts of this rank of messages that reached no chunk. `waiting` counts the messages that
     /// [`take_waiting`](Self::take_waiting) took.
     pub(crate) fn undelivered_report(&self, waiting: &Addressees) -> UndeliveredReport {
         let DeliveryCounts { unread, migrations, inserted, admitted, removed } =
@@ -53,7 +53,7 @@ impl RankCore {
         }
     }
 
-    /// A handler of this rank sends a message that is to wait until nothing else is left to do.
+    /// A handler of this rank sends a message that waits for quiescence.
     pub(crate) fn send_at_quiescence(&mut self, envelope: Box<Envelope>, out: &mut Commands) {
         self.send(ROOT, TerminationPacket::AtQuiescence(envelope), 0, out);
     }
@@ -66,23 +66,23 @@ impl RankCore {
         replies || (!at_quiescence.is_empty() && self.may_suspect())
     }
 
-    /// The number of the wave by which rank 0 asks whether any rank has work, while it waits for nothing but others.
+    /// The number of the wave in progress, while rank 0 waits only for other ranks.
     pub(crate) fn open_wave(&self) -> Option<u64> {
         let waits_itself = self.sync.is_deciding() || self.termination.delayed > 0;
         self.termination.quiescence.open_wave().filter(|_| !waits_itself)
     }
 
-    /// True of rank 0 while it does not ask whether any rank has work.
+    /// True on rank 0 while no wave is in progress.
     pub(crate) fn may_suspect(&self) -> bool {
         self.tree.rank == ROOT && self.termination.quiescence.open_wave().is_none()
     }
 
-    /// A handler of this rank sends a message that waits here until it is due. Until then it is under way.
+    /// A handler of this rank sends a message that waits here until it is due. Until then it is in flight.
     pub(crate) fn delay_message(&mut self) {
         self.termination.delayed += 1;
     }
 
-    /// A message that has waited is about to be sent. True if it is the last one, for which a search for quiescence waits.
+    /// A delayed message is about to be sent. True if it is the last one and the search for quiescence waits for it.
     pub(crate) fn timer_expired(&mut self) -> bool {
         self.termination.delayed -= 1;
         self.termination.delayed == 0 && self.termination.probed
@@ -98,7 +98,7 @@ impl RankCore {
         self.search(step, out);
     }
 
-    /// This rank has had nothing to do for a long time. Rank 0 asks whether any rank has work.
+    /// This rank has had nothing to do for a long time. Rank 0 asks all ranks whether any has work.
     pub(crate) fn suspect(&mut self, out: &mut Commands) {
         if self.tree.rank == ROOT {
             let step = self.termination.quiescence.suspect();
@@ -124,7 +124,7 @@ impl RankCore {
         }
     }
 
-    /// This rank or a child has said what waits there.
+    /// This rank or a child has explained what waits there.
     fn explanation_received(&mut self, explanation: StallExplanation, out: &mut Commands) {
         let joined = self.termination.explanations.add(&self.tree, |all| {
             all.lines.extend(explanation.lines);

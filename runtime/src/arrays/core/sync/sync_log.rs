@@ -163,6 +163,10 @@ mod tests {
         assert_eq!((seen, totals.syncs), ((9_900..10_000).collect(), 10_000));
         assert!(log.after(10_000).0.is_empty());
         let (new, totals) = log.after(0);
-        assert_eq!((new.len(), totals.syncs), (NEWEST_MAX, 10_000), "a reader that looks too rarely is told how many");
+        assert_eq!(
+            (new.len(), totals.syncs),
+            (NEWEST_MAX, 10_000),
+            "a reader that looks too rarely is told how many"
+        );
     }
 }

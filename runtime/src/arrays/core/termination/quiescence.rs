@@ -1,21 +1,33 @@
-//! Finds out that nothing is left to do: no handler runs and no packet is on its way, on any rank.
+//! Quiescence detection: no handler runs and no packet is in flight, on any rank (Mattern's four-counter method).
 //!
-//! Rank 0 asks every rank, and a rank answers once it has nothing to do: how many packets it has sent and received. If
-//! two waves in a row add up to the same numbers, and as many were received as sent, no packet was on its way and nobody
-//! woke up between the waves (Mattern's four-counter method). Messages that were to wait for this are sent then. Without
-//! any the run has not called `exit` and never will: it has stalled.
+//! Messages that wait for quiescence are sent then. Without any, the run has not called `exit` and never will: it has
+//! stalled.
 //!
-//! The question goes down the [tree](crate::arrays::core::collectives::tree) of ranks, and a rank passes on what the ranks below it have answered
-//! together with its own answer.
+//! # Steps
 //!
-//! Cost: nothing while somebody works; two rounds of small packets once everybody is idle. The packets of this search
+//! | input | output |
+//! |---|---|
+//! | rank 0 has had nothing to do for a while | a wave: rank 0 probes all ranks, down the [tree] |
+//! | a probed rank has nothing to do | its counts of packets, with those of the ranks below, to its parent |
+//! | all ranks have replied, and fewer packets were received than sent | none: rank 0 begins again when it is idle |
+//! | all ranks have replied, as many packets were received as sent, and the counts are new | the next wave |
+//! | the same, and the counts are those of the wave before | quiescence |
+//!
+//! [tree]: crate::arrays::core::collectives::tree
+//!
+//! # Proof
+//! 1. If the counts of two waves in a row are equal, no rank sent or received a packet between its two replies. So no
+//!    idle rank woke up between the waves.
+//! 2. If as many packets were received as sent besides, no packet was in flight then.
+//!
+//! Cost: nothing while any rank works; two rounds of small packets once all ranks are idle. The packets of this search
 //! are not counted.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// The packets of some ranks.
+/// Numbers of packets of one rank, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
     pub(crate) sent: u64,
@@ -33,9 +45,9 @@ impl AddAssign for Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SearchStep {
     Wait,
-    /// Ask everybody.
+    /// Probe all ranks.
     Wave,
-    /// It is over: send what was to wait for this, or ask everybody what they wait for.
+    /// The search is over: send the messages that wait for quiescence, or ask all ranks what their chunks wait for.
     Quiescent,
 }
 
@@ -44,7 +56,7 @@ pub(crate) enum SearchStep {
 pub(crate) struct Quiescence {
     wave_open: bool,
     waves: u64,
-    /// The answer to the wave before.
+    /// The counts of the wave before.
     last: Option<Traffic>,
     quiescent: bool,
 }
@@ -60,7 +72,7 @@ impl Quiescence {
         SearchStep::Wave
     }
 
-    /// All ranks have answered: what they have sent and received together.
+    /// All ranks have replied: `total` is the sum of their counts.
     pub(crate) fn wave_answered(&mut self, total: Traffic) -> SearchStep {
         self.wave_open = false;
         let before = self.last.replace(total);
@@ -74,7 +86,7 @@ impl Quiescence {
         self.suspect()
     }
 
-    /// The number of the wave that is under way.
+    /// The number of the wave that is in progress.
     pub(crate) fn open_wave(&self) -> Option<u64> {
         self.wave_open.then_some(self.waves)
     }
@@ -95,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_waves_with_nothing_on_its_way_are_quiescence() {
+    fn two_equal_waves_without_packets_in_flight_are_quiescence() {
         let mut root = Quiescence::default();
         assert_eq!(root.suspect(), SearchStep::Wave);
         assert_eq!(root.suspect(), SearchStep::Wait);
@@ -104,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_on_its_way_is_never_quiescence() {
+    fn a_packet_in_flight_is_never_quiescence() {
         let mut root = Quiescence::default();
         for _ in 1..5 {
             assert_eq!(root.suspect(), SearchStep::Wave);

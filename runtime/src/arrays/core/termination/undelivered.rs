@@ -1,16 +1,23 @@
-//! Messages that reached nobody: what each rank counts while it runs and knows when it stops, and what follows from all.
+//! Undelivered messages: messages to single chunks that no chunk received. Each rank counts them, and the report of the run
+//! combines the counts of all ranks.
 //!
 //! # What counts
 //!
-//! A message to one chunk counts if that chunk had removed itself before it read it (*unread*), or if no chunk had its
-//! index when the run ended (*waiting*). What was still on its way at `exit` does not count, and neither do broadcasts,
-//! which are for whoever is there.
+//! | message | counts as |
+//! |---|---|
+//! | its chunk removed itself before it read the message | *unread* |
+//! | no chunk had its index when the run ended | *waiting* |
+//! | still in flight at `exit` | nothing |
+//! | a broadcast | nothing: it is for the chunks that exist |
 //!
-//! # How the two are told apart
+//! # How a rank tells that no chunk has an index
 //!
-//! A message that waits on a rank is for a chunk that should be there and is not. Such a chunk may be on its way: by a
-//! migration, of which its new rank knows unless it has not heard of the newest moves; or because it was inserted, and
-//! then more insertions were sent to that rank than it has admitted. If neither holds, no chunk has that index.
+//! A message waits on the rank where its chunk should be and is not. The chunk may still be on its way:
+//!
+//! 1. It migrates. Its new rank knows that, unless this rank has not yet heard of the newest moves.
+//! 2. It was inserted. Then more insertions were sent to this rank than it has admitted.
+//!
+//! If neither holds, no chunk has that index.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,14 +28,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkId, Rank};
 
-/// Addressees that a rank, and the report of a run, call by name.
+/// The most addressees that a rank, and the report of a run, name.
 const NAMED_MAX: usize = 8;
 
-/// Messages to single chunks that nobody received: no chunk had the index they were sent to, or the one that had it
-/// removed itself before it read them.
+/// Messages to single chunks that no chunk received: no chunk had the index they were sent to, or the chunk removed itself
+/// before it read them.
 ///
-/// Messages still under way at [`exit`](crate::Ctx::exit) are not among them, nor those that a chunk that is still
-/// there was not ready for, nor broadcasts. Its text is one line for people.
+/// Not counted are messages still in flight at [`exit`](crate::Ctx::exit), messages for which an existing chunk was not
+/// ready, and broadcasts. Displayed, it is one line for people.
 ///
 /// ```
 /// use caribou::{Addressee, Undelivered};
@@ -43,11 +50,11 @@ const NAMED_MAX: usize = 8;
 pub struct Undelivered {
     /// Number of messages.
     pub messages: u64,
-    /// Whom the first of them were for.
+    /// The chunks that the first of them were for.
     pub addressees: Vec<Addressee>,
 }
 
-/// Whom messages were for that nobody received.
+/// A chunk for which messages of one kind were undelivered.
 ///
 /// ```
 /// let report = caribou::Report::default();
@@ -62,7 +69,7 @@ pub struct Addressee {
     pub kind: String,
     /// Number of messages of that kind.
     pub messages: u64,
-    /// True if the chunk had been there and removed itself; else no chunk had that index when the run ended.
+    /// True if the chunk removed itself; false if no chunk had that index when the run ended.
     pub removed: bool,
 }
 
@@ -90,7 +97,7 @@ impl fmt::Display for Addressee {
     }
 }
 
-/// Messages by the chunk they were for and by their kind; only the first of those are told apart.
+/// Undelivered messages by chunk and kind. Only the first [`NAMED_MAX`] of these are counted separately.
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
@@ -108,7 +115,7 @@ impl Addressees {
         }
     }
 
-    /// The same for people, who know chunks by the names that `describe` gives them.
+    /// The same for people, with the names that `describe` gives to chunks.
     pub(crate) fn described(
         &self,
         removed: impl Fn(ChunkId) -> bool,
@@ -124,21 +131,21 @@ impl Addressees {
     }
 }
 
-/// The knowledge of a rank when it stops.
+/// The counts of a rank when it stops.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UndeliveredReport {
     pub(crate) rank: Rank,
     pub(crate) unread: Undelivered,
     pub(crate) waiting: Undelivered,
-    /// Migrations it has heard of.
+    /// Migrations that the rank has heard of.
     pub(crate) migrations: u64,
-    /// Chunks that its handlers have inserted, by the rank they were sent to.
+    /// Chunks that handlers of the rank have inserted, by the rank they were sent to.
     pub(crate) inserted: BTreeMap<Rank, u64>,
-    /// Inserted chunks that have come to it.
+    /// Inserted chunks that have come to the rank.
     pub(crate) admitted: u64,
 }
 
-/// The messages that reached no chunk, from what all ranks know.
+/// The messages that reached no chunk, from the reports of all ranks.
 pub(crate) fn undelivered(ranks: &[UndeliveredReport]) -> Undelivered {
     let migrations = ranks.iter().map(|rank| rank.migrations).max().unwrap_or(0);
     let inserted = |to: Rank| ranks.iter().filter_map(|rank| rank.inserted.get(&to)).sum::<u64>();
@@ -175,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_chunk_that_may_be_on_its_way_is_not_lost() {
+    fn a_message_that_waits_for_a_chunk_that_may_be_in_flight_is_not_lost() {
         let lost = |ranks: [UndeliveredReport; 2]| undelivered(&ranks).messages;
         assert_eq!(lost([waiting(0, 2), waiting(1, 3)]), 5);
         let moved = UndeliveredReport { migrations: 1, ..waiting(0, 2) };
@@ -190,10 +197,10 @@ mod tests {
         let mut addressees = Addressees::default();
         (0..1000).for_each(|key| addressees.add(ChunkId { array: ArrayId(0), key }, "m".into()));
         addressees.add(ChunkId { array: ArrayId(0), key: 3 }, "m".into());
-        let said = addressees.described(|_| true, |chunk| chunk.key.to_string());
-        assert_eq!((said.messages, said.addressees.len(), said.addressees[3].messages), (1001, NAMED_MAX, 2));
+        let all = addressees.described(|_| true, |chunk| chunk.key.to_string());
+        assert_eq!((all.messages, all.addressees.len(), all.addressees[3].messages), (1001, NAMED_MAX, 2));
         assert_eq!(
-            said.to_string(),
+            all.to_string(),
             "1001 messages reached nobody: 1 `m` to 0, which had removed itself; 1 `m` to 1, which had removed itself; \
              1 `m` to 2, which had removed itself; 2 `m` to 3, which had removed itself; 1 `m` to 4, which had removed \
              itself; 1 `m` to 5, which had removed itself; 1 `m` to 6, which had removed itself; 1 `m` to 7, which had \

@@ -1,4 +1,4 @@
-//! Flow control among the protocols of one rank.
+//! Flow control together with the other protocols of one rank.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::arrays::core::termination::TerminationPacket;
 use crate::ids::{ArrayId, ChunkId, SyncId};
 use crate::trace::queued_bytes::QueuedBytes;
 
-/// A rank of two, and an array of one chunk, which has not arrived.
+/// One of two ranks, with an array of one chunk, which has not arrived.
 fn of_two(rank: Rank) -> RankCore {
     of_two_with(rank, &Arc::default())
 }
@@ -54,7 +54,7 @@ fn a_rank_with_a_parked_entry_does_not_reply_to_the_search() {
 }
 
 #[test]
-fn a_rank_that_reports_its_stall_before_its_request_for_an_ack_is_told_of_the_deadlock() {
+fn a_rank_that_reports_its_stall_before_its_request_for_an_ack_hears_of_the_deadlock() {
     let (mut core, mut out) = (of_two(ROOT), Commands::default());
     let report = StallReport { waits_for: vec![Destination::AllRanks], first_deferred_ack: Some(0) };
     core.receive(Rank(1), FlowPacket::Stalled { number: 5, report }, 0, &mut out);
@@ -67,10 +67,10 @@ fn a_rank_that_reports_its_stall_before_its_request_for_an_ack_is_told_of_the_de
         0,
         &mut out,
     );
-    let told = |command: &Command| {
+    let resolves = |command: &Command| {
         matches!(command, Command::Send(Rank(1), Packet::Flow(FlowPacket::Deadlocked { number: 5 })))
     };
-    assert!(out.now.iter().any(told), "{out:?}");
+    assert!(out.now.iter().any(resolves), "{out:?}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_chunk_that_comes_blocked_is_blocked_by_its_new_rank_if_that_is_full() {
     assert!(matches!(out.now.pop_front(), Some(Command::Unpark(CellId(3)))));
 }
 
-/// Rank 1 of two, to which the chunk is on its way. What waits there is counted.
+/// Rank 1 of two, to which the chunk is in flight. `waiting` counts the queued bytes.
 fn that_expects(chunk: ChunkId, waiting: &Arc<QueuedBytes>, out: &mut Commands) -> RankCore {
     let mut core = of_two_with(Rank(1), waiting);
     expect(&mut core, chunk, out);
@@ -96,9 +96,9 @@ fn expect(core: &mut RankCore, chunk: ChunkId, out: &mut Commands) {
     core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.into() }, 0, out);
 }
 
-/// The chunk's arrival is answered as an executor does, with mail of so many bytes. Returns the rest of its mail.
-fn admit(core: &mut RankCore, mail_bytes: u64, out: &mut Commands) -> Vec<Delivery> {
-    core.admit(CHUNK, CellId(3), Some(JOURNEY), SyncId(1), mail_bytes, out)
+/// Admits the chunk as an executor does, with messages of `queued_bytes` bytes. Returns the other messages for the chunk.
+fn admit(core: &mut RankCore, queued_bytes: u64, out: &mut Commands) -> Vec<Delivery> {
+    core.admit(CHUNK, CellId(3), Some(JOURNEY), SyncId(1), queued_bytes, out)
 }
 
 const JOURNEY: Transit = Transit { next_broadcast: 0, blocked: false };
@@ -116,17 +116,16 @@ fn messages_are_queued_with_the_core_while_their_chunk_is_on_its_way() {
     core.add_pending(CHUNK, message());
     core.add_pending(ChunkId { key: 1, ..CHUNK }, message());
     assert_eq!(waiting.published(), 140);
-    let mail = admit(&mut core, 0, &mut out);
-    assert_eq!((mail.len(), waiting.published()), (3, 0), "what waited comes behind the word to go on");
+    let messages = admit(&mut core, 0, &mut out);
+    assert_eq!((messages.len(), waiting.published()), (3, 0), "what waited comes behind the word to go on");
 }
 
 #[test]
 fn messages_of_a_chunk_that_has_come_are_queued_until_the_migration_completes() {
     let (waiting, mut out) = (Arc::default(), Commands::default());
     let mut core = that_expects(CHUNK, &waiting, &mut out);
-    let mail = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
-    let transfer =
-        ChunkTransfer { messages: mail, transit: Some(JOURNEY), ..ChunkTransfer::without_body(CHUNK) };
+    let messages = [30, 40].map(|bytes| Delivery { bytes, ..Delivery::by_runtime(Payload::Resume) }).into();
+    let transfer = ChunkTransfer { messages, transit: Some(JOURNEY), ..ChunkTransfer::without_body(CHUNK) };
     core.receive(ROOT, LifecyclePacket::TransferChunk(Box::new(transfer)), 0, &mut out);
     assert_eq!(waiting.published(), 70);
     core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
@@ -137,7 +136,7 @@ fn messages_of_a_chunk_that_has_come_are_queued_until_the_migration_completes() 
 }
 
 #[test]
-fn messages_by_routes_that_are_not_known_yet_are_queued_and_those_of_the_rank_itself_are_not() {
+fn messages_by_routes_not_yet_known_are_queued_and_messages_of_the_rank_itself_are_not() {
     let (waiting, mut out) = (Arc::default(), Commands::default());
     let mut core = that_expects(CHUNK, &waiting, &mut out);
     core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
@@ -146,19 +145,19 @@ fn messages_by_routes_that_are_not_known_yet_are_queued_and_those_of_the_rank_it
     core.receive(ROOT, LifecyclePacket::TransferChunk(Box::new(transfer)), 0, &mut out);
     core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
     admit(&mut core, 0, &mut out);
-    let nobody = ChunkId { key: 1, ..CHUNK };
-    core.add_pending_remote(Epoch::of_bit(1), nobody, message());
+    let missing = ChunkId { key: 1, ..CHUNK };
+    core.add_pending_remote(Epoch::of_bit(1), missing, message());
     core.routing.location.departed(CHUNK);
     core.multicast(CHUNK, CHUNK.array, &[CHUNK.key], &[0; 50].into(), &mut out);
     assert_eq!(waiting.published(), 0, "by the routes of now, to chunks that there are not");
-    core.add_pending_remote(Epoch::of_bit(0), nobody, message());
+    core.add_pending_remote(Epoch::of_bit(0), missing, message());
     assert_eq!(waiting.published(), 70);
-    expect(&mut core, nobody, &mut out);
+    expect(&mut core, missing, &mut out);
     assert_eq!(waiting.published(), 140, "both are for one that is on its way, so it turns out");
 }
 
 #[test]
-fn deferred_acks_that_move_twice_are_told_in_any_order() {
+fn the_news_of_deferred_acks_that_move_twice_may_come_in_any_order() {
     let (mut core, mut out) = (of_two(Rank(1)), Commands::default());
     let [first, second, third] = [ROOT, Rank(2), Rank(3)];
     core.message_sent(first, 200);
@@ -184,10 +183,10 @@ fn a_logged_broadcast_is_queued_until_the_last_incoming_chunk_has_it() {
     core.receive(ROOT, broadcast, 0, &mut out);
     out.clear();
     assert_eq!(waiting.published(), 50);
-    let mail = admit(&mut core, 0, &mut out);
+    let messages = admit(&mut core, 0, &mut out);
     core.incoming_admitted(&mut out);
-    assert_eq!((mail.len(), waiting.published()), (2, 50));
-    drop(mail);
+    assert_eq!((messages.len(), waiting.published()), (2, 50));
+    drop(messages);
     assert_eq!(waiting.published(), 0);
 }
 
@@ -223,13 +222,13 @@ fn a_broadcast_counts_a_node_for_each_receiver_of_the_rank_with_most() {
     assert!(!blocks(&mut root));
     (0..20).for_each(|key| below.created(ChunkId { array, key }, CellId(key as u32)));
     below.hello(&mut out);
-    let told = out.now.into_iter().filter_map(|command| match command {
-        Command::Send(ROOT, told @ Packet::Flow(FlowPacket::ReceiversGrew { chunks: 20, .. })) => Some(told),
+    let reports = out.now.into_iter().filter_map(|command| match command {
+        Command::Send(ROOT, sent @ Packet::Flow(FlowPacket::ReceiversGrew { chunks: 20, .. })) => Some(sent),
         _ => None,
     });
-    let told = told.collect::<Vec<_>>().pop().expect("an even share is one chunk");
+    let report = reports.collect::<Vec<_>>().pop().expect("an even share is one chunk");
     let mut out = Commands::default();
-    root.receive(Rank(1), told, 0, &mut out);
+    root.receive(Rank(1), report, 0, &mut out);
     let tells = |command: &Command| {
         matches!(command, Command::Send(Rank(1), Packet::Flow(FlowPacket::MaxReceivers { .. })))
     };
@@ -241,7 +240,7 @@ fn a_broadcast_counts_a_node_for_each_receiver_of_the_rank_with_most() {
 fn a_broadcast_is_acknowledged_below_the_low_watermark_or_at_once_without_receivers() {
     let array = ArrayId(0);
     let (mut core, mut out) = (of_two(Rank(1)), Commands::default());
-    let mut told = |core: &mut RankCore, act: &dyn Fn(&mut RankCore, &mut Commands)| {
+    let mut acked = |core: &mut RankCore, act: &dyn Fn(&mut RankCore, &mut Commands)| {
         act(core, &mut out);
         let news = |command| match command {
             Command::Send(ROOT, Packet::Flow(FlowPacket::BroadcastAck { more })) => Some(more),
@@ -260,8 +259,8 @@ fn a_broadcast_is_acknowledged_below_the_low_watermark_or_at_once_without_receiv
             );
         }
     };
-    assert_eq!(told(&mut core, &comes(0)), Some(1), "nobody is here");
+    assert_eq!(acked(&mut core, &comes(0)), Some(1), "nobody is here");
     core.routing.location.arrived(ChunkId { array, key: 0 }, CellId(0));
-    assert_eq!(told(&mut core, &comes(1)), None, "whether there is room others know");
-    assert_eq!(told(&mut core, &RankCore::below_low_watermark), Some(1));
+    assert_eq!(acked(&mut core, &comes(1)), None, "whether there is room others know");
+    assert_eq!(acked(&mut core, &RankCore::below_low_watermark), Some(1));
 }
