@@ -36,7 +36,7 @@ impl Block {
         }
     }
 
-    /// One step. Returns those that left the tile, by their [way](WAYS).
+    /// One step. Returns those that left the tile, by their [offset](OFFSETS).
     pub(crate) fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; OFFSETS.len()] {
         let (tiling, side) = (problem.tiling, problem.side());
         let part = tiling.part(tile);

@@ -95,13 +95,13 @@ impl Tiling {
         cell.map(|at| (((u64::from(at) + 1) * side - 1) / grid) as u16)
     }
 
-    /// The grid of tiles, whose neighbours are in the order of [`WAYS`].
+    /// The grid of tiles, whose neighbours are in the order of [`OFFSETS`].
     #[must_use]
     pub(crate) fn torus(self) -> Grid<[u16; 2]> {
         Grid::new([self.side; 2]).periodic()
     }
 
-    /// The number in [`WAYS`] of the way from one tile to another.
+    /// The number in [`OFFSETS`] of the offset from one tile to another.
     ///
     /// # Panics
     /// When they are the same, or no neighbours.
