@@ -96,7 +96,7 @@ fn a_message_to_another_rank_makes_five_hops() {
         names(&hops_of_one_message(2)),
         [
             (1, "Ctx::send"),
-            (2, "Worker::flush"),
+            (2, "Worker::send"),
             (3, "Transport::send"),
             (3, "Transport::poll"),
             (4, "Mailbox::push"),
@@ -109,6 +109,6 @@ fn a_message_to_another_rank_makes_five_hops() {
 fn a_message_within_a_rank_does_not_see_the_transport() {
     assert_eq!(
         names(&hops_of_one_message(1)),
-        [(1, "Ctx::send"), (2, "Worker::flush"), (4, "Mailbox::push"), (5, "Slot::deliver")]
+        [(1, "Ctx::send"), (2, "Worker::send"), (4, "Mailbox::push"), (5, "Slot::deliver")]
     );
 }

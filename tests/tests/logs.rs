@@ -63,7 +63,10 @@ fn a_log_that_panics_ends_the_run() {
                     })
                 });
                 let Err(error) = ended else { panic!("{its}: no error") };
-                let told = matches!(error, Error::HandlerPanicked { .. } | Error::System { .. });
+                let told = matches!(
+                    error,
+                    Error::HandlerPanicked { .. } | Error::Panicked { .. } | Error::System { .. }
+                );
                 assert!(told, "{its}: {error}");
             }
             let config = Config::default().ranks(2).workers(2);

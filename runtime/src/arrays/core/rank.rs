@@ -1,7 +1,8 @@
 //! The control plane of one rank: hands each input to its protocol, and collects the commands that follow.
 //!
 //! This module handles packets, messages and idleness. Each protocol has a driver here, where it meets the other protocols:
-//! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The protocols themselves know nothing of each other.
+//! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
+//! of the protocols share types of messages and the tree of ranks, and call none of each other.
 //!
 //! Methods append to [`Commands`], which the executor carries out in order. A rank handles its packets to itself at once.
 

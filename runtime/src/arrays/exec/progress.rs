@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::control_plane::Core;
 use super::local_delivery::{PacketSink, PollState};
 use super::mailbox::PushedBy;
-use super::remote_sender::Sent;
+use super::remote_sender::SendResult;
 use super::watermarks::bytes_of;
 use super::worker::Worker;
 use crate::arrays::core::collectives::broadcast::duplicate;
@@ -60,7 +60,7 @@ impl Worker<'_> {
 
     /// Ends the run with the error of a packet that could not be sent or decoded.
     #[inline]
-    pub(crate) fn fail_unless(&mut self, sent: Sent) {
+    pub(crate) fn fail_unless(&mut self, sent: SendResult) {
         if let Err(error) = sent {
             self.fail(*error);
         }
@@ -220,22 +220,22 @@ impl Worker<'_> {
     /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
     #[inline]
     pub(crate) fn take_packets(&mut self, free_list: &mut FreeList) -> bool {
-        if !self.looks_around {
+        if !self.polls {
             return false;
         }
-        self.remote_sender.look(self.instruments.time_ns());
+        self.remote_sender.begin_poll(self.instruments.time_ns());
         self.poll(PACKETS_MAX, free_list)
     }
 
     /// The same for one packet at most: a worker without work looks so, and has work then.
     #[inline]
     pub(crate) fn take_packet(&mut self, free_list: &mut FreeList) -> bool {
-        if !self.looks_around {
+        if !self.polls {
             return false;
         }
         // Where handlers are measured the time is at hand; elsewhere to read the counter takes longer than the look.
         if let Some(last_ns) = self.instruments.last_ns() {
-            self.remote_sender.look(last_ns);
+            self.remote_sender.begin_poll(last_ns);
         }
         self.poll(1, free_list)
     }
@@ -272,7 +272,7 @@ impl Worker<'_> {
             return true;
         }
         let Some((from, packet)) = poll_state.other.take() else { return false };
-        // A chunk takes long to come: nobody who has work by now waits for the next.
+        // A chunk transfer is slow. The poll stops, so that ready chunks run first.
         let is_chunk = matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_)));
         self.receive_other(from, packet);
         !is_chunk

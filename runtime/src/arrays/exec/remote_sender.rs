@@ -16,7 +16,7 @@ use crate::ids::Rank;
 use crate::transport::handle::TransportHandle;
 use crate::wire::codec::Codec;
 
-/// Looks are rare that are so far apart, ns.
+/// Polls further apart than this count as rare, ns.
 const RARE_NS: u64 = 10_000;
 
 /// One worker's way out.
@@ -26,20 +26,20 @@ pub(crate) struct RemoteSender<'r> {
     transport: Option<TransportHandle<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
-    look: PollTimes,
+    times: PollTimes,
 }
 
 /// Whether packets could be encoded, and handed to the transport. An error ends the run.
-pub(crate) type Sent = Result<(), Box<Error>>;
+pub(crate) type SendResult = Result<(), Box<Error>>;
 
-/// The last look at the transport of which the time was known: a lap of the worker ended before it, ns. Those of a worker
-/// without work are not, where handlers are not measured.
+/// The last poll with a known time, ns: a lap of the worker ended before it. Polls of an idle worker have none unless handlers
+/// are measured.
 #[derive(Default)]
 struct PollTimes {
     began_ns: u64,
-    /// As far as it is known: the end of a look that found nothing is not worth reading the clock.
+    /// As far as it is known: a poll that finds nothing does not read the clock at its end.
     ended_ns: u64,
-    /// The one before it was long ago.
+    /// The poll before was long ago.
     rare: bool,
 }
 
@@ -49,8 +49,8 @@ impl<'r> RemoteSender<'r> {
         transport: Option<TransportHandle<'r, Packet>>,
     ) -> RemoteSender<'r> {
         let mut remote_sender =
-            RemoteSender { shared, transport, leaving: VecDeque::new(), look: PollTimes::default() };
-        remote_sender.looks_often(true);
+            RemoteSender { shared, transport, leaving: VecDeque::new(), times: PollTimes::default() };
+        remote_sender.set_frequent_polls(true);
         remote_sender
     }
 
@@ -83,7 +83,7 @@ impl<'r> RemoteSender<'r> {
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
-    pub(crate) fn send_outbound(&mut self) -> Sent {
+    pub(crate) fn send_outbound(&mut self) -> SendResult {
         let control_plane = &self.shared.control_plane;
         control_plane.take_outbound(&mut control_plane.lock(), &mut self.leaving);
         self.flush()
@@ -94,7 +94,7 @@ impl<'r> RemoteSender<'r> {
     /// # Errors
     /// The first packet that could not be sent. The others were.
     #[inline]
-    pub(crate) fn flush(&mut self) -> Sent {
+    pub(crate) fn flush(&mut self) -> SendResult {
         let mut all = Ok(());
         while let Some((to, packet)) = self.leaving.pop_front() {
             let sent = self.flush_one(to, packet);
@@ -105,7 +105,7 @@ impl<'r> RemoteSender<'r> {
 
     /// The same of one packet, which goes through the wire format where a run asks for that.
     #[inline(never)]
-    fn flush_one(&mut self, to: Rank, packet: Packet) -> Sent {
+    fn flush_one(&mut self, to: Rank, packet: Packet) -> SendResult {
         // Messages between chunks have been there and back before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let through =
@@ -118,7 +118,7 @@ impl<'r> RemoteSender<'r> {
     /// # Errors
     /// The message cannot be encoded.
     #[inline]
-    pub(crate) fn send_node(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> Sent {
+    pub(crate) fn send_node(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> SendResult {
         match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
                 local.send_with(to, || Packet::from_node(node, epoch));
@@ -131,7 +131,7 @@ impl<'r> RemoteSender<'r> {
 
     /// The same where the transport sends bytes.
     #[inline(never)]
-    fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> Sent {
+    fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> SendResult {
         let codec = &self.shared.codec;
         if node.message.payload.is_value()
             && let Some(TransportHandle::Boxed(transport)) = &mut self.transport
@@ -144,7 +144,7 @@ impl<'r> RemoteSender<'r> {
         self.send(to, Packet::from_node(node, epoch))
     }
 
-    fn send(&mut self, to: Rank, packet: Packet) -> Sent {
+    fn send(&mut self, to: Rank, packet: Packet) -> SendResult {
         match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
                 local.send_with(to, || packet);
@@ -167,16 +167,16 @@ impl<'r> RemoteSender<'r> {
 
     /// A look at the transport begins, `now_ns` after the run did.
     #[inline]
-    pub(crate) fn look(&mut self, now_ns: u64) {
-        let rare = now_ns >= self.look.ended_ns + RARE_NS;
-        if rare != self.look.rare {
-            self.looks_often(!rare);
+    pub(crate) fn begin_poll(&mut self, now_ns: u64) {
+        let rare = now_ns >= self.times.ended_ns + RARE_NS;
+        if rare != self.times.rare {
+            self.set_frequent_polls(!rare);
         }
-        self.look = PollTimes { began_ns: now_ns, ended_ns: now_ns, rare };
+        self.times = PollTimes { began_ns: now_ns, ended_ns: now_ns, rare };
     }
 
     #[cold]
-    fn looks_often(&mut self, often: bool) {
+    fn set_frequent_polls(&mut self, often: bool) {
         if let Some(transport) = &mut self.transport {
             transport.set_frequent_polls(often);
         }
@@ -185,19 +185,19 @@ impl<'r> RemoteSender<'r> {
     /// Tells whether looks are rare: handlers, or waits, are long.
     #[inline]
     pub(crate) fn polls_rarely(&self) -> bool {
-        self.look.rare
+        self.times.rare
     }
 
     /// It has ended.
     pub(crate) fn end_poll(&mut self, now_ns: u64) {
-        self.look.ended_ns = now_ns;
+        self.times.ended_ns = now_ns;
     }
 
     /// The time from which on the next look is due, if chunks are to run for so long at least, ns. They run for as long
     /// as the last look took: while chunks migrate it may copy one.
     #[inline]
     pub(crate) fn next_poll_ns(&self, run_ns: u64) -> u64 {
-        let PollTimes { began_ns, ended_ns, .. } = self.look;
+        let PollTimes { began_ns, ended_ns, .. } = self.times;
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
@@ -212,7 +212,7 @@ impl<'r> RemoteSender<'r> {
         local_delivery: &mut LocalDelivery<'r>,
         free_list: &mut FreeList,
         poll_state: &mut PollState,
-    ) -> Sent {
+    ) -> SendResult {
         match &mut self.transport {
             Some(TransportHandle::Threads(local)) => {
                 local.take_each(|from, packet| local_delivery.receive(from, packet, free_list, poll_state));

@@ -54,7 +54,7 @@ impl<'r> Worker<'r> {
     /// Hop 2. The node of a message that leaves the rank goes to the free list.
     #[inline(always)]
     pub(super) fn send(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
-        tracing::trace!(hop = 2, "Worker::flush");
+        tracing::trace!(hop = 2, "Worker::send");
         if self.send_state.is_plain {
             self.push_by_route(node, free_list);
         } else {
@@ -196,7 +196,7 @@ impl<'r> Worker<'r> {
         let now_ns = self.shared.clock.now_ns();
         let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, node);
-        self.looks_around = true;
+        self.polls = true;
     }
 
     /// Sends the messages that are due, by the routes of now. True if there were any.
@@ -211,13 +211,13 @@ impl<'r> Worker<'r> {
             self.with_core(|core, _, _| searched = core.timer_expired());
             self.route_and_send(node, free_list);
             if searched {
-                // Who answers may be asleep for longer than need be.
+                // Worker 0 replies to the probe: wake it now.
                 self.shared.scheduler.wake_driver();
             }
             any = true;
         }
         self.clear_blocked();
-        self.looks_around = self.must_look_around();
+        self.polls = self.has_polls();
         any
     }
 

@@ -305,7 +305,7 @@ impl Simulation<'_> {
         let (weights, mut took_ns) = (self.weights, 0);
         self.on(rank, |worker| {
             worker.simulated.take_charged_ns();
-            worker.steps(1, &mut worker.outbox());
+            worker.run_ready(1, &mut worker.outbox());
             took_ns = worker.simulated.take_charged_ns();
             if took_ns == 0 {
                 took_ns = default_ns;

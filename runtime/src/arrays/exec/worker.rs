@@ -3,7 +3,7 @@
 //! One turn of a worker is the program in small:
 //!
 //! ```text
-//! find a entry -> begin -> for each message: deliver, flush, lap -> finish -> poll
+//! find a ready entry -> begin -> for each message: deliver, flush, lap -> finish -> poll
 //! ```
 //!
 //! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
@@ -43,8 +43,8 @@ use crate::wire::WireError;
 const RUN_NS_MAX: u64 = 50_000;
 const RUN_HANDLERS: u64 = 8;
 /// The same between runs of chunks: short ones share a look.
-const LOOK_EVERY_NS: u64 = 1_000;
-const LOOK_EVERY_HANDLERS: u64 = 4;
+const POLL_EVERY_NS: u64 = 1_000;
+const POLL_EVERY_HANDLERS: u64 = 4;
 
 /// One thread of a rank.
 pub(crate) struct Worker<'r> {
@@ -58,7 +58,7 @@ pub(crate) struct Worker<'r> {
     /// The sync that is being decided while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
     /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
-    pub(super) looks_around: bool,
+    pub(super) polls: bool,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
     /// Empty; kept for its memory.
@@ -95,7 +95,7 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             pending_decision: None,
-            looks_around: remote_sender.has_transport(),
+            polls: remote_sender.has_transport(),
             remote_sender,
             instruments,
             simulated: Simulated::default(),
@@ -108,19 +108,19 @@ impl<'r> Worker<'r> {
         Outbox::of(self.instruments.activity().clone())
     }
 
-    /// Runs ready chunks, so many at most, until there is something to look at in between. Says how many.
-    pub(crate) fn steps(&mut self, most: u32, outbox: &mut Outbox) -> u32 {
-        let mut steps = 0;
-        while steps < most
+    /// Runs at most `runs_max` ready chunks; returns early when a poll is due. Returns the number of runs.
+    pub(crate) fn run_ready(&mut self, runs_max: u32, outbox: &mut Outbox) -> u32 {
+        let mut runs = 0;
+        while runs < runs_max
             && let Some((id, cell)) = self.local_delivery.find().or_else(|| self.find_seed())
         {
             self.run(id, cell, outbox);
-            steps += 1;
-            if (self.looks_around && !self.has_just_looked()) || self.shared.scheduler.stopped() {
+            runs += 1;
+            if (self.polls && !self.has_just_polled()) || self.shared.scheduler.stopped() {
                 break;
             }
         }
-        steps
+        runs
     }
 
     /// Runs the chunk whose entry this is, for mail that it has now.
@@ -188,14 +188,14 @@ impl<'r> Worker<'r> {
             outbox.free_list.recycle(node);
             let more = !mail.is_empty();
             if outbox.has_only_messages() {
-                self.send_letters(outbox);
+                self.flush_messages(outbox);
                 self.instruments.lap(more);
             } else {
-                let fate = self.carry_out_all(chunk, slot, mail, outbox, cell);
-                self.instruments.lap(more && fate == HandlerOutcome::Stays);
-                match fate {
+                let outcome = self.carry_out_all(chunk, slot, mail, outbox, cell);
+                self.instruments.lap(more && outcome == HandlerOutcome::Stays);
+                match outcome {
                     HandlerOutcome::Stays => {}
-                    HandlerOutcome::Removed => return fate,
+                    HandlerOutcome::Removed => return outcome,
                     HandlerOutcome::Ended => return HandlerOutcome::Stays,
                 }
             }
@@ -208,8 +208,8 @@ impl<'r> Worker<'r> {
                 return HandlerOutcome::Stays;
             }
             self.local_delivery.share_newest();
-            if self.looks_around && self.has_run_long() {
-                self.look_around(chunk, cell, &mut outbox.free_list);
+            if self.polls && self.has_run_long() {
+                self.poll_amid_run(chunk, cell, &mut outbox.free_list);
                 if self.shared.scheduler.stopped() {
                     return HandlerOutcome::Stays;
                 }
@@ -224,7 +224,7 @@ impl<'r> Worker<'r> {
         self.fail(Error::Wire { rank: self.shared.info.rank, what, why: why.to_string() });
     }
 
-    /// Tells whether it is time to look around, though the chunk that runs has more mail.
+    /// Tells whether a poll is due although the running chunk has more messages.
     #[inline]
     fn has_run_long(&mut self) -> bool {
         let reads =
@@ -233,27 +233,26 @@ impl<'r> Worker<'r> {
             && self.instruments.time_ns() >= self.remote_sender.next_poll_ns(RUN_NS_MAX)
     }
 
-    /// Tells whether there is anything to look at between two runs of chunks.
-    pub(super) fn must_look_around(&self) -> bool {
+    /// Tells whether there is anything to poll between two runs of chunks.
+    pub(super) fn has_polls(&self) -> bool {
         self.remote_sender.has_transport() || self.timers.next_ns().is_some() || self.has_question()
     }
 
-    /// Tells whether a look around would come so soon after the last that it costs more than what it finds, and less of
-    /// what leaves would leave together.
+    /// Tells whether a poll now would cost more than it finds, so soon after the last, and would split outgoing batches.
     #[inline]
-    pub(super) fn has_just_looked(&self) -> bool {
+    pub(super) fn has_just_polled(&self) -> bool {
         match self.instruments.last_ns() {
-            Some(last_ns) => last_ns < self.remote_sender.next_poll_ns(LOOK_EVERY_NS),
+            Some(last_ns) => last_ns < self.remote_sender.next_poll_ns(POLL_EVERY_NS),
             None => {
                 !self.remote_sender.polls_rarely()
-                    && !self.instruments.handled().is_multiple_of(LOOK_EVERY_HANDLERS)
+                    && !self.instruments.handled().is_multiple_of(POLL_EVERY_HANDLERS)
             }
         }
     }
 
     /// Sends and receives in the middle of a run.
     #[cold]
-    fn look_around(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
+    fn poll_amid_run(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
         self.instruments.pause();
         self.progress(free_list);
         self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
@@ -261,7 +260,7 @@ impl<'r> Worker<'r> {
 
     /// Hop 2, the flush, of a handler that has returned and left only nodes, as most do.
     #[inline]
-    fn send_letters(&mut self, outbox: &mut Outbox) {
+    fn flush_messages(&mut self, outbox: &mut Outbox) {
         for node in outbox.take_messages() {
             self.send(node, &mut outbox.free_list);
         }
@@ -277,7 +276,7 @@ impl<'r> Worker<'r> {
         outbox: &mut Outbox,
         cell: CellId,
     ) -> HandlerOutcome {
-        let mut fate = HandlerOutcome::Stays;
+        let mut outcome = HandlerOutcome::Stays;
         let (effects, free_list) = outbox.effects_and_free_list();
         for (before, effect) in effects {
             self.send_all(before, free_list);
@@ -287,7 +286,7 @@ impl<'r> Worker<'r> {
             }
             match self.carry_out(effect, chunk, slot, cell) {
                 HandlerOutcome::Stays => {}
-                HandlerOutcome::Removed => fate = HandlerOutcome::Removed,
+                HandlerOutcome::Removed => outcome = HandlerOutcome::Removed,
                 HandlerOutcome::Ended => return HandlerOutcome::Ended,
             }
         }
@@ -295,7 +294,7 @@ impl<'r> Worker<'r> {
         self.share_seeds();
         let behind = outbox.take_messages();
         self.send_all(behind, &mut outbox.free_list);
-        fate
+        outcome
     }
 
     /// Carries out one effect of the chunk that runs.
@@ -367,8 +366,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Gives back the cell of a chunk that was removed. MessageList it did not handle is counted and dropped: it was for this
-    /// chunk, and not for the next of its index.
+    /// Gives back the cell of a chunk that was removed. Messages that it did not handle are counted and dropped: they were for
+    /// this chunk, and not for the next of its index.
     #[cold]
     fn vacate(&mut self, chunk: ChunkId, id: CellId, slot: Box<dyn ErasedSlot>, mail: MessageList) {
         let kept_bytes = slot.deferred_bytes();

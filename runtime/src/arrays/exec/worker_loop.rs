@@ -142,10 +142,10 @@ impl Worker<'_> {
             if self.shared.scheduler.stopped() {
                 return;
             }
-            let steps = if self.remote_sender.congested() { 0 } else { self.steps(left, outbox) };
+            let steps = if self.remote_sender.congested() { 0 } else { self.run_ready(left, outbox) };
             runs += u64::from(steps);
             left -= steps.max(1);
-            if steps > 0 && self.has_just_looked() {
+            if steps > 0 && self.has_just_polled() {
                 continue;
             }
             if !self.progress(&mut outbox.free_list) && steps == 0 {

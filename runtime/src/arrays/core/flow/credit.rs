@@ -28,7 +28,7 @@ pub(crate) struct SendOutcome {
 /// Bytes to and from one destination.
 #[derive(Debug, Default)]
 struct ByteCounts {
-    /// Below 0 for a moment: where the ack of a chunk's new rank overtakes the word of its old rank that the bytes moved on.
+    /// Briefly negative: where bytes moved on twice, the last ack may arrive before the first `DeferredAckMoved`.
     in_flight: i64,
     /// Of those, sent since the last request for an ack.
     since_ack_request: u64,
