@@ -102,7 +102,7 @@ pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
         Ok(Box::new(Caa {
             conditions: conditions(parameters)?,
             task: parameters.count_or_auto("task")?,
-            later: if parameters.switch("repeat")? { Until::FirstThrough } else { Until::AllFinished },
+            later: if parameters.switch("repeat")? { Until::FirstFinished } else { Until::AllFinished },
             chunk: chunk(parameters)?,
         }))
     },
@@ -129,7 +129,7 @@ fn conditions(parameters: &Parameters) -> Result<Thresholds, ParseError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
     /// With the first worker that is through its share; the others finish the task in hand.
-    FirstThrough,
+    FirstFinished,
     /// With the last one.
     AllFinished,
 }

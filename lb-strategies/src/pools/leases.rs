@@ -43,7 +43,7 @@ mod steal;
 mod tail_replication;
 
 pub use holdings::Holdings;
-pub use message::{LeaseMessage, Occasion, Order, Report, Standing, Thieves};
+pub use message::{LeaseMessage, LeaseStatus, Order, Report, ReportKind, Thieves};
 pub use pace::Pace;
 pub use range_pool::RangePool;
 pub use size::Batch;

@@ -49,7 +49,7 @@ impl Member {
         }
         let tallies = vec![TaskStats::default(); workers.workers() as usize];
         let clock = pool.clock_speeds[rank.index()];
-        Self { workers, clock, tallies, phase: Phase::Shares(Until::FirstThrough) }
+        Self { workers, clock, tallies, phase: Phase::Shares(Until::FirstFinished) }
     }
 
     pub(super) fn wants(
@@ -114,7 +114,7 @@ impl Member {
                     return;
                 }
                 match until {
-                    Until::FirstThrough => outbox.push_back((Rank(0), CaaMessage::First)),
+                    Until::FirstFinished => outbox.push_back((Rank(0), CaaMessage::First)),
                     Until::AllFinished => self.stop_if_through(outbox),
                 }
             }

@@ -34,27 +34,27 @@ pub enum LeaseMessage {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The kind for the report.
-    pub kind: Occasion,
+    /// Why the rank reports.
+    pub kind: ReportKind,
     /// The state of the rank.
-    pub status: Standing,
+    pub status: LeaseStatus,
     /// Indices executed since its last report.
     pub done: Vec<Range<u64>>,
 }
 
-/// The kind on which a rank reports.
+/// Why a rank reports.
 ///
 /// ```
 /// use lb_strategies::pool::leases::ReportKind;
 /// assert_ne!(ReportKind::Want, ReportKind::Bye);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Occasion {
+pub enum ReportKind {
     /// It will soon have nothing to do. Answered by one `Lease`, sooner or later, or by `Stop`.
     Want,
     /// The root could not know what has happened.
     Progress,
-    /// The answer to a `Cut`: these are no longer its own. They may be none.
+    /// The answer to a `Steal`: these are no longer its own. They may be none.
     Stolen(Vec<Range<u64>>),
     /// A worker is late with this piece: somebody else may execute it, too.
     Offer {
@@ -88,7 +88,7 @@ pub enum Occasion {
 /// assert_eq!(LeaseStatus::default().speed, None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct LeaseStatus {
     /// Iterations it holds that nobody has begun.
     pub pool: u64,
     /// Iterations per second of all its workers; `None` while it has not measured.

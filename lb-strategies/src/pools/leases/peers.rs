@@ -5,7 +5,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::message::Standing;
+use super::message::LeaseStatus;
 use super::root_link::seconds;
 use super::steal::Holder;
 use crate::pools::machine::Nanos;
@@ -22,7 +22,7 @@ pub(super) struct Peers {
 pub(super) struct Peer {
     pub(super) workers: u32,
     pub(super) active: bool,
-    pub(super) standing: Standing,
+    pub(super) standing: LeaseStatus,
     pub(super) reported_at: Nanos,
     /// Leases it was sent, and the size of the last.
     pub(super) leases: u64,
@@ -53,7 +53,7 @@ impl Peers {
         let peer = |&workers: &u32| Peer {
             workers,
             active: true,
-            standing: Standing::default(),
+            standing: LeaseStatus::default(),
             reported_at: 0,
             leases: 0,
             leased: 0,

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 
 use replication::verdict;
 
-use super::message::{Occasion, Order, Output, Report, Standing, list};
+use super::message::{LeaseStatus, Order, Output, Report, ReportKind, list};
 use super::range_pool::RangePool;
 use super::root_link::{RootLink, seconds};
 use super::tail_replication::{Role, TailReplication};
@@ -104,7 +104,7 @@ impl LeaseRank {
             }
             (Some(_), Some(Role::Foreign(owner, piece))) if self.stage == Stage::Working => {
                 self.tail.ask(owner, piece, worker);
-                self.report(now, Occasion::Copied { owner, piece });
+                self.report(now, ReportKind::Copied { owner, piece });
                 return self.advance(now, out);
             }
             (Some(_), Some(Role::Foreign(..))) => out.push(Output::Discard { worker }),
@@ -131,12 +131,12 @@ impl LeaseRank {
             Order::Steal(thieves) => {
                 let speed = self.pool.speed(now);
                 let given = self.pool.split_off(thieves.part_of(self.pool.len(), speed));
-                self.report(now, Occasion::Stolen(list(&given)));
+                self.report(now, ReportKind::Stolen(list(&given)));
             }
             Order::Copy { owner, piece, range } => self.copy(now, owner, piece, range, out),
             Order::Settle { piece } => {
                 let range = self.tail.settle(piece);
-                self.report(now, Occasion::Settled { piece, range });
+                self.report(now, ReportKind::Settled { piece, range });
             }
             Order::Verdict { owner, piece, counts } => {
                 if let Some(worker) = self.tail.answered(owner, piece) {
@@ -146,7 +146,7 @@ impl LeaseRank {
             }
             Order::Stop => {
                 self.stop(out);
-                self.report(now, Occasion::Bye);
+                self.report(now, ReportKind::Bye);
             }
         }
         self.advance(now, out);
@@ -160,7 +160,7 @@ impl LeaseRank {
         self.progress_timer.next = None;
         let standing = self.standing(now);
         if self.root_link.is_surprise(now, &standing, self.progress_timer.chunk) {
-            self.root_link.report(now, Occasion::Progress, standing);
+            self.root_link.report(now, ReportKind::Progress, standing);
         }
         self.copy_late(now, out);
         self.check_progress(now, out);
@@ -202,17 +202,17 @@ impl LeaseRank {
         let standing = self.standing(now);
         if !self.root_link.is_asking() {
             if self.is_low(&standing) {
-                self.root_link.report(now, Occasion::Want, standing);
+                self.root_link.report(now, ReportKind::Want, standing);
             }
         } else if self
             .root_link
             .is_news(&standing, self.pool.running().any(|worker| self.tail.matters(worker)))
         {
-            self.root_link.report(now, Occasion::Progress, standing);
+            self.root_link.report(now, ReportKind::Progress, standing);
         }
     }
 
-    fn is_low(&self, standing: &Standing) -> bool {
+    fn is_low(&self, standing: &LeaseStatus) -> bool {
         let ahead = seconds(2 * self.root_link.rtt() + self.progress_timer.chunk);
         standing.pool == 0 || standing.speed.is_some_and(|speed| standing.pool as f64 <= speed * ahead)
     }
@@ -230,13 +230,13 @@ impl LeaseRank {
         out.push(Output::WakeAt(next));
     }
 
-    fn report(&mut self, now: Nanos, occasion: Occasion) {
+    fn report(&mut self, now: Nanos, occasion: ReportKind) {
         let standing = self.standing(now);
         self.root_link.report(now, occasion, standing);
     }
 
-    fn standing(&self, now: Nanos) -> Standing {
-        Standing {
+    fn standing(&self, now: Nanos) -> LeaseStatus {
+        LeaseStatus {
             pool: self.pool.len(),
             speed: self.pool.speed(now),
             waiting: self.waiting.len() as u32,

@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use super::holdings::Holdings;
-use super::message::{Occasion, Order, Report};
+use super::message::{Order, Report, ReportKind};
 use super::peers::Peers;
 use super::replica_broker::ReplicaBroker;
 use super::size::{self, Batch, Bounds, Speeds};
@@ -78,21 +78,21 @@ impl LeaseRoot {
             self.holdings.done(from, range);
         }
         match report.kind {
-            Occasion::Want => peer.want = Some(now),
-            Occasion::Stolen(ranges) => {
+            ReportKind::Want => peer.want = Some(now),
+            ReportKind::Stolen(ranges) => {
                 let thieves = peer.stealing_for.take().unwrap_or_default();
                 let given: u64 = ranges.iter().map(|range| range.end - range.start).sum();
                 ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
                 self.share(now, &thieves, given, orders);
             }
-            Occasion::Offer { piece, range } => self.copies.offer(from, piece, range),
+            ReportKind::Offer { piece, range } => self.copies.offer(from, piece, range),
             // Once stopped, nobody waits for an answer.
-            Occasion::Copied { owner, piece } if !self.stopped => {
+            ReportKind::Copied { owner, piece } if !self.stopped => {
                 self.copies.copied(owner, piece, from, orders);
             }
-            Occasion::Progress | Occasion::Copied { .. } => {}
-            Occasion::Settled { piece, range } => self.settled(from, piece, range, orders),
-            Occasion::Bye => peer.active = false,
+            ReportKind::Progress | ReportKind::Copied { .. } => {}
+            ReportKind::Settled { piece, range } => self.settled(from, piece, range, orders),
+            ReportKind::Bye => peer.active = false,
         }
         self.serve(now, orders);
     }

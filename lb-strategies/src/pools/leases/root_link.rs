@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::message::{Occasion, Report, Standing, list};
+use super::message::{LeaseStatus, Report, ReportKind, list};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 
@@ -22,7 +22,7 @@ const TOLERANCE: f64 = 0.25;
 pub(super) struct RootLink {
     /// Since when a `Want` is unanswered.
     asked: Option<Nanos>,
-    reported: Standing,
+    reported: LeaseStatus,
     reported_at: Nanos,
     leases: u64,
     rtt: Nanos,
@@ -49,8 +49,8 @@ impl RootLink {
         self.done.insert(range);
     }
 
-    pub(super) fn report(&mut self, now: Nanos, occasion: Occasion, standing: Standing) {
-        if occasion == Occasion::Want {
+    pub(super) fn report(&mut self, now: Nanos, occasion: ReportKind, standing: LeaseStatus) {
+        if occasion == ReportKind::Want {
             self.asked = Some(now);
         }
         self.reported = standing;
@@ -73,12 +73,12 @@ impl RootLink {
     }
 
     /// Rule 2: whether the root, which has a `Want`, should know of this.
-    pub(super) fn is_news(&self, standing: &Standing, running: bool) -> bool {
+    pub(super) fn is_news(&self, standing: &LeaseStatus, running: bool) -> bool {
         (standing.waiting > 0 && self.reported.waiting == 0) || (!running && !self.done.is_empty())
     }
 
     /// Rule 3: whether the pool ends at another time than the root thinks.
-    pub(super) fn is_surprise(&self, now: Nanos, standing: &Standing, step: Nanos) -> bool {
+    pub(super) fn is_surprise(&self, now: Nanos, standing: &LeaseStatus, step: Nanos) -> bool {
         let Some(speed) = standing.speed else { return false };
         let Some(told) = self.reported.speed else { return standing.pool > 0 || self.reported.pool > 0 };
         let since = seconds(now.saturating_sub(self.reported_at));
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn what_the_root_can_know_is_no_surprise() {
         let mut talk = RootLink::default();
-        let standing = |pool, speed| Standing { pool, speed: Some(speed), ..Standing::default() };
-        talk.report(0, Occasion::Progress, standing(1000, 100.0));
+        let standing = |pool, speed| LeaseStatus { pool, speed: Some(speed), ..LeaseStatus::default() };
+        talk.report(0, ReportKind::Progress, standing(1000, 100.0));
         assert!(!talk.is_surprise(5 * SECOND, &standing(500, 100.0), SECOND / 10));
         assert!(!talk.is_surprise(5 * SECOND, &standing(550, 100.0), SECOND / 10));
         assert!(talk.is_surprise(5 * SECOND, &standing(800, 50.0), SECOND / 10), "it collapsed");
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_round_trip_does_not_count_what_the_root_let_it_wait() {
         let mut talk = RootLink::default();
-        talk.report(0, Occasion::Want, Standing::default());
+        talk.report(0, ReportKind::Want, LeaseStatus::default());
         talk.leased(100, 1, 90);
         assert_eq!((talk.rtt(), talk.is_asking()), (10, false));
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::{LeaseRank, Replication, Stage};
-use crate::pools::leases::message::{Occasion, Output};
+use crate::pools::leases::message::{Output, ReportKind};
 use crate::pools::leases::tail_replication::Role;
 use crate::pools::machine::Nanos;
 use crate::rank::{Rank, WorkerId};
@@ -34,7 +34,7 @@ impl LeaseRank {
             if let Some(Reverse(worker)) = self.waiting.pop() {
                 self.run_copy(now, worker, Role::Own(piece), range, out);
             } else {
-                self.report(now, Occasion::Offer { piece, range });
+                self.report(now, ReportKind::Offer { piece, range });
             }
         }
     }
