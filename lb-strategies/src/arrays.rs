@@ -22,6 +22,7 @@ mod finish_first;
 mod loads;
 pub mod metrics;
 pub mod predict;
+mod report;
 pub mod snapshot;
 pub mod strategies;
 pub mod strategy;

@@ -97,6 +97,7 @@ mod summary;
 pub mod supersteps;
 pub mod table;
 mod times;
+mod total;
 mod trace;
 
 pub use self::comparison::Comparison;

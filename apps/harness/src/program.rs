@@ -8,6 +8,7 @@ use caribou::{Config, Launch};
 use super::error::Error;
 use super::iteration_clock::IterationClock;
 use super::shape::Shape;
+pub use super::total::Total;
 
 /// A computation, its serial reference and its options. An example is in [the harness](super).
 pub trait Program: Sized {
@@ -90,15 +91,6 @@ pub struct Conditions {
     pub launch: Launch,
     /// True if results are compared with the reference, for which one process needs memory for both.
     pub checks: bool,
-}
-
-/// An amount of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Total {
-    /// The count.
-    pub count: u64,
-    /// The unit, such as "iterations".
-    pub unit: &'static str,
 }
 
 /// The part of the harness in one run of a program.

@@ -7,8 +7,8 @@ use caribou::{Config, RunReport, lb};
 use serde::Serialize;
 
 use super::disturbance::{SlowSpec, Window};
-use super::program::Total;
 use super::times::Times;
+use super::total::Total;
 
 /// A shape: how a program divides its work among workers.
 pub trait Shape {

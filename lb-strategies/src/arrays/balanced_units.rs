@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::balancer::ChunkReport;
+use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use crate::rank::Rank;
 
