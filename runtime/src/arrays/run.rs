@@ -1,4 +1,4 @@
-//! Runs arrays of chunks: one shape of program.
+//! Runs programs of the shape *arrays of chunks*.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::threads::elided_mutex::Owner;
 use crate::warn::warn;
 
 /// Runs a program until one of its chunks ends it: by [`Ctx::exit`](crate::Ctx::exit) or
-/// [`exit_with`](crate::Ctx::exit_with), a reduction to [`Target::Exit`](crate::Target::Exit), an answer to
+/// [`exit_with`](crate::Ctx::exit_with), a reduction to [`Target::Exit`](crate::Target::Exit), a reply to
 /// [`ReplyTo::run`](crate::ReplyTo::run), or with an error by [`Ctx::fail`](crate::Ctx::fail).
 ///
-/// `setup` is called once on every rank and must do the same on all of them. Started by `mpirun` or `srun`, and built with
-/// the feature `mpi`, this process is one rank of the run: every process must call `run` with the same configuration, on
-/// its main thread. All return together, but each has its own memory: what handlers stored for the program is in the
-/// process of their chunk alone, see [`Config::launch`]; what else differs is said at [`Report`].
+/// `setup` is called once on every rank and must do the same on all of them. If the program is started by `mpirun` or `srun`
+/// and built with the feature `mpi`, this process is one rank of the run. Every process must then call `run` with the same
+/// configuration, on its main thread. All return together, but each has its own memory: data that a handler stores for the
+/// program is only in the process of its chunk, see [`Config::launch`]. [`Report`] says what else differs between processes.
 ///
 /// A run on two ranks takes some 1.4<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
 ///
@@ -43,8 +43,8 @@ pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<R
     run_arrays(&config, &ArrayProgram::new(&config, setup)?)
 }
 
-/// As [`run`], for a program of another shape that stands on arrays: its policy is not theirs, and none of them syncs.
-/// All processes must run the one of this `text`.
+/// As [`run`], for a program of another shape that is built on arrays: it has its own policy, and its arrays do not sync.
+/// All processes must run the program with the same `text`.
 pub(crate) fn run_layered(
     config: &Config,
     shape: lb_strategies::Shape,
@@ -69,7 +69,7 @@ where
     Ok(report)
 }
 
-/// Says once that messages reached nobody, if there were any.
+/// Warns once if messages were not delivered.
 fn warn_of_undelivered(report: &Report) {
     if report.undelivered.messages > 0 {
         warn(&report.undelivered.to_string());
@@ -96,12 +96,12 @@ impl Runtime {
     }
 }
 
-/// ArrayProgram of chunks.
+/// The setup of a program of arrays, with its shape and strategy.
 pub(crate) struct ArrayProgram<D> {
     describe: D,
-    /// That of the program: one of another shape may stand on arrays.
+    /// The shape of the program: a program of another shape may be built on arrays.
     shape: lb_strategies::Shape,
-    /// The program in words.
+    /// A description of the program.
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "only processes compare what they run"))]
     text: String,
     strategy: Arc<dyn Strategy>,
@@ -147,13 +147,13 @@ impl<D: Fn() -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
         workers
     }
 
-    /// It is worker 0 as well.
+    /// The driver is worker 0 as well.
     fn driver_thread_name(&self, rank: Rank) -> String {
         format!("caribou {rank}.0")
     }
 
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<ReadyArrays, Error> {
-        // Before chunks are made: what they are kept in is guarded for it.
+        // Before chunks are made: the elided locks of their containers get the tag of this owner.
         let owner = Owner::new();
         owner.enter();
         let (described, chunks) = set_up(rank, ranks, &self.describe)?;

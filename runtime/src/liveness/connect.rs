@@ -1,8 +1,9 @@
-//! The door of a rank: its children find it, and prove that they belong to the job.
+//! Handshake: the children of a rank find it, and both ends prove that they belong to the job.
 //!
-//! A rank cannot know by which of its addresses another host reaches it, so it names all, and a child tries one after the
-//! other, loopback last. A wrong one may belong to anybody: another host's bridge, another job on the same port. Hence
-//! the countersign, by which a child knows its parent before it says anything. It does not look names up.
+//! A rank cannot know by which of its addresses another host reaches it. So it names all of them, and a child tries one
+//! after the other, loopback last. A wrong address may lead to another program: on another host's bridge, or of another job
+//! on the same port. Hence the parent's password, by which a child knows its parent before it sends anything. No names are
+//! resolved.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -15,15 +16,14 @@ use super::tree::FAN_OUT;
 use crate::ids::Rank;
 
 const CONNECT_MS_MAX: u64 = 1_000;
-/// A rank gives the countersign when it has reached its own parent, which may have taken some wrong addresses.
+/// A rank sends its password when it has reached its own parent, which may have taken some wrong addresses.
 const PARENT_PASSWORD_MS_MAX: u64 = 5_000;
-/// Time for which a rank lets its children in.
+/// Time for which a rank accepts its children.
 const ACCEPT_MS: u64 = 10_000;
-/// Time within which a process that has connected must say the password.
+/// Time within which a process that has connected must send the password.
 const HANDSHAKE_MS_MAX: u64 = 2_000;
 
-/// The message of a rank to its children: the address where it listens, and the password by which they know each other.
-/// Not to be logged.
+/// The message of a rank to its children: the address where it listens, and the passwords of both ends. Not to be logged.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct ContactInfo {
     pub(super) port: u16,
@@ -31,12 +31,12 @@ pub(crate) struct ContactInfo {
     pub(super) secret: Secret,
 }
 
-/// By what two processes know that they are of one job.
+/// The passwords by which two processes know that they belong to one job.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Secret {
-    /// Said by the owner of the door to whoever connects.
+    /// Sent by the owner of the listener on each new connection.
     pub(super) parent_password: u64,
-    /// Said by its children.
+    /// Sent by its children.
     pub(super) child_password: u64,
 }
 
@@ -49,13 +49,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens on a free port of all addresses. The children are to get the invitation.
+    /// Listens on a free port of all addresses. The children are to get the [`ContactInfo`].
     pub(crate) fn open() -> io::Result<(Listener, ContactInfo)> {
-        // The unspecified address of IPv6 takes IPv4 too, unless the host has no IPv6.
+        // The unspecified address of IPv6 accepts IPv4 too, unless the host has no IPv6.
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
         listener.set_nonblocking(true)?;
-        // All children may come before the first is let in, and who finds no room tries again only after a second.
+        // All children may connect before the first is accepted, and a process that finds the backlog full retries after one
+        // second.
         rustix::net::listen(&listener, FAN_OUT as i32)?;
         let secret = Secret::new()?;
         let invitation = ContactInfo { port: listener.local_addr()?.port(), addresses: addresses()?, secret };
@@ -77,7 +78,7 @@ impl Secret {
     }
 }
 
-/// A child's answer to the countersign.
+/// A child's reply to the parent's password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) child_password: u64,
@@ -107,7 +108,7 @@ fn addresses() -> io::Result<Vec<IpAddr>> {
     Ok(interfaces.iter().map(if_addrs::Interface::ip).collect())
 }
 
-/// Finds the parent of `rank` and makes `rank` known to it. Tries one address after the other; fails with what the last one said.
+/// Finds the parent of `rank` and makes `rank` known to it. Tries one address after the other; fails with the last error.
 pub(super) fn connect_to_parent(invitation: &ContactInfo, rank: Rank) -> io::Result<Link> {
     let mut failure = Error::new(ErrorKind::NotFound, "it has no address");
     for &address in &invitation.addresses {
@@ -128,8 +129,8 @@ fn connect(address: SocketAddr, secret: Secret, rank: Rank) -> io::Result<Link> 
     if u64::from_le_bytes(countersign) != secret.parent_password {
         return Err(Error::new(ErrorKind::InvalidData, "another program listens on its port"));
     }
-    // This is the parent, and once it has heard the password it takes an end of the connection for a death: from here on
-    // only it gives up. A parent that died or vanished ends the wait.
+    // This is the parent. Once it has read the password it takes the end of the connection for a death, so from here on only
+    // the parent gives up. If it dies or its host vanishes, the wait ends.
     stream.set_read_timeout(None)?;
     stream.write_all(&Hello { child_password: secret.child_password, rank }.encode())?;
     let mut welcome = [0; Frame::BYTES];
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_is_what_was_said() {
+    fn a_hello_survives_encoding() {
         let hello = Hello { child_password: 0x0123_4567_89ab_cdef, rank: Rank(70_000) };
         assert_eq!(Hello::decode(hello.encode()), hello);
     }

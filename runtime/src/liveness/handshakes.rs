@@ -1,6 +1,6 @@
-//! A rank's open door and who stands in it: lets in whoever says the password and is awaited, and sends all others away.
+//! Pending connections of a rank: accepts those of awaited children that send the password, and drops all others.
 //!
-//! It costs at most [`ACCEPTED_MAX`] new connections a turn, so that strangers slow nobody down for long.
+//! At most [`ACCEPTED_MAX`] connections are accepted per turn, so that foreign programs delay the thread only for a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
@@ -15,16 +15,16 @@ use crate::threads::clock::Clock;
 
 /// Connections accepted in one turn.
 const ACCEPTED_MAX: usize = 64;
-/// Connections that may be knocking at once, besides one for each awaited rank. Beyond that the oldest is dropped.
+/// Connections that may be pending at once, besides one for each awaited rank. Beyond that the oldest is dropped.
 const UNAUTHENTICATED_MAX: usize = 64;
 
 pub(super) struct Handshakes {
     door: Listener,
     clock: Clock,
     closes_ns: u64,
-    /// Who has not come yet.
+    /// Children that have not connected yet.
     awaited: BTreeSet<Rank>,
-    /// In the order in which they came, which is that of their deadlines.
+    /// In the order of acceptance, which is the order of their deadlines.
     pending: BTreeMap<u64, PendingConnection>,
     accepted: u64,
 }
@@ -48,35 +48,35 @@ impl Handshakes {
         }
     }
 
-    /// Number of ranks that have not come yet.
+    /// Number of ranks that have not connected yet.
     pub(super) fn awaited(&self) -> usize {
         self.awaited.len()
     }
 
-    /// Drops who has knocked for too long. False once the time is up for all.
+    /// Drops connections whose handshake took too long. False once the listener is to close.
     pub(super) fn expire(&mut self) -> bool {
         let now_ns = self.clock.now_ns();
         self.pending.retain(|_, knock| now_ns < knock.deadline_ns);
         now_ns < self.closes_ns
     }
 
-    /// Until [`expire`](Handshakes::expire) has something to do, ns.
+    /// Time until [`expire`](Handshakes::expire) has something to do, ns.
     pub(super) fn timeout_ns(&self) -> u64 {
         let first_ns = self.pending.first_key_value().map_or(u64::MAX, |(_, knock)| knock.deadline_ns);
         first_ns.min(self.closes_ns).saturating_sub(self.clock.now_ns())
     }
 
-    /// Ready when somebody new has connected.
+    /// Ready when there is a new connection.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.door.listener, PollFlags::IN)
     }
 
-    /// Ready when one of those who knock has said something, each with its number.
+    /// Ready when a pending connection has bytes to read; each with its number.
     pub(super) fn knocking(&self) -> impl Iterator<Item = (u64, PollFd<'_>)> {
         self.pending.iter().map(|(&number, knock)| (number, knock.link.poll_fd()))
     }
 
-    /// Accepts who has connected. Fails when nobody else can be.
+    /// Accepts new connections. Fails when no further one can be accepted.
     pub(super) fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTED_MAX {
             match self.door.listener.accept() {
@@ -84,7 +84,7 @@ impl Handshakes {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => break,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    // Above all no descriptor is left. To ask again would find the same at once.
+                    // Most likely no descriptor is left. Another attempt would fail at once too.
                     _ => return Err(error),
                 },
             }
@@ -92,7 +92,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// Whoever connects hears the countersign and may then say who it is. One that cannot be set up is dropped.
+    /// Sends the password to a new connection and waits for the hello. A connection that cannot be set up is dropped.
     fn admit(&mut self, stream: TcpStream) {
         let Ok(mut link) = link::tune(&stream).and_then(|()| Link::new(stream)) else { return };
         link.send(&self.door.secret.parent_password.to_le_bytes());
@@ -104,7 +104,8 @@ impl Handshakes {
         }
     }
 
-    /// Somebody at the door says who it is. Returned if it is an awaited rank and has the password; any other is dropped.
+    /// Reads the hello of a pending connection. Returns its link if the rank is awaited and the password right; any other is
+    /// dropped.
     pub(super) fn read_hello(&mut self, number: u64) -> Option<(Rank, Link)> {
         let PendingConnection { link, .. } = self.pending.get_mut(&number)?;
         link.flush();

@@ -2,11 +2,11 @@
 //!
 //! | bytes | on the wire | from |
 //! |---|---|---|
-//! | 8 | countersign | the parent, to whoever connects |
-//! | 12 | password, rank | the child |
-//! | 5 | frame: kind, rank | the parent: welcome; then both: who is lost, their goodbye, "are you there?", "I am" |
+//! | 8 | password of the parent | the parent, on each new connection |
+//! | 12 | password of the child, rank | the child |
+//! | 5 | frame: kind, rank | the parent: welcome; then both: a lost rank, a goodbye, ping, pong |
 //!
-//! Numbers are little-endian. What both sides do alike is here; who says what when is not.
+//! Numbers are little-endian. This module has what both ends do alike, not the order of the messages.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -20,23 +20,23 @@ use super::{LossKind, Lost};
 use crate::ids::Rank;
 use crate::threads::clock::Clock;
 
-/// A connection that said nothing for this long is probed by the kernel.
+/// The kernel probes a connection that was idle for this long.
 const IDLE_S: u64 = 5;
 const PROBE_INTERVAL_S: u64 = 2;
 const PROBES: u32 = 3;
-/// Time that a process that leaves waits for the other ends to close.
+/// Time that a leaving process waits for the other ends to close.
 const GOODBYE_NS_MAX: u64 = 200_000_000;
 
 /// A message of the protocol once a rank is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// You are watched from now on.
+    /// The receiver is watched from now on.
     Welcome,
-    /// A rank was lost. About the sender itself, with [`LossKind::Left`](super::LossKind::Left), it is a goodbye.
+    /// A rank was lost. With the sender itself and [`LossKind::Left`](super::LossKind::Left) it is a goodbye.
     Lost(Lost),
-    /// Are you there?
+    /// Requests a pong.
     Ping,
-    /// The answer.
+    /// The reply to a ping.
     Pong,
 }
 
@@ -55,7 +55,7 @@ impl Frame {
         [kind, a, b, c, d]
     }
 
-    /// None for what no rank of this job says.
+    /// None for bytes that no rank of this job sends.
     pub(super) fn decode([kind, a, b, c, d]: [u8; Frame::BYTES]) -> Option<Frame> {
         let rank = Rank(u32::from_le_bytes([a, b, c, d]));
         match kind {
@@ -82,13 +82,13 @@ impl Link {
         Ok(Link { stream, received: Vec::new(), unsent: Vec::new() })
     }
 
-    /// Sends, or keeps for [`Link::flush`] what the other end does not take yet.
+    /// Sends, or queues for [`Link::flush`] the bytes that the other end does not take yet.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.unsent.extend_from_slice(bytes);
         self.flush();
     }
 
-    /// Tries again to send what was kept. If that fails for good the reading side learns why.
+    /// Tries again to send the queued bytes. If that fails for good the reading side finds the error.
     pub(super) fn flush(&mut self) {
         while !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
@@ -100,7 +100,7 @@ impl Link {
         }
     }
 
-    /// Reads a little of what has come; the poll that found it finds the rest. False if the connection has ended.
+    /// Reads some of the available bytes; the next poll reports the rest. False if the connection has ended.
     pub(super) fn read_available(&mut self) -> bool {
         let mut bytes = [0; 64];
         match self.stream.read(&mut bytes) {
@@ -113,34 +113,34 @@ impl Link {
         }
     }
 
-    /// Takes the first `N` bytes heard; none while fewer have come.
+    /// Takes the first `N` bytes received; none while fewer have come.
     pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);
         Some(bytes)
     }
 
-    /// Takes the next frame heard, if it has come whole. `Some(None)` is one that cannot be read.
+    /// Takes the next frame received, if it is complete. `Some(None)` is a malformed one.
     pub(super) fn next_frame(&mut self) -> Option<Option<Frame>> {
         self.take().map(Frame::decode)
     }
 
-    /// Ready when there is something to hear, an end included, or when what was kept can be sent.
+    /// Ready when there is something to read, an end included, or when queued bytes can be sent.
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         let sends = if self.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         PollFd::new(&self.stream, PollFlags::IN | sends)
     }
 }
 
-/// Sets a connection up so that small frames go at once, and that a peer whose host has vanished is given up after
-/// about 11 s, whether or not something was sent to it meanwhile.
+/// Sets a connection up so that small frames leave at once. A peer whose host has vanished is given up after about 11 s,
+/// whether or not something was sent to it meanwhile.
 pub(super) fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(IDLE_S))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(PROBE_INTERVAL_S))?;
     sockopt::set_tcp_keepcnt(stream, PROBES)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    // Probes pause while something sent is not acknowledged, and the kernel repeats it for 15 minutes otherwise.
+    // Probes pause while sent bytes are not acknowledged; otherwise the kernel retransmits them for 15 minutes.
     #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(stream, 1000 * (IDLE_S as u32 + PROBES * PROBE_INTERVAL_S as u32))?;
     Ok(())
@@ -154,18 +154,18 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], timeout_ns: Option<u64>) {
     });
     match poll(fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        // The kernel has no memory for the list. It is asked again, but not in a hurry.
+        // The kernel has no memory for the list. Retry after a pause.
         Err(_) => std::thread::sleep(Duration::from_millis(100)),
     }
 }
 
-/// Says goodbye on all `links` for `rank`, and waits a little for the other ends to close: to close first, with
-/// something unread, would reset the connection and could lose the goodbye.
+/// Sends a goodbye for `rank` on all `links`, and waits a little for the other ends to close. An end that closes first with
+/// unread bytes resets the connection, and the goodbye could be lost.
 pub(super) fn say_goodbye(mut links: Vec<Link>, rank: Rank) {
     let goodbye = Frame::Lost(Lost { rank, kind: LossKind::Left }).encode();
     for link in &mut links {
         link.send(&goodbye);
-        // An error is a connection that has ended already.
+        // An error means that the connection has ended already.
         let _ = link.stream.shutdown(Shutdown::Write);
     }
     let clock = Clock::machine();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_what_was_said() {
+    fn frames_survive_encoding() {
         let lost =
             [LossKind::Died, LossKind::Left].map(|how| Frame::Lost(Lost { rank: Rank(70_000), kind: how }));
         for frame in [Frame::Welcome, Frame::Ping, Frame::Pong, lost[0], lost[1]] {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_comes_in_pieces_is_heard_whole_and_before_the_end() {
+    fn a_frame_that_comes_in_pieces_is_read_whole_and_before_the_end() {
         let [mut near, mut far] = pair();
         let bytes = Frame::Welcome.encode();
         near.send(&bytes[..2]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_end_does_not_take_is_kept_for_it() {
+    fn unsent_bytes_are_queued_until_the_other_end_reads() {
         let [mut near, mut far] = pair();
         let mut sent = 0;
         while near.unsent.is_empty() {

@@ -1,27 +1,27 @@
-//! One rank's rounds of questions to its neighbours: which of them owe an answer, and which are silent.
+//! Ping rounds of one rank: which neighbours have an outstanding ping, and which are silent.
 //!
-//! It knows no sockets: [`thread`](super::thread) sends what it says. The rules are in [`liveness`](super).
+//! It has no sockets: [`thread`](super::thread) sends the pings. The rules are in [`liveness`](super).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PING_TIMEOUT_NS;
 use crate::ids::Rank;
 
-/// A thread that runs this much later than it wanted was stopped itself.
+/// A thread that runs this much later than it asked for was stopped itself.
 const LATE_NS: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct PingRounds {
-    /// The end of the time in which no other round begins.
+    /// No other round begins before this time.
     busy_until_ns: u64,
-    /// The neighbours that owe an answer, and the end of their time.
+    /// The neighbours with an outstanding ping, and the end of its timeout.
     outstanding: BTreeMap<Rank, u64>,
-    /// The neighbours that were said to be silent.
+    /// The neighbours that were reported silent.
     silent: BTreeSet<Rank>,
 }
 
 impl PingRounds {
-    /// Begins a round, unless one has just begun. Returns the neighbours to ask: those that owe no answer.
+    /// Begins a round, unless one has just begun. Returns the neighbours to ping: those without an outstanding ping.
     pub(super) fn begin(&mut self, now_ns: u64, neighbours: impl Iterator<Item = Rank>) -> Vec<Rank> {
         if now_ns < self.busy_until_ns {
             return Vec::new();
@@ -34,13 +34,13 @@ impl PingRounds {
         asked
     }
 
-    /// A neighbour has answered. True if it was silent.
+    /// A neighbour has replied. True if it was silent.
     pub(super) fn pong_received(&mut self, rank: Rank) -> bool {
         self.outstanding.remove(&rank);
         self.silent.remove(&rank)
     }
 
-    /// Time until the next neighbour becomes silent, ns; none if no answer is due.
+    /// Time until the next neighbour becomes silent, ns; none if no pong is due.
     pub(super) fn timeout_ns(&self, now_ns: u64) -> Option<u64> {
         self.open().map(|(_, until_ns)| until_ns.saturating_sub(now_ns)).min()
     }
@@ -76,12 +76,12 @@ mod tests {
         assert_eq!(inquiry.timeout_ns(20), Some(PING_TIMEOUT_NS - 10));
         assert_eq!(inquiry.overdue(PING_TIMEOUT_NS), []);
         assert_eq!(inquiry.overdue(PING_TIMEOUT_NS + 10), [Rank(5)]);
-        assert_eq!(inquiry.overdue(PING_TIMEOUT_NS + 11), [], "it is told of once");
+        assert_eq!(inquiry.overdue(PING_TIMEOUT_NS + 11), [], "it is reported once");
         assert_eq!(inquiry.timeout_ns(PING_TIMEOUT_NS + 11), None);
         assert_eq!(
             inquiry.begin(2 * PING_TIMEOUT_NS, NEIGHBOURS.into_iter()),
             [Rank(0)],
-            "the other was asked"
+            "the silent one still has an outstanding ping"
         );
         assert!(inquiry.pong_received(Rank(5)) && !inquiry.pong_received(Rank(5)));
     }

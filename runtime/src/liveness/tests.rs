@@ -1,4 +1,4 @@
-//! Ranks as threads of this process, and those that are killed or stopped as processes of their own.
+//! Ranks are threads of this process; those that are killed or stopped are processes of their own.
 
 mod trees;
 
@@ -15,12 +15,12 @@ use super::connect::{Hello, Secret};
 use super::*;
 use crate::wire;
 
-/// Long enough for any machine; nobody waits for it unless a test fails.
+/// Long enough for any machine. It is waited for in full only if a test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The variable by which a test tells its child what rank to be.
+/// The variable by which a test gives its child process a rank.
 const ROLE: &str = "LIVENESS_TEST_ROLE";
 
-/// A rank of this process and what it hears.
+/// A rank of this process and the events that it receives.
 struct Here {
     liveness: Liveness,
     news: Receiver<PeerEvent>,
@@ -57,7 +57,7 @@ impl Here {
         assert_eq!(self.news.recv_timeout(PATIENCE), Ok(news));
     }
 
-    /// Asks again and again until `other` hears this news: a signal takes effect some time after it was sent.
+    /// Pings again and again until `other` receives this event: a signal takes effect some time after it was sent.
     fn asks_until(&self, other: &Here, news: PeerEvent) {
         let heard = (0..60).find_map(|_| {
             self.liveness.pinger().ping();
@@ -70,7 +70,7 @@ impl Here {
         assert_eq!(self.news.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     }
 
-    /// Leaves; returns what was heard and not looked at.
+    /// Leaves; returns the losses that were received and not read.
     fn leave(self) -> Vec<Lost> {
         drop(self.liveness);
         let lost = |news| if let PeerEvent::Lost(lost) = news { Some(lost) } else { None };
@@ -78,13 +78,13 @@ impl Here {
     }
 }
 
-/// A callback, and what it was called with.
+/// A callback, and the events that it was called with.
 fn ear() -> (OnPeerEvent, Receiver<PeerEvent>) {
     let (sender, news) = channel();
     (Box::new(move |news| sender.send(news).unwrap_or(())), news)
 }
 
-/// A rank that is a process: this test program, told to run one test only.
+/// A rank that is a process: this test program, started to run one test only.
 struct Process {
     child: Child,
     says: BufReader<std::process::ChildStdout>,
@@ -103,7 +103,7 @@ impl Process {
         Process { child, says }
     }
 
-    /// A rank of `tree` below that of the invitation; the second is its own, if others are below it.
+    /// A rank of `tree` below the one of the contact info. The second result is the new rank's own, if others are below it.
     fn grow(tree: Tree, rank: u32, parent: Option<&ContactInfo>) -> (Process, Option<ContactInfo>) {
         let parent = parent.map(|invitation| hex(&wire::encode(invitation).unwrap())).unwrap_or_default();
         let Tree { ranks, fan_out } = tree;
@@ -152,7 +152,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-#[ignore = "no test but the process that others start"]
+#[ignore = "not a test but the process that other tests start"]
 #[expect(clippy::disallowed_methods, reason = "the test that starts it speaks to it by this variable")]
 fn a_rank_that_is_a_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -169,14 +169,14 @@ fn a_rank_that_is_a_process() {
 }
 
 #[test]
-fn a_killed_rank_is_named_to_everybody() {
+fn all_ranks_are_told_of_a_killed_one() {
     let (door, invitation) = Listener::open().unwrap();
     let host = Here::host(door, 4);
     let others = [1, 3].map(|rank| Here::join(&invitation, rank));
     Process::join(&invitation, 2).send(Signal::KILL);
     host.hears(2, LossKind::Died);
     others.iter().for_each(|other| other.hears(2, LossKind::Died));
-    assert_eq!(host.leave(), [], "nobody is lost twice");
+    assert_eq!(host.leave(), [], "no rank is lost twice");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_stopped_rank_0_is_named_by_the_others() {
     others.iter().for_each(|other| other.hears_news(PeerEvent::Answers(Rank(0))));
     let gone = others[0].liveness.pinger();
     drop(others);
-    // There is nobody left to ask.
+    // There is no rank left to ping.
     gone.ping();
 }
 
@@ -245,7 +245,7 @@ fn a_goodbye_is_not_a_death() {
     host.hears(1, LossKind::Left);
     two.hears(1, LossKind::Left);
     assert_eq!(host.leave(), []);
-    assert_eq!(two.leave(), [], "a second goodbye is no news");
+    assert_eq!(two.leave(), [], "a second goodbye is not reported");
 }
 
 #[test]
@@ -268,28 +268,28 @@ fn a_rank_that_never_connects_is_only_not_watched() {
     let host = Here::host(door, 4);
     let [one, two] = [1, 2].map(|rank| Here::join(&invitation, rank));
     host.hears_nothing_for(Duration::from_secs(1));
-    assert!(Here::try_join(&invitation, 3).is_err(), "the door is closed");
+    assert!(Here::try_join(&invitation, 3).is_err(), "the listener is closed");
     drop(one);
     host.hears(1, LossKind::Left);
     two.hears(1, LossKind::Left);
 }
 
-/// Connects as a program that is no rank, says `words` once it has the countersign, and waits to be sent away.
+/// Connects as a foreign program, sends `words` once it has the password of the parent, and waits to be dropped.
 fn is_sent_away(invitation: &ContactInfo, words: &[u8]) {
     let mut stream = TcpStream::connect(("127.0.0.1", invitation.port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_exact(&mut [0; 8]).unwrap();
     stream.write_all(words).unwrap();
-    // Unread words make the end a reset.
+    // Unread bytes make the end a reset.
     if let Err(error) = stream.read_exact(&mut [0]) {
         assert!(matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset));
     } else {
-        panic!("a stranger was welcomed");
+        panic!("a foreign program was welcomed");
     }
 }
 
 #[test]
-fn strangers_are_sent_away_and_harm_nobody() {
+fn foreign_programs_are_dropped_and_do_no_harm() {
     let (mut door, invitation) = Listener::open().unwrap();
     door.handshake_ms_max = 200;
     let host = Here::host(door, 3);

@@ -1,8 +1,8 @@
-//! A rank's thread: lets its children in for a while, then waits for a neighbour to be lost, or to say who is, and tells
-//! the others. It asks its neighbours whether they are there when it is told to, and answers theirs.
+//! The thread of the failure detector: accepts children for a while, then waits for losses, reports them to the neighbours,
+//! and exchanges pings and pongs.
 //!
-//! The states and rules are in [`liveness`](super). Rank 0 has no parent and most ranks have no children: the less they
-//! have to do. Once the door is closed the thread runs only when there is news.
+//! The states and rules are in [`liveness`](super). Rank 0 has no parent and most ranks have no children: for these parts
+//! they have nothing to do. Once the listener is closed the thread runs only for events.
 
 use std::io::{PipeReader, Read};
 
@@ -24,11 +24,11 @@ pub(super) struct LivenessThread {
     on_event: OnPeerEvent,
     clock: Clock,
     inquiry: PingRounds,
-    /// None once all children are in, or the time is up.
+    /// None once all children have connected, or the time is up.
     handshakes: Option<Handshakes>,
-    /// The connections to its parent and to the children that have come.
+    /// The connections to its parent and to the children that have connected.
     watched: LiteMap<Rank, Link>,
-    /// The losses that were passed on.
+    /// The losses that were forwarded.
     reported: Vec<Lost>,
 }
 
@@ -60,15 +60,15 @@ impl LivenessThread {
         }
     }
 
-    /// Works until the process leaves.
+    /// Runs until the process leaves.
     pub(super) fn run(mut self) {
         loop {
             self.close_listener_on_timeout();
-            // Looked at before the wait: what comes in time is read before a neighbour is called silent.
+            // Read before the wait: pongs that come in time are read before a neighbour is called silent.
             let time_is_up = self.inquiry.timeout_ns(self.clock.now_ns()) == Some(0);
             for source in self.wait() {
                 match source {
-                    // Ready to be read: it does not block.
+                    // Ready to be read, so it does not block.
                     Source::Commands => match self.commands.read(&mut [0; 64]) {
                         Ok(0) => {
                             let links = self.watched.into_tuple_vec().into_iter().map(|(_, link)| link);
@@ -90,7 +90,7 @@ impl LivenessThread {
         }
     }
 
-    /// Sleeps until there is news.
+    /// Sleeps until there are events.
     fn wait(&self) -> Vec<Source> {
         let mut waiting = vec![(Source::Commands, PollFd::new(&self.commands, PollFlags::IN))];
         if let Some(admission) = &self.handshakes {
@@ -115,7 +115,7 @@ impl LivenessThread {
         }
     }
 
-    /// Ends the admission before everybody is in.
+    /// Stops accepting before all children have connected.
     fn give_up(&mut self, why: &str) {
         let Some(admission) = self.handshakes.take() else { return };
         let (rank, unwatched) = (self.rank, counted(admission.awaited(), "rank", "ranks"));
@@ -142,7 +142,7 @@ impl LivenessThread {
         self.watched.insert(rank, link);
     }
 
-    /// Asks all neighbours, but the one that has asked this rank, whether they are there.
+    /// Pings all neighbours but `but`, which has pinged this rank.
     fn ask(&mut self, but: Option<Rank>) {
         let neighbours = self.watched.iter().map(|(&rank, _)| rank).filter(|&rank| Some(rank) != but);
         for rank in self.inquiry.begin(self.clock.now_ns(), neighbours) {
@@ -156,7 +156,7 @@ impl LivenessThread {
         }
     }
 
-    /// A neighbour says goodbye or who else is lost, asks or answers, or its connection has ended, or it takes again what was kept for it.
+    /// A neighbour sent frames, its connection has ended, or it takes queued bytes again.
     fn read_neighbour(&mut self, rank: Rank) {
         let Some(link) = self.watched.get_mut(&rank) else { return };
         link.flush();
@@ -173,7 +173,7 @@ impl LivenessThread {
                         (self.on_event)(PeerEvent::Answers(rank));
                     }
                 }
-                // No rank of this job says anything else now.
+                // No rank of this job sends any other frame now.
                 _ => return self.lose(Lost { rank, kind: LossKind::Died }, rank),
             }
         }
@@ -182,7 +182,7 @@ impl LivenessThread {
         }
     }
 
-    /// A neighbour was lost, or one says that another rank was.
+    /// A neighbour was lost, or one reports that another rank was.
     fn lose(&mut self, lost: Lost, teller: Rank) {
         self.watched.remove(&lost.rank);
         self.inquiry.pong_received(lost.rank);
@@ -197,7 +197,7 @@ impl LivenessThread {
         (self.on_event)(PeerEvent::Lost(lost));
     }
 
-    /// Whether it is the first loss, or the first death: see rule 6.
+    /// Tells whether it is the first loss, or the first death: see rule 6.
     fn is_unreported(&self, lost: Lost) -> bool {
         self.reported.iter().all(|earlier| earlier.kind == LossKind::Left && lost.kind == LossKind::Died)
     }

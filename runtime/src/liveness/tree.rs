@@ -1,10 +1,10 @@
-//! The tree of ranks: who watches whom.
+//! The tree of ranks: which rank watches which.
 
 use crate::heap;
 use crate::ids::Rank;
 
-/// Children of a rank. A process may commonly have 1024 files open, and MPI and the program want theirs too. Up to 257
-/// ranks the tree is a star, up to 65 793 nobody is more than two connections from rank 0.
+/// Children per rank. A process may commonly have 1024 files open, and MPI and the program need some too. Up to 257 ranks
+/// the tree is a star; up to 65 793 no rank is more than two connections from rank 0.
 pub(super) const FAN_OUT: u32 = 256;
 
 /// The ranks of a job: rank 0 is the root.
@@ -24,7 +24,7 @@ impl Tree {
         heap::parent(rank, self.fan_out)
     }
 
-    /// The ranks right below.
+    /// The ranks directly below.
     pub(crate) fn children(&self, rank: Rank) -> impl Iterator<Item = Rank> + use<> {
         heap::children(rank, self.ranks, self.fan_out)
     }

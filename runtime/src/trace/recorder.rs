@@ -1,10 +1,10 @@
-//! The recorder of one worker: on the way of every message, so it touches nothing but its own memory.
+//! The recorder of one worker. It runs on the path of every message, so it touches only memory of its own worker.
 //!
-//! A worker's time is cut into slices that follow each other, by the clock readings that measuring makes anyway: of
-//! handlers, idle, of the runtime itself. Slices and messages are put by as they are, and every batch of the meter (0.2 ms)
-//! they are counted in the profile, what the batch lost to others is charged to its longest slice, and the events of the
-//! batch before are encoded. A full block is compressed and written by the worker itself, which is a slice of its own (`Part::Flush`): no
-//! thread has to be watched, and memory is bounded by one batch and one block.
+//! A worker's time is cut into slices without gaps: of handlers, of idle time, and of the runtime itself. The slices begin
+//! and end at clock readings that measuring makes anyway. Slices and messages are buffered as they are. At the end of each
+//! batch of the meter (0.2 ms) they are counted in the profile. Time that the batch lost to others is charged to its longest
+//! slice of a handler. Then the events of earlier batches are encoded. The worker itself compresses and writes a full block,
+//! as a slice of its own (`Part::Flush`). So no thread has to be watched, and memory is bounded by one batch and one block.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ use crate::ids::{Rank, Sender, SyncId, WorkerId};
 
 /// Bytes of a block before compression.
 const BLOCK_BYTES: usize = 256 << 10;
-/// A worker that is idle for longer is so in other parts of the profile than what surrounds it.
+/// A longer idle slice goes into the profile at its own time, not with the rest of its batch.
 const IDLE_LONG_NS: u64 = 100_000;
-/// A block that is not full is written after so long, so that a run that dies leaves what it did.
+/// A block that is not full is written after this time, so that a run that dies leaves most of its events.
 const BLOCK_AGE_MAX_NS: u64 = 1_000_000_000;
 
 /// One worker's record.
@@ -33,20 +33,20 @@ pub(crate) struct Recorder {
     recording: Arc<Recording>,
     worker: WorkerId,
     keeps: KeptClasses,
-    /// The end of the last slice. A clock that goes back, as those of virtual machines do that move between hosts, has
-    /// stood still.
+    /// The end of the last slice. If the clock goes back it counts as stopped; clocks of virtual machines do so when the
+    /// machine moves to another host.
     last_ns: u64,
     profile: BatchCounts,
     /// The longest slice of a handler in this batch.
     longest: Option<Longest>,
     known: FxHashMap<(ArrayId, usize), NameId>,
-    /// Of this batch.
+    /// Events of this batch.
     events: Vec<Event>,
-    /// Of the batches before.
+    /// Events of the batches before.
     settled: Vec<Event>,
-    /// Events inside the running handler: each takes the time at which that ends, and comes after it.
+    /// Events inside the running handler. They end when the handler ends, and are recorded after it.
     pending: Vec<Pending>,
-    /// Read before the first message of a flush was handed over.
+    /// The time that was read before the first message of a flush was handed over.
     flush_ns: Option<u64>,
     /// Events of the program inside the running handler.
     user_events: Vec<Event>,
@@ -72,7 +72,7 @@ struct BatchCounts {
     begin_ns: Option<u64>,
     by_kind: Vec<CallStats>,
     kept: CallStats,
-    /// But for the long ones.
+    /// Without the long idle slices.
     idle: CallStats,
     lost_ns: u64,
 }
@@ -82,7 +82,7 @@ struct CallStats {
     ns: u64,
     calls: u64,
     longest_ns: u64,
-    /// The longest but one, which is the longest if the other one is found to have lost much of its time.
+    /// The second longest. It becomes the longest if the first is found to have lost much of its time.
     second_ns: u64,
 }
 
@@ -98,7 +98,7 @@ impl CallStats {
         }
     }
 
-    /// So much of one that was counted as `ns` was lost.
+    /// Subtracts lost time from a call that was counted as `ns`.
     fn lose(&mut self, ns: u64, lost_ns: u64) {
         self.ns = self.ns.saturating_sub(lost_ns);
         if self.longest_ns == ns {
@@ -115,9 +115,9 @@ struct Longest {
     event: Option<usize>,
 }
 
-/// An event inside a handler, until that ends.
+/// An event inside a handler, until the handler ends.
 struct Pending {
-    /// Earliest time of its begin; none of an event that is known to have happened when the handler ended.
+    /// Earliest begin. None for an event that happened by the time when the handler ended.
     since_ns: Option<u64>,
     what: What,
 }
@@ -136,7 +136,7 @@ impl Pending {
     }
 }
 
-/// Encoded events on their way to the file.
+/// Encoded events for the next block of the file.
 struct EventBuffer {
     encoder: Encoder,
     bytes: Vec<u8>,
@@ -187,12 +187,12 @@ impl Recorder {
         })
     }
 
-    /// Tells whether events are kept at all.
+    /// Tells whether any events are recorded.
     pub(crate) fn keeps_events(&self) -> bool {
         self.keeps.any
     }
 
-    /// A handler has ended that began when the last slice did.
+    /// A handler has ended. It began when the last slice ended.
     #[inline]
     pub(crate) fn handled(&mut self, chunk: ChunkId, kind: NameId, from: Sender, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
@@ -210,12 +210,12 @@ impl Recorder {
         }
     }
 
-    /// A handler has ended, and the next of its kind goes on in the same slice.
+    /// A handler has ended, and the next of its kind continues in the same slice.
     pub(crate) fn joined(&mut self, kind: NameId) {
         self.profile.by_kind[kind.0 as usize].calls += 1;
     }
 
-    /// Keeps the handler among the events, with what happened in it. Returns its position.
+    /// Records the handler, and the events inside it. Returns its position among the events.
     #[inline(never)]
     fn keep_handler(&mut self, array: ArrayId, handler: Event) -> Option<usize> {
         let end_ns = handler.end_ns;
@@ -227,8 +227,8 @@ impl Recorder {
         position
     }
 
-    /// Time since the last slice in which no handler ran: packets were taken in, a message was put away, or a handler was
-    /// interrupted before.
+    /// Ends a slice in which no handler ran: packets were received, a message was deferred, or a handler was interrupted
+    /// before.
     pub(crate) fn received(&mut self, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
         let long_ns = now_ns - begin_ns;
@@ -249,7 +249,7 @@ impl Recorder {
         (begin_ns, self.last_ns)
     }
 
-    /// Keeps what the program told of the last slice. The clock that told its time may be ahead of that of slices.
+    /// Records the user events of the last slice. The clock of their times may be ahead of the clock of slices.
     #[inline]
     fn end_user_events(&mut self, end_ns: u64) {
         let ended = |told: Event| Event {
@@ -290,13 +290,13 @@ impl Recorder {
             && self.recording.keeps_array(from.array)
     }
 
-    /// Messages are about to leave, of a handler that goes on: the clock is read again.
+    /// Messages are about to leave while the handler continues: the clock is read again.
     pub(crate) fn flushes(&mut self) {
         self.flush_ns = None;
     }
 
-    /// A message is about to leave. It is said at the end of the handler: then, where nobody but this worker can see it
-    /// before. Where others can, they do so after the `clock` was read, once a flush.
+    /// A message is about to leave. Its event is recorded at the end of the handler. That is its time, too, if only this
+    /// worker can see the message before. Other workers or ranks see it after the time read by `clock`, once per flush.
     #[inline]
     pub(crate) fn sends(
         &mut self,
@@ -318,13 +318,13 @@ impl Recorder {
         }
     }
 
-    /// A chunk has something to tell.
+    /// A chunk records a user event.
     pub(crate) fn tell(&mut self, chunk: ChunkId, event: UserEvent, now_ns: u64) {
         if !self.keeps.marks || !self.recording.keeps_array(chunk.array) {
             return;
         }
         let name = |text| self.recording.name(None, text);
-        // Or it may be behind that.
+        // The clock of the event may also be behind the clock of slices.
         let now_ns = now_ns.max(self.last_ns);
         self.user_events.push(match event {
             UserEvent::Mark { name: text } => Event::point(now_ns, What::Mark { chunk, name: name(text) }),
@@ -356,7 +356,7 @@ impl Recorder {
         }
     }
 
-    /// The runtime itself was at work since the last slice.
+    /// The runtime itself has worked since the last slice.
     pub(crate) fn runtime(&mut self, part: Part, sync: SyncId, now_ns: u64) {
         let keep = self.keeps.runtime;
         self.slice(Activity::Runtime(part), What::Runtime { part, sync: sync.0 }, keep, now_ns);
@@ -374,7 +374,7 @@ impl Recorder {
         }
     }
 
-    /// A range of iterations has ended that began when the last slice did, and used so much CPU time.
+    /// A range of iterations has ended, with `cpu_ns` of CPU time. It began when the last slice ended.
     pub(crate) fn executed(&mut self, first: u64, count: u64, cpu_ns: u64, now_ns: u64) {
         let (begin_ns, now_ns) = self.end_slice(now_ns);
         let wall_ns = now_ns - begin_ns;
@@ -437,7 +437,7 @@ impl Recorder {
         }
     }
 
-    /// A batch has ended, in which so much wall time was not CPU time of a handler.
+    /// A batch has ended, in which `lost_ns` of the wall time was not CPU time of a handler.
     pub(crate) fn close_batch(&mut self, lost_ns: u64) {
         if let Some(Longest { ns, kind, event }) = self.longest.take()
             && lost_ns > 0
@@ -459,7 +459,7 @@ impl Recorder {
         }
     }
 
-    /// Moves what was put by to the profile.
+    /// Adds the counts of the batch to the profile.
     fn count(&mut self) {
         let Some(begin_ns) = self.profile.begin_ns.take() else { return };
         let mut profile = self.recording.profile(self.worker);
@@ -508,12 +508,12 @@ impl Recorder {
         self.recording.write(&block);
     }
 
-    /// Tells whether there are events that are in no file.
+    /// Tells whether there are events that are not in the file yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.block.events > 0 || !self.events.is_empty() || !self.settled.is_empty()
     }
 
-    /// The worker has done its last.
+    /// The worker has ended.
     pub(crate) fn finish(&mut self) {
         self.end_user_events(self.last_ns);
         self.end_pending(self.last_ns);
@@ -525,8 +525,8 @@ impl Recorder {
     }
 }
 
-/// Draws one send in so many by its name. Every so many-th would not do: of a chunk that always sends in one order it would
-/// be the same one at each step.
+/// Samples one send of `one_in` by a hash of its name. Every `one_in`-th send would not do: a chunk that always sends in one
+/// order would have the same send sampled in each step.
 fn is_sampled(from: Sender, one_in: u32) -> bool {
     (FxBuildHasher.hash_one((from.key, from.number)) >> 32).is_multiple_of(one_in.into())
 }
@@ -541,7 +541,7 @@ mod tests {
     use crate::trace::{Event, Filter, NameId, RunRecord, UserEvent};
 
     #[test]
-    fn what_is_told_by_another_clock_stays_within_its_handler() {
+    fn user_events_of_another_clock_stay_within_their_handler() {
         let dir = std::env::temp_dir().join(format!("caribou-recorder-{}", std::process::id()));
         let wanted = RecordingOptions {
             dir: Some(dir.clone()),
@@ -555,7 +555,7 @@ mod tests {
         let mut recorder = Recorder::new(&Arc::new(recording), WorkerId(0), 100).expect("it keeps a profile");
         let chunk = ChunkId { array: ArrayId(0), key: 0 };
         let kind = recorder.kind(chunk.array, "message");
-        // The clock of slices said 100 and will say 200.
+        // The clock of slices reads 100 before these events and 200 after them.
         recorder.tell(chunk, UserEvent::Mark { name: "early" }, 99);
         recorder.tell(chunk, UserEvent::Span { name: "within", begin_ns: 98 }, 150);
         recorder.tell(chunk, UserEvent::Counter { name: "late", value: 1.0 }, 201);
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn one_send_in_so_many_is_drawn_of_each_kind_that_a_chunk_sends_in_turn() {
+    fn sends_are_sampled_evenly_from_each_kind_that_a_chunk_sends_in_turn() {
         for kind in 0..4 {
             let sends = (0..100_u64).flat_map(|key| (0..100).map(move |step| (key, 4 * step + kind + 1)));
             let drawn =

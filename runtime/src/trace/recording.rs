@@ -1,8 +1,8 @@
-//! The record of one rank: shared by its workers, and read by whoever watches the run.
+//! The record of one rank: shared by its workers, and read by the monitor.
 //!
-//! Everything here is locked for a short time and rarely: a worker comes every 0.2 ms with what it has put by in its
-//! [`Recorder`](super::recorder::Recorder), and whenever a block of events is full. The file is behind one lock, and names are
-//! written before the events that use them.
+//! All locks here are held for a short time and taken rarely. Every 0.2 ms a worker adds what its
+//! [`Recorder`](super::recorder::Recorder) has buffered; it also comes whenever a block of events is full. The file is
+//! behind one lock, and names are written before the events that use them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ use crate::measure::records::{Look, Sample};
 use crate::trace::{StepRecord, StepsSoFar, SyncReport, SyncTotals};
 use crate::warn::warn;
 
-/// Samples kept in memory: then every second one is merged with its neighbour.
+/// Samples kept in memory. At this number they are merged in pairs.
 const SAMPLES_MAX: usize = 1024;
-/// Syncs kept for whoever watches.
+/// Latest syncs kept for the monitor.
 const SYNCS_MAX: usize = 20;
 
 /// The parts of a run to record, as the configuration says.
@@ -38,12 +38,12 @@ pub(crate) struct RecordingOptions {
     /// The directory of this run.
     pub(crate) dir: Option<PathBuf>,
     pub(crate) filter: Filter,
-    /// Bytes that a rank writes at most.
+    /// Bytes that a rank may write.
     pub(crate) bytes_max: u64,
     pub(crate) profile: bool,
 }
 
-/// The profile of a rank's time. [`Report`](crate::Report) has one of each rank of this process.
+/// The profile of a rank's time. [`Report`](crate::Report) has one per rank of this process.
 ///
 /// ```
 /// assert!(caribou::trace::RankProfile::default().workers.is_empty());
@@ -54,16 +54,16 @@ pub struct RankProfile {
     pub rank: u32,
     /// The names of kinds, by number.
     pub names: Vec<Name>,
-    /// One of each worker.
+    /// One profile per worker.
     pub workers: Vec<Profile>,
-    /// The rank's measurements of itself, in order; of a long run coarser.
+    /// The rank's measurements of itself, in order; coarser for a long run.
     pub samples: Vec<Sample>,
     /// The reason why its trace could not be written to the end, such as a full disk. A trace that reached its limit is not
     /// broken.
     pub broken: Option<String>,
 }
 
-/// The function that names a chunk for people; none if the name is that of something else.
+/// The function that names a chunk for people; none if the key has no such name.
 pub(crate) type NameChunk = Box<dyn Fn(ChunkId) -> Option<String> + Send + Sync>;
 
 /// One rank's record.
@@ -78,15 +78,15 @@ pub(crate) struct Recording {
     pub(super) name_chunk: OnceLock<NameChunk>,
     /// The name of the strategy, once it is known.
     pub(super) strategy: OnceLock<String>,
-    /// Iterations of the pool, once they are known; none of arrays.
+    /// Number of iterations of the pool, once it is known; not set for arrays.
     pub(crate) iterations_total: OnceLock<u64>,
-    /// The present work of each worker: padded, since each writes its own with every message.
+    /// The current activity of each worker. Padded, since each worker writes its own with every message.
     pub(crate) at_work: Vec<CachePadded<AtWork>>,
-    /// The present work of the strategy, while it decides beside the workers.
+    /// The current activity of the strategy, while it decides beside the workers.
     pub(crate) strategy_activity: AtWork,
-    /// Its mail.
+    /// The bytes queued on this rank.
     pub(crate) waiting: Arc<QueuedBytes>,
-    /// Workers of other processes may be at work for which its own wait.
+    /// Workers of other processes may be running something that the workers of this one wait for.
     pub(crate) other_ranks_busy: AtomicBool,
     profiles: Vec<Mutex<Profile>>,
     names: Mutex<NameTable>,
@@ -111,23 +111,23 @@ pub(crate) struct Syncs {
     pub(crate) moved: u64,
 }
 
-/// The file, and what has to be in it before the next events.
+/// The file, and the records that must be written before the next events.
 struct Log {
-    /// None once it could not be written.
+    /// None once a write has failed.
     writer: Option<Writer>,
-    /// The reason why it could not.
+    /// The reason why it failed.
     broken: Option<String>,
     bytes_max: u64,
     names_written: usize,
-    /// The end of the last event written of worker 0.
+    /// The end of the last event of worker 0 that was written.
     last_ns: u64,
     chunks: Vec<(ChunkId, String)>,
     dropped: u64,
 }
 
 impl Log {
-    /// Tells whether no more of these are written. Samples, syncs and names are few: they go on where events have to
-    /// stop, up to an eighth more.
+    /// Tells whether no more records are written. Samples, syncs and names are `few`: they continue after events have to
+    /// stop, up to an eighth beyond the limit.
     fn is_full(&self, few: bool) -> bool {
         let bytes_max = self.bytes_max.saturating_add(if few { self.bytes_max / 8 } else { 0 });
         self.writer.as_ref().is_none_or(|writer| writer.bytes() >= bytes_max)
@@ -165,7 +165,8 @@ impl Recording {
         }
     }
 
-    /// Begins a record; makes the file if one is wanted. If that fails the record is without, and the error comes beside it.
+    /// Begins a record, and creates the file if one is wanted. If that fails the record has no file, and the error is
+    /// returned with it.
     pub(crate) fn begin(
         wanted: &RecordingOptions,
         run: &RunRecord,
@@ -199,18 +200,18 @@ impl Recording {
         }
     }
 
-    /// Gives the names of chunks, and the strategy.
+    /// Sets the names of chunks and of the strategy.
     pub(crate) fn describe(&self, name_chunk: NameChunk, strategy: &str) {
         self.name_chunk.get_or_init(|| name_chunk);
         self.strategy.get_or_init(|| strategy.to_owned());
     }
 
-    /// Tells whether events of this class are kept.
+    /// Tells whether events of this class are recorded.
     pub(crate) fn keeps(&self, class: Class) -> bool {
         self.log.is_some() && self.filter.keeps(class)
     }
 
-    /// Tells whether any events are kept.
+    /// Tells whether any events are recorded.
     pub(crate) fn keeps_events(&self) -> bool {
         self.log.is_some() && self.filter.keeps_any()
     }
@@ -233,7 +234,7 @@ impl Recording {
         })
     }
 
-    /// Notes how people write a chunk's index.
+    /// Notes the text of a chunk's index for people.
     pub(crate) fn chunk(&self, chunk: ChunkId, text: String) {
         if let Some(log) = &self.log {
             let log = &mut *lock(log);
@@ -260,7 +261,7 @@ impl Recording {
         }
     }
 
-    /// Writes so many of the few records that are no events.
+    /// Writes `count` records that are no events.
     fn write_records(
         &self,
         log: &mut Log,
@@ -273,7 +274,7 @@ impl Recording {
         }
     }
 
-    /// Counts what was not written.
+    /// Counts records that were not written.
     fn drop(&self, log: &mut Log, records: u64) {
         if log.dropped == 0 && log.writer.is_some() {
             let (rank, bytes_max) = (self.rank, log.bytes_max);
@@ -284,7 +285,7 @@ impl Recording {
         log.dropped += records;
     }
 
-    /// Writes something, after the names that became known. A file that cannot be written is given up.
+    /// Writes a block, after the names that are new. If that fails the file is given up.
     fn in_file(&self, log: &mut Log, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) -> bool {
         let Some(writer) = &mut log.writer else { return false };
         let new: Vec<Name> = lock(&self.names).names[log.names_written..].to_vec();
@@ -328,14 +329,14 @@ impl Recording {
         self.log.is_some()
     }
 
-    /// Writes records of steps.
+    /// Writes step records.
     pub(crate) fn steps(&self, steps: &[StepRecord]) {
         if let Some(log) = self.log.as_ref().filter(|_| !steps.is_empty()) {
             self.write_records(&mut lock(log), steps.len(), |writer| writer.steps(steps));
         }
     }
 
-    /// Writes who is seen on the rank's vCPUs; nobody looks where there is no file.
+    /// Writes which processes run on the rank's vCPUs. `look` is not called where there is no file.
     pub(crate) fn competing_processes(&self, look: impl FnOnce() -> Option<Look>) {
         if let Some(log) = &self.log
             && let Some(look) = look()
@@ -348,10 +349,10 @@ impl Recording {
         lock(&self.samples).last().copied()
     }
 
-    /// Keeps records of syncs, in order: those that are new, which are asked for by how many there were so far, and the
-    /// sums over all.
+    /// Keeps records of new syncs, in order, and the sums over all syncs. `new` is given the number of syncs recorded so
+    /// far.
     pub(crate) fn syncs(&self, new: impl FnOnce(u64) -> (Vec<SyncReport>, SyncTotals)) {
-        // Two workers of rank 0 may look at once.
+        // Two workers of rank 0 may call this at once.
         let syncs = &mut *lock(&self.syncs);
         let (reports, totals) = new(syncs.total);
         if reports.is_empty() {
@@ -366,7 +367,7 @@ impl Recording {
         }
     }
 
-    /// Steps go on.
+    /// Updates the steps so far.
     pub(crate) fn stepped(&self, update: &mut dyn FnMut(&mut StepsSoFar)) {
         update(&mut lock(&self.steps));
     }
@@ -380,7 +381,7 @@ impl Recording {
         lock(&self.syncs).clone()
     }
 
-    /// Ends the record: the file gets the profiles, its end and its index.
+    /// Ends the record: writes the profiles, the end and the index to the file.
     pub(crate) fn end(&self, end: End) -> RankProfile {
         let workers: Vec<Profile> = self.profiles.iter().map(|profile| lock(profile).clone()).collect();
         let mut broken = None;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{ArrayId, ChunkId};
 
-/// The description of a run: written when it begins, the same by every rank but for `rank`, `host` and `pid`.
+/// The description of a run, written when it begins. All ranks write the same but for `rank`, `host` and `pid`.
 ///
 /// ```
 /// let run = caribou::trace::RunRecord { ranks: 2, workers: vec![1, 4], ..Default::default() };
@@ -16,27 +16,27 @@ use super::event::{ArrayId, ChunkId};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRecord {
-    /// Tells this run from all others: when rank 0 began it, and its process.
+    /// Identifies the run: the time when rank 0 began it, and the process of rank 0.
     pub run_id: String,
-    /// The command line, before anybody parsed it; the program is the first.
+    /// The command line before it is parsed, with the program first.
     pub arguments: Vec<String>,
     /// Caribou's version.
     pub version: String,
     /// The commit that Caribou was built from, if that is known.
     pub git_hash: String,
-    /// The time at which it began, ns since 1970.
+    /// The time at which the run began, ns since 1970.
     pub started_unix_ns: u64,
     /// The shape of the program.
     pub shape: Shape,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
-    /// Ranks in the run.
+    /// Number of ranks.
     pub ranks: u32,
     /// Workers of each rank.
     pub workers: Vec<u32>,
     /// Host of each rank.
     pub hosts: Vec<String>,
-    /// Hosts, ranks, workers and where they sit, in one line.
+    /// Hosts, ranks, workers and their vCPUs, in one line.
     pub placement: String,
     /// True if every worker had a vCPU to itself.
     pub pinned: bool,
@@ -44,11 +44,11 @@ pub struct RunRecord {
     pub trace: String,
     /// The choice of what was recorded: `CARIBOU_TRACE_FILTER`.
     pub filter: String,
-    /// One in so many messages has its send recorded; 0 for none.
+    /// One of `arrows` messages has its send recorded; 0 for none.
     pub arrows: u32,
     /// The rank whose file this is.
     pub rank: u32,
-    /// Its process.
+    /// The process of that rank.
     pub pid: u32,
 }
 
@@ -60,36 +60,36 @@ pub struct RunRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct End {
-    /// From the moment all ranks were set up until it ended here, ns.
+    /// Time from the moment when all ranks were set up to the end on this rank, ns.
     pub elapsed_ns: u64,
-    /// Deliveries handled on this rank.
+    /// Number of messages handled on this rank.
     pub messages: u64,
-    /// The reason why it failed, if it did.
+    /// The reason why the run failed, if it did.
     pub failed: Option<String>,
-    /// Events that were not kept; samples and syncs as well.
+    /// Number of events, samples and syncs that were not written.
     pub dropped: u64,
-    /// All ranks' clocks; empty where all ranks are in one process.
+    /// Clocks of all ranks; empty where all ranks are in one process.
     pub clocks: Vec<ClockOffset>,
 }
 
 /// A name that events refer to by number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Name {
-    /// The array, if it is a kind of message; none for marks, spans and counters.
+    /// The array, if it is the name of a message kind; none for marks, spans and counters.
     pub array: Option<ArrayId>,
     /// The name.
     pub text: String,
 }
 
-/// Names that become known. Numbers go on from those of the blocks before.
+/// New names. Their numbers continue those of the blocks before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Names {
-    /// Names: they get the next numbers.
+    /// Names, which get the next numbers.
     pub names: Vec<Name>,
-    /// Chunks: array, key, and the index as people write it.
+    /// Chunks: array, key, and the text of the index for people.
     pub chunks: Vec<(ArrayId, u64, String)>,
-    /// Names of all arrays, in their order; said once.
+    /// Names of all arrays, in order; written once.
     pub arrays: Vec<String>,
 }
 
@@ -98,13 +98,13 @@ impl Names {
         self.names.is_empty() && self.chunks.is_empty() && self.arrays.is_empty()
     }
 
-    /// Chunks, and their indices as people write them.
+    /// Chunks, and the texts of their indices for people.
     pub fn chunk_names(&self) -> impl Iterator<Item = (ChunkId, &str)> {
         self.chunks.iter().map(|(array, key, text)| (ChunkId { array: *array, key: *key }, text.as_str()))
     }
 }
 
-/// A rank's clock against that of rank 0. All times of a run are corrected by `begin_ns`.
+/// The offset of a rank's clock to the clock of rank 0. All times of a run are corrected by `begin_ns`.
 ///
 /// ```
 /// let clock = caribou::ClockOffset { begin_ns: -1_200, drift_ns: 40, error_ns: 900 };
@@ -112,10 +112,10 @@ impl Names {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// Its clock minus rank 0's when the run began, ns.
+    /// Its clock minus the clock of rank 0 when the run began, ns.
     pub begin_ns: i64,
-    /// Growth of that by the end of the run, ns.
+    /// Growth of this difference by the end of the run, ns.
     pub drift_ns: i64,
-    /// The error of both, at most, ns; 0 where both clocks are one.
+    /// The largest possible error of both, ns; 0 where both clocks are one.
     pub error_ns: u64,
 }

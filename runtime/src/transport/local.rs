@@ -1,9 +1,9 @@
-//! Ranks as threads of one process: a bounded ring between every two that have something to say.
+//! Transport between ranks that are threads of one process: a bounded ring from each rank to each rank that it sends to.
 //!
-//! A packet is moved, not encoded; a migrating chunk is a pointer. When a ring is full its packets wait at the sender, in
-//! order, and follow at the next `poll` or `idle`, so nothing blocks and nothing is lost. A send wakes the receiver if it
-//! is parked. Of the rings between all ranks most programs use few: the first packet makes one, and lays its other end at
-//! the receiver's *door*, where that looks at each poll.
+//! A packet is moved, not encoded; a migrating chunk is a pointer. When a ring is full its packets wait in a queue of the
+//! sender, in order, and follow at the next `poll` or `idle`. So nothing blocks and nothing is lost. A send wakes the
+//! receiver if it is parked. Most programs use few of all possible rings, so the first packet makes one. The sender puts its
+//! other end into the *accept queue* of the receiver, which checks this queue at each poll.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -18,18 +18,18 @@ use super::{OpenRanks, PacketHandler, Transport};
 use crate::error::Error;
 use crate::ids::Rank;
 
-/// Packets that all rings into one rank hold together, at most and at least per ring.
+/// Packets that all rings to one rank hold together, and the limits of a single ring.
 const PACKETS_PER_RANK: usize = 8192;
 const RING_MIN: usize = 64;
 const RING_MAX: usize = 1024;
-/// With more packets than this waiting for a receiver whose ring is full, the sender pauses: more than there are messages in a
-/// window of chunks that send to it, as long as that is by default, so that it is they who stop.
+/// The sender pauses once more packets than this wait for a receiver with a full ring. The number is above the messages in a
+/// default flow-control window of the chunks that send to it. So flow control stops these chunks first.
 const QUEUED_MAX: usize = 256 * 1024;
 
 /// Wakes the worker that drives a rank's transport, if it is parked.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Where new rings to a rank are left, and how it is woken.
+/// New rings to a rank, and the function that wakes it.
 struct AcceptQueue<P> {
     rings: Mutex<Rings<P>>,
     /// There is a new ring.
@@ -37,11 +37,11 @@ struct AcceptQueue<P> {
     wake: Wake,
 }
 
-/// Rings by the rank that sends; none once the receiver has gone.
+/// Rings by sending rank; none once the receiver has been dropped.
 type Rings<P> = Option<Vec<(Rank, Consumer<PaddedPacket<P>>)>>;
 
-/// A packet in a ring. It shares no cache line with another, so that as few lines as there can be have to come from the
-/// sender's cache; and it is in a cell, so that it is moved whole: where the compiler sees a niche in it, it moves that apart.
+/// A packet in a ring. It shares no cache line with another, so that as few lines as possible come from the sender's cache.
+/// It is in a cell, so that it is moved whole: where the compiler sees a niche in it, it moves the niche apart.
 #[repr(align(64))]
 struct PaddedPacket<P>(Cell<P>);
 
@@ -50,7 +50,7 @@ impl<P> AcceptQueue<P> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves the end of a ring; drops it if nobody will take it.
+    /// Adds the end of a ring; drops it if the receiver has been dropped.
     fn leave(&self, from: Rank, ring: Consumer<PaddedPacket<P>>) {
         if let Some(rings) = &mut *self.rings() {
             rings.push((from, ring));
@@ -69,10 +69,10 @@ pub(crate) struct Local<P> {
     me: Rank,
     /// Of all ranks.
     accept_queues: Arc<[AcceptQueue<P>]>,
-    /// None where nothing was sent yet; each on its own, so that such a rank takes a word.
+    /// None for ranks that nothing was sent to; boxed, so that such a rank takes one word.
     outgoing: Vec<Option<Box<SendQueue<P>>>>,
     incoming: Vec<(Rank, Consumer<PaddedPacket<P>>)>,
-    /// Among the rings.
+    /// Polls the rings fairly.
     turn: FairPoller,
     /// Some ring was full: packets wait here.
     waiting: bool,
@@ -103,7 +103,7 @@ impl<P> Local<P> {
         Box::new(SendQueue { ring, waiting: VecDeque::new() })
     }
 
-    /// Takes in the new rings at the door.
+    /// Adds the rings in the accept queue.
     #[cold]
     fn accept_rings(&mut self) {
         let door = &self.accept_queues[self.me.index()];
@@ -115,7 +115,7 @@ impl<P> Local<P> {
         }
     }
 
-    /// Tells whether there is a new ring at the door.
+    /// Tells whether there is a ring in the accept queue.
     #[inline]
     fn has_new_rings(&self) -> bool {
         self.accept_queues[self.me.index()].new.load(Ordering::Acquire)
@@ -127,8 +127,8 @@ impl<P> Local<P> {
         open.filter_map(|(door, outgoing)| (!outgoing.flush(&door.wake)).then_some(())).count() == 0
     }
 
-    /// As [`send`](Transport::send), of a packet that is made where it goes: into the ring, or the queue of what waits. It is made
-    /// once in any case.
+    /// As [`send`](Transport::send), but the packet is made in place: in the ring, or in the queue. `packet` is called
+    /// exactly once.
     #[inline(always)]
     pub(crate) fn send_with(&mut self, to: Rank, packet: impl FnOnce() -> P) {
         debug_assert_ne!(to, self.me, "a rank sends to other ranks only");
@@ -150,7 +150,7 @@ impl<P> Local<P> {
         }
     }
 
-    /// As [`poll_each`](Transport::poll_each), for a `take` that is known.
+    /// As [`poll_each`](Transport::poll_each), with a `take` that is known at compile time.
     #[inline(always)]
     pub(crate) fn take_each(&mut self, mut take: impl FnMut(Rank, P) -> bool) {
         if self.waiting {
@@ -186,14 +186,14 @@ impl<P> Local<P> {
 }
 
 impl<P> Drop for Local<P> {
-    /// Nobody takes what comes from now on.
+    /// Packets that come from now on are dropped.
     fn drop(&mut self) {
         *self.accept_queues[self.me.index()].rings() = None;
     }
 }
 
 impl<P> SendQueue<P> {
-    /// Sends what waits, in order; true if nothing waits any more. A receiver that is gone needs nothing.
+    /// Sends the queued packets, in order; true if none is left. For a receiver that was dropped they are dropped too.
     fn flush(&mut self, wake: &Wake) -> bool {
         if self.ring.is_abandoned() {
             self.waiting.clear();
@@ -235,8 +235,8 @@ impl<P> Transport<P> for Local<P> {
         self.has_new_rings() || self.incoming.iter().any(|(_, ring)| !ring.is_empty())
     }
 
-    /// Once everything lies in the rings there is nothing to wait for: they outlive their senders. What still comes in has
-    /// no meaning any more, but is taken, or two ranks that end would wait for each other.
+    /// Once all packets are in the rings there is nothing to wait for: rings outlive their senders. Packets that still come
+    /// have no meaning any more, but are taken. Otherwise two ranks that end would wait for each other.
     fn close(&mut self, _lost: &dyn Fn(OpenRanks<'_>) -> bool) {
         self.set_frequent_polls(false);
         while !self.idle() {
@@ -245,7 +245,7 @@ impl<P> Transport<P> for Local<P> {
         }
     }
 
-    /// Packets waiting for one receiver.
+    /// Compares the packets that wait for one receiver with their limit.
     fn congested(&self) -> bool {
         self.waiting && self.outgoing.iter().flatten().any(|outgoing| outgoing.waiting.len() > QUEUED_MAX)
     }
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_a_rank_that_has_gone() {
+    fn packets_to_a_dropped_rank_are_dropped() {
         for was_open in [false, true] {
             let mut transports = connect(2);
             let mut gone = transports.pop().expect("there are two");

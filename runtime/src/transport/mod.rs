@@ -1,4 +1,4 @@
-//! Moves packets between ranks, and nothing else: `P` is the packet of whatever shape of program runs.
+//! Moves packets between ranks, and nothing else. `P` is the packet type of the program's shape.
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
@@ -17,24 +17,24 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::Encoded;
 
-/// The way between ranks. Only one thread of a rank calls it: worker 0, or the monitor of a pool.
+/// A connection to all other ranks. Only one thread per rank calls it: worker 0, or the monitor of a pool.
 ///
-/// Every packet arrives exactly once; packets from one rank to another arrive in the order they were sent, but for freight
-/// (see [`Codec`](crate::wire::codec::Codec)), which keeps an order of its own; no other order is promised. No call blocks,
-/// but for `close`.
+/// Every packet arrives exactly once. Packets from one rank to another arrive in the order they were sent, except freight
+/// (see [`Codec`](crate::wire::codec::Codec)), which is ordered only among itself. No other order is promised. No call
+/// blocks, except `close`.
 pub(crate) trait Transport<P> {
-    /// Takes a packet for another rank. It may leave now or at the next `poll` or `idle`.
+    /// Sends a packet to another rank. It may leave now or at the next `poll` or `idle`.
     ///
     /// # Errors
-    /// [`Error::Wire`] when it cannot be encoded; it is gone then.
+    /// [`Error::Wire`] when it cannot be encoded; then the packet is lost.
     fn send(&mut self, to: Rank, packet: P) -> Result<(), Error>;
 
-    /// The same of a packet that `write` appends to the bytes that leave, for a transport that sends bytes: as its
-    /// [`Codec`](crate::wire::codec::Codec) would encode it, and no freight. None, and `write` is not called, where packets are sent
-    /// as they are.
+    /// As [`send`](Self::send), for a transport that sends bytes: `write` appends the encoded packet to the bytes that
+    /// leave, as its [`Codec`](crate::wire::codec::Codec) would encode it. Not for freight. Returns None, and does not call
+    /// `write`, where packets are sent as they are.
     ///
     /// # Errors
-    /// That of `write`.
+    /// Those of `write`.
     fn send_written(
         &mut self,
         _to: Rank,
@@ -43,15 +43,16 @@ pub(crate) trait Transport<P> {
         None
     }
 
-    /// Gives the packets that have arrived, each with its sender, as long as there are any and the receiver wants more.
+    /// Gives the receiver the packets that have arrived, each with its sender, until there are no more or the receiver wants
+    /// no more.
     ///
     /// # Errors
-    /// [`Error::Wire`] when one cannot be decoded, or freight that waited here cannot be encoded; and what the network says.
-    /// That packet is gone; others may follow it.
+    /// [`Error::Wire`] when a packet cannot be decoded, or freight that waited here cannot be encoded; and errors of the
+    /// network. That packet is lost; others may follow it.
     fn poll_each(&mut self, receiver: &mut dyn PacketHandler<P>) -> Result<(), Error>;
 
-    /// Tells whether polls follow each other soon from now on. Then one may overlook those who have not spoken lately; at first,
-    /// and where they do not, each asks everybody.
+    /// Tells whether polls follow each other closely from now on. If so a poll may skip ranks that have not sent lately. At
+    /// first, and with false, each poll asks all ranks.
     fn set_frequent_polls(&mut self, _often: bool) {}
 
     /// The next packet that has arrived.
@@ -70,42 +71,43 @@ pub(crate) trait Transport<P> {
         }
     }
 
-    /// The rank has nothing else to do: everything that still lies here should leave. True if it all has.
+    /// The rank has nothing else to do: sends everything that is still queued here. True if all of it has left.
     fn idle(&mut self) -> bool;
 
-    /// Tells whether `poll` might return something. Takes nothing.
+    /// Tells whether `poll` might return something. Takes no packet.
     fn ready(&mut self) -> bool;
 
-    /// Tells whether so much waits for a slow receiver that this rank should make no more of it. It goes on taking
-    /// packets.
+    /// Tells whether the send queue of a slow receiver is so long that this rank should produce no more packets. It goes on
+    /// receiving.
     fn congested(&self) -> bool {
         false
     }
 
-    /// Tells whether something is under way that will be complete soon, and wakes nobody.
+    /// Tells whether a transfer is in flight that will soon be complete, and whose completion wakes no thread.
     fn has_transfers(&self) -> bool {
         false
     }
 
-    /// The time that this rank may sleep without missing what arrives; none, which is for ever, where senders wake it.
+    /// The time that this rank may sleep without missing packets; none, which means for ever, where senders wake it.
     fn nap(&mut self) -> Option<Duration> {
         None
     }
 
-    /// The rank sends no more. Returns when everybody has what was sent to them, or when `lost` says that the run is lost;
-    /// it is given a way to ask who has not taken leave yet.
+    /// The rank sends no more. Returns when all ranks have received all that was sent to them, or when `lost` says that the
+    /// run is lost. `lost` is given a function that lists the ranks that have not closed yet.
     fn close(&mut self, lost: &dyn Fn(OpenRanks<'_>) -> bool);
 }
 
-/// Who takes what has arrived.
+/// Receives the packets that have arrived.
 pub(crate) trait PacketHandler<P> {
-    /// Takes a packet from that rank. True if it wants more.
+    /// Takes a packet from that rank. True if the handler wants more.
     fn take(&mut self, from: Rank, packet: P) -> bool;
 
-    /// The same of an encoded packet that needs nothing beside its bytes, for who reads them where they lie. None if it is to be
-    /// decoded, and taken so.
+    /// As [`take`](Self::take), for an encoded packet that is nothing but its bytes, to be read in place. None if it is to
+    /// be decoded first and given to `take`.
     ///
     /// # Errors
+    /// [`Error::Wire`] when the bytes cannot be read.
     /// [`Error::Wire`] when they cannot be read.
     fn read(&mut self, _from: Rank, _bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
         None
@@ -118,5 +120,5 @@ impl<P, T: FnMut(Rank, P) -> bool> PacketHandler<P> for T {
     }
 }
 
-/// The ranks of which nobody knows yet whether they have everything.
+/// Lists the ranks that are not known to have received everything.
 pub(crate) type OpenRanks<'s> = &'s dyn Fn() -> Vec<Rank>;

@@ -1,8 +1,8 @@
-//! Ranks as processes of an MPI job.
+//! Transport between ranks that are processes of an MPI job.
 //!
-//! Processes of one host write frames into rings in memory that they share and wake each other; those of different
-//! hosts exchange batches of frames as MPI messages, under credit. Long blocks of numbers are MPI messages of their own in
-//! both cases, sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
+//! Processes of one host write frames into shared-memory rings and wake each other. Processes of different hosts exchange
+//! batches of frames as MPI messages, under credit. Long blocks of numbers are MPI messages of their own in both cases: they
+//! are sent from where they lie and received where they stay. See [`ring`], [`batch`] and [`peer`].
 //!
 //! | what | cost |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! MPI was initialised for one thread: everything here happens on the thread that called `run` or `pool`.
 //!
 //! # The end of a run
-//! Each process sends every other a *bye*, behind all it sent, and goes on taking what comes until it has all byes and all
-//! its own bytes have left. So nothing of one run is left for the next, which uses the same links.
+//! Each process sends every other a *bye* after its last frame. It goes on receiving until it has all byes and all its own
+//! bytes have left. So nothing of one run is left for the next, which uses the same links.
 
 mod batch;
 mod blocks;
@@ -44,15 +44,15 @@ use crate::threads::sleep::{Fences, SharedSleepState, wake_at};
 use crate::warn::warn;
 use crate::wire::codec::{Codec, Encoded};
 
-/// Lines of all rings into one process together at most, and of each at least and at most: 8 MiB, 64 KiB and 512 KiB.
+/// Lines of all rings into one process together, and the limits of a single ring: 8 MiB, 64 KiB and 512 KiB.
 const LINES_PER_RANK: usize = 1 << 17;
 const RING_LINES_MIN: usize = 1 << 10;
 const RING_LINES_MAX: usize = 1 << 13;
-/// After so many looks at what has come it is freight's turn: messages alone must not keep it from coming on.
+/// Freight is polled after this number of polls, so that messages alone cannot hold it up.
 const FREIGHT_EVERY: u32 = 32;
-/// For so many looks after a message freight comes in pieces: others may follow soon. A piece takes some 30 us.
+/// Freight comes in pieces for this number of polls after a message: others may follow soon. A piece takes some 30 us.
 const MESSAGE_POLLS: u32 = 32;
-/// Shortest and longest sleep of a process while something can come that wakes nobody.
+/// Shortest and longest sleep of a process while something can arrive that does not wake it.
 const NAP_MIN: Duration = Duration::from_micros(20);
 const NAP_MAX: Duration = Duration::from_millis(1);
 
@@ -61,17 +61,17 @@ pub(crate) struct Links {
     communicator: Communicator,
     rank: u32,
     peers: Vec<Option<Peer>>,
-    /// Processes of this host by rank, and their part in the window.
+    /// The memory that the processes of this host share, and the index of their segments by rank.
     window: Option<(Arc<SharedMemory>, Vec<Option<u32>>)>,
     fences: Fences,
-    /// Receives for batches of other hosts, if there are any.
+    /// Posted receives for batches from other hosts, if there are any.
     posted_receives: Option<PostedReceives>,
-    /// No run is going on: the last one ended in order.
+    /// No run is in progress, and the last one ended in order.
     closed: bool,
 }
 
 impl Links {
-    /// Connects all processes of `communicator`. Collective. `shared_memory` says whether those of a host use it.
+    /// Connects all processes of `communicator`. Collective. `shared_memory` tells whether processes of one host use it.
     pub(crate) fn connect(communicator: Communicator, shared_memory: bool) -> Result<Links, MpiError> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let host = communicator.host()?;
@@ -95,7 +95,7 @@ impl Links {
         let registered = communicator.allgather(&[u8::from(Fences::register())])?;
         let fences =
             if registered.iter().all(|said| said[..] == [1]) { Fences::Sleeper } else { Fences::Both };
-        // The ring from process `from` of this host lies in its reader's part, at the place of `from`.
+        // The ring from process `from` of this host lies in its reader's segment, at the place of `from`.
         let ring = |window, from: u32, to| ring_of(window, to, from as usize * ring::footprint(lines), lines);
         let link = |other: u32| {
             if other == rank {
@@ -117,15 +117,14 @@ impl Links {
         Ok(Links { communicator, rank, peers, window, fences, posted_receives: batches, closed: true })
     }
 
-    /// The place where the thread that drives the transport of this process sleeps, so that those of the same host can
-    /// wake it.
+    /// The sleep state of the thread that drives the transport of this process, for processes of the same host to wake it.
     pub(crate) fn sleep_state(&self) -> Option<Box<dyn SharedSleepState>> {
         let (window, parts) = self.window.as_ref()?;
         let part = parts[self.rank as usize]?;
         Some(Box::new(ProcessSleepState { window: window.clone(), part, fences: self.fences }))
     }
 
-    /// True if no run is going on, and the last one ended in order.
+    /// True if no run is in progress, and the last one ended in order.
     pub(crate) fn are_closed(&self) -> bool {
         self.closed
     }
@@ -134,7 +133,7 @@ impl Links {
         &self.communicator
     }
 
-    /// Sends a batch by MPI that no process sends.
+    /// Sends a batch that is no valid one.
     #[cfg(test)]
     pub(super) fn send_noise(&self, to: u32) -> raw::Sending {
         let noise = Arc::new(vec![0xaau8; 64]);
@@ -150,13 +149,13 @@ impl Links {
     }
 }
 
-/// The ring in the part of process `part`, its reader's, from word `at` on.
+/// The ring in the segment of process `part`, which reads it, from word `at` on.
 fn ring_of(window: &Arc<SharedMemory>, part: u32, at: usize, lines: usize) -> Ring<Words> {
     let own = at + ring::LINE_WORDS;
     Ring::new(window.words(part, at..own), window.words(part, own..at + ring::footprint(lines)))
 }
 
-/// Rank 0 says for all which processes have to do without shared memory, and why.
+/// Rank 0 warns for all: which processes have no shared memory, and why.
 fn warn_of_no_memory(rank: u32, whys: &[Vec<u8>]) {
     let without = || (0u32..).zip(whys).filter(|(_, why)| !why.is_empty());
     if rank == 0
@@ -191,25 +190,25 @@ pub(crate) struct Mpi<'l, C: Codec> {
     links: &'l mut Links,
     codec: C,
     clock: Clock,
-    /// Freight that is not encoded yet, by peer, and how many packets that are: what lies here as it is takes no memory
-    /// besides, and no time from messages. At the end of a run nobody waits for what is left.
+    /// Freight that is not encoded yet, by peer, and its number of packets. Unencoded packets take no further memory, and no
+    /// time from messages. At the end of a run freight that is left is dropped.
     freight: Vec<VecDeque<C::Packet>>,
     freight_waits: usize,
-    /// Looks at what has come, and how many there had been when the last message came, and when it last was freight's turn.
+    /// Number of polls so far, at the last message, and when freight was last polled.
     polls: u32,
     message_poll: u32,
     freight_poll: u32,
-    /// Peers with frames that their readers may not know of yet.
+    /// Peers with frames that are not published to their readers yet.
     unseen: Vec<u32>,
-    /// The last look at those, where some go by MPI.
+    /// The last flush of these, where some go by MPI.
     flushed_ns: u64,
-    /// Nothing was sent since the last look at what has come.
+    /// Nothing was sent since the last poll.
     looked: bool,
-    /// Among the peers.
+    /// Polls the peers fairly.
     turn: FairPoller,
-    /// The peer to be asked next when it is freight's turn.
+    /// The peer whose freight is polled next.
     freights: usize,
-    /// Some frames wait for room; some bytes are under way.
+    /// Some frames wait for room; some transfers are in flight.
     waiting: bool,
     transfers: bool,
     naps: u32,
@@ -241,7 +240,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         }
     }
 
-    /// Does something that adds a frame to a peer's batch, and sees to what follows from that.
+    /// Calls `add`, which adds a frame to a peer's batch, and ships the batch or notes that it is not shipped.
     #[inline]
     fn with_peer(
         &mut self,
@@ -254,7 +253,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         add(peer, &self.codec, now_ns, &links.communicator)?;
         self.transfers |= peer.has_transfers();
         self.waiting |= peer.has_queued();
-        // The first after a look around leaves at once, those that follow it in company.
+        // The first frame after a poll leaves at once; those that follow are batched.
         if peer.departures.is_full() || (self.looked && !peer.departures.ages()) {
             self.looked = false;
             self.ship(to)?;
@@ -264,7 +263,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Lets a batch go if there is room for it, and wakes its receiver.
+    /// Sends a batch if there is room for it, and wakes its receiver.
     #[inline]
     fn ship(&mut self, to: u32) -> Result<(), MpiError> {
         let links = &mut *self.links;
@@ -276,8 +275,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Ships what lies here; of batches for MPI only those that are old, unless `all` should leave. Where looks are rare that is
-    /// all: the next may come when a long handler has returned.
+    /// Ships the batches; those for MPI only if they are old or full, unless `all` is set. Where polls are rare all are
+    /// shipped: the next poll may come only after a long handler.
     #[inline]
     fn flush(&mut self, all: bool) -> Result<(), MpiError> {
         if self.unseen.is_empty() {
@@ -302,13 +301,13 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// The peer for which freight is loaded next, if some waits and there is room for it.
+    /// The peer for which freight is sent next, if some waits and there is room for it.
     #[inline]
     fn next_to_load(&self) -> Option<usize> {
         if self.freight_waits == 0 { None } else { self.most_to_load() }
     }
 
-    /// Who has most to load, so that nobody is last with all of it.
+    /// The peer with most freight to send, so that no peer is left with all of its freight at the end.
     #[inline(never)]
     fn most_to_load(&self) -> Option<usize> {
         let takes = |&to: &usize| self.links.peers[to].as_ref().is_some_and(Peer::takes_freight);
@@ -316,7 +315,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         (0..self.freight.len()).filter(waits).filter(takes).max_by_key(|&to| self.freight[to].len())
     }
 
-    /// Loads the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
+    /// Sends the next packet of freight. One at a time: it may be long, and messages may come meanwhile.
     #[inline]
     fn load_freight(&mut self) -> Result<(), Failure> {
         self.next_to_load().map_or(Ok(()), |to| self.load_for(to))
@@ -337,7 +336,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         self.waiting || self.transfers || !self.unseen.is_empty()
     }
 
-    /// Does the work besides sending and receiving: retries, grants, letting go of what has left.
+    /// Does the work besides sending and receiving: retries, grants, and releasing the memory of complete sends.
     fn make_progress(&mut self, all: bool) -> Result<bool, MpiError> {
         self.flush(all)?;
         if !self.waiting && !self.transfers {
@@ -355,14 +354,14 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(!self.waiting && !self.transfers && self.unseen.is_empty())
     }
 
-    /// The same for one peer.
+    /// Does this work for one peer.
     fn make_peer_progress(&mut self, rank: u32, now_ns: u64) -> Result<(), MpiError> {
         let links = &mut *self.links;
         let Some(peer) = &mut links.peers[rank as usize] else { return Ok(()) };
         peer.reap()?;
         self.transfers |= !peer.departures.reap()? || peer.has_transfers();
         let mut any = false;
-        // As long as batches find room, what waited fills the next.
+        // As long as batches find room, queued frames fill the next batch.
         while peer.has_queued() || peer.departures.is_full() {
             let shipped = peer.ship(&links.communicator)?;
             any |= shipped;
@@ -381,7 +380,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Takes in batches that have come, and answers for those that were read.
+    /// Receives batches, and applies the grants in them.
     fn take_batches(&mut self) -> Result<(), MpiError> {
         let links = &mut *self.links;
         let Some(waiting) = &mut links.posted_receives else { return Ok(()) };
@@ -397,8 +396,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Gives what has come next from one peer. There is time for freight if there is nothing, or it is freight: as much
-    /// goes as comes.
+    /// Gives the receiver the next packets of one peer. If there are none, or they are freight, a packet of freight is sent:
+    /// as much goes as comes.
     #[inline]
     fn next(&mut self, receiver: &mut dyn PacketHandler<C::Packet>) -> Result<PollOutcome, Failure> {
         if self.links.posted_receives.is_some() {
@@ -423,8 +422,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(PollOutcome::None)
     }
 
-    /// Gives a packet of freight, if one has come whole, and loads one. Peers have turns of their own here: who speaks without a
-    /// pause must not keep the others' freight from coming on.
+    /// Gives the receiver a packet of freight, if one is complete, and sends one. Freight is polled in an order of its own:
+    /// a peer that sends without a pause must not hold up the freight of others.
     #[inline(never)]
     fn poll_freight(
         &mut self,
@@ -450,7 +449,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(next)
     }
 
-    /// What has come next from the peer whose turn it is, of so many that are asked.
+    /// Gives the next packets of the peer whose turn it is, of `asked` peers that are polled.
     #[inline]
     fn next_of(
         &mut self,
@@ -469,12 +468,12 @@ impl<'l, C: Codec> Mpi<'l, C> {
         match lane {
             Lane::Express => {
                 self.turn.packets_taken(packets, asked);
-                // Each is a look: freight's turn comes the sooner the more is said.
+                // Each packet counts as a poll, so a long row brings the next poll of freight closer.
                 self.polls = self.polls.wrapping_add(packets - 1);
                 self.message_poll = self.polls;
             }
             Lane::Freight => {
-                // Behind a chunk, which takes long to come, others may have waited.
+                // A chunk takes long to receive; other peers may have packets by now.
                 self.turn.advance(asked);
                 self.load_freight()?;
             }
@@ -487,7 +486,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         why.error(self.links.rank)
     }
 
-    /// One round of the end of a run; true once it is over. What still comes has no meaning any more, but is taken.
+    /// One round of the end of a run; true once it is over. Packets that still come have no meaning any more, but are taken.
     fn close_round(&mut self) -> Result<bool, Failure> {
         let sent = self.make_progress(true)?;
         self.take_batches()?;
@@ -506,17 +505,17 @@ impl<'l, C: Codec> Mpi<'l, C> {
     }
 }
 
-/// The outcome of a look at what has come.
+/// The outcome of a poll.
 enum PollOutcome {
     None,
-    /// Something was taken, and more may be.
+    /// Something was taken, and there may be more.
     More,
-    /// It was the last that is wanted now.
+    /// The receiver wants no more now.
     Enough,
 }
 
 impl PollOutcome {
-    /// Something was taken, and its receiver wants more or does not.
+    /// Something was taken; `more` tells whether the receiver wants more.
     fn behind_one(more: bool) -> PollOutcome {
         if more { PollOutcome::More } else { PollOutcome::Enough }
     }
@@ -568,7 +567,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
     }
 
     fn idle(&mut self) -> bool {
-        // A failure comes up again at the next poll, which can tell it.
+        // A failure occurs again at the next poll, which can return it.
         let left = self.make_progress(true).unwrap_or(false) || !self.waiting;
         left && self.freight_waits == 0
     }
@@ -590,7 +589,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
         self.transfers || self.freight_waits > 0
     }
 
-    /// Only processes of this host wake each other, and only for frames; MPI wakes nobody.
+    /// Only processes of this host wake each other, and only for frames; MPI wakes no thread.
     fn nap(&mut self) -> Option<Duration> {
         let wakes = self.links.posted_receives.is_none() && !self.has_transfers();
         let nap = (NAP_MIN * (1 << self.naps.min(8))).min(NAP_MAX);
@@ -630,7 +629,7 @@ impl<C: Codec> Transport<C::Packet> for Mpi<'_, C> {
                 _ => std::thread::sleep(NAP_MIN),
             }
         }
-        // Something of this run is left on the links: they cannot be used for another.
+        // Something of this run is left on the links, so they cannot be used for another.
         self.links.communicator.give_up();
     }
 }

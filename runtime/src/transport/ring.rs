@@ -1,25 +1,27 @@
-//! A ring of cache lines in shared memory: batches of frames from one process to another of the same host.
+//! Shared-memory ring of cache lines: moves batches of frames from one process to another of the same host.
 //!
-//! One process writes, one reads, and MPI is not involved. Each line says for itself that it is there, so a short message
-//! is one cache line on its way from one vCPU to another, and nothing else.
+//! One process writes, one reads, and MPI is not involved. Each line carries its own ready flag. So a short message moves a
+//! single cache line from one vCPU to another.
 //!
 //! ```text
 //! line    control word | 7 words of a batch
-//! control lap (32 bits, the highest always set) | in a batch's first line: how many words it has (32 bits)
+//! control lap (32 bits, the highest always set) | in the first line of a batch: its number of words (32 bits)
 //! batch   words, padded to whole lines
 //! ```
 //!
 //! 1. The writer writes the words of a line, then its control word (release), with the number of its lap around the ring.
-//! 2. A line is there when its control word shows the lap that the reader is in (acquire). What stands there from the lap
-//!    before is no line, whatever its words are. The reader takes a batch when its last line is there: lines are written in
-//!    order, and for one that a stopped or killed process never writes nobody waits here.
-//! 3. The writer stays less than a ring ahead of the *tail*, the lines that the reader says it has read (release, acquire).
-//! 4. All words are atomics that nobody needs any order of but through control words and tail.
-//! 5. Beside the tail each end says how far it is with the runs of numbers that MPI carries (a transport says what they are).
+//! 2. A line is ready when its control word has the current lap of the reader (acquire). A control word of the lap before
+//!    means that the line is not ready, whatever its other words are. The reader takes a batch when its last line is ready:
+//!    lines are written in order. So the reader never waits for a line that a stopped or killed process does not write.
+//! 3. The writer stays less than a ring ahead of the *tail*, the number of lines that the reader reports as read (release,
+//!    acquire).
+//! 4. All words are atomics. The only orderings that matter are those of control words and tail.
+//! 5. Beside the tail, each end reports its progress with the runs of numbers that MPI carries (a transport says what they
+//!    are).
 //!
-//! A full ring is the back-pressure between processes of a host: the writer keeps what does not fit.
+//! A full ring is the back-pressure between processes of a host: the writer queues what does not fit.
 //!
-//! Loom tries every interleaving of both ends, on lines that are shorter.
+//! Loom tries every interleaving of both ends, with shorter lines.
 
 use std::ops::Deref;
 
@@ -34,18 +36,18 @@ pub(crate) const LINE_WORDS: usize = 8;
 pub(crate) const LINE_WORDS: usize = 3;
 /// Words of a batch in each line.
 const PAYLOAD_WORDS: usize = LINE_WORDS - 1;
-/// The place of the lap in a control word.
+/// The position of the lap in a control word.
 const LAP_SHIFT: u32 = 32;
-/// This bit of a lap is set, so that it is never what fresh memory shows; the others count.
+/// This bit of a lap is always set, so that no lap equals the zeroes of fresh memory. The other bits count.
 const LAP_SET: u64 = 1 << (63 - LAP_SHIFT);
 
-/// The words of a ring's first line: its tail, the number of runs that its reader has received, and the number that
-/// have left its writer.
+/// The words of a ring's first line: its tail, the number of runs that its reader has received, and the number that have
+/// left its writer.
 const TAIL: usize = 0;
 const RECEIVED: usize = 1;
 const LEFT: usize = 2;
 
-/// Words that a ring of so many lines takes in its window: a line more, for what its ends tell each other.
+/// Words that a ring of `lines` lines takes in the shared memory: one more line holds the reports of its ends.
 #[cfg(feature = "mpi")]
 pub(crate) const fn footprint(lines: usize) -> usize {
     (lines + 1) * LINE_WORDS
@@ -55,12 +57,13 @@ pub(crate) const fn footprint(lines: usize) -> usize {
 pub(crate) struct Ring<W> {
     said: W,
     words: W,
-    /// Its lines are two to the power of this.
+    /// Logarithm of its number of lines to base 2.
     lines_log2: u32,
 }
 
 impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
-    /// The ring in these words, which are 0 at first: a line for what its ends tell each other, and a power of two of lines.
+    /// The ring in these words, which are 0 at first. `said` is the line for the reports of its ends; the number of lines in
+    /// `words` is a power of two.
     pub(crate) fn new(said: W, words: W) -> Ring<W> {
         let lines = words.len() / LINE_WORDS;
         assert!(lines.is_power_of_two(), "places wrap by a mask");
@@ -74,7 +77,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
         self.words.as_chunks().0.get(at).expect("places are masked")
     }
 
-    /// The lap in which that line is written, as its control word shows it.
+    /// The lap in which that line is written, as its control word has it.
     #[inline]
     fn lap(&self, number: u64) -> u64 {
         (number >> self.lines_log2) & (LAP_SET - 1) | LAP_SET
@@ -84,7 +87,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
         1 << self.lines_log2
     }
 
-    /// Says a number of runs, if it is not what was said last.
+    /// Stores a number of runs, if it has changed.
     fn publish(&self, place: usize, runs: u64) {
         let word = &self.said[place];
         if word.load(Ordering::Relaxed) != runs {
@@ -97,7 +100,7 @@ impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
 pub(crate) struct Writer<W> {
     ring: Ring<W>,
     written: u64,
-    /// As last seen.
+    /// As last read.
     tail: u64,
 }
 
@@ -106,7 +109,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
         Writer { ring, written: 0, tail: 0 }
     }
 
-    /// Writes a batch of whole words, for the reader to see at once. False if there is no room.
+    /// Writes a batch of whole words; the reader sees it at once. False if there is no room.
     #[inline]
     pub(crate) fn write(&mut self, batch: &[u8]) -> bool {
         let (words, _) = batch.as_chunks::<WORD>();
@@ -130,12 +133,12 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
         true
     }
 
-    /// So many runs have left: MPI has let go of them.
+    /// Publishes how many runs have left: MPI does not need their memory any more.
     pub(crate) fn publish_sent(&self, runs: u64) {
         self.ring.publish(LEFT, runs);
     }
 
-    /// Number of runs that the other has received.
+    /// Number of runs that the reader has received.
     pub(crate) fn received(&self) -> u64 {
         self.ring.said[RECEIVED].load(Ordering::Relaxed)
     }
@@ -144,7 +147,7 @@ impl<W: Deref<Target = [AtomicU64]>> Writer<W> {
 /// The reading end.
 pub(crate) struct Reader<W> {
     ring: Ring<W>,
-    /// Lines read, and what of that the writer was told.
+    /// Lines read, and the number that was last published as the tail.
     read: u64,
     published: u64,
 }
@@ -154,14 +157,13 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         Reader { ring, read: 0, published: 0 }
     }
 
-    /// Tells whether a whole batch is there.
+    /// Tells whether a complete batch is ready.
     #[inline]
     pub(crate) fn ready(&self) -> bool {
         self.batch_words().is_some()
     }
 
-    /// Number of words in the next batch, once its last line is there. None otherwise: the writer may be stopped, or
-    /// dead.
+    /// Number of words in the next batch, once its last line is ready. None otherwise: the writer may be stopped, or dead.
     #[inline]
     fn batch_words(&self) -> Option<usize> {
         let words = self.control(self.read)? as u32 as usize;
@@ -172,19 +174,19 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         Some(words)
     }
 
-    /// The control word of a line that is there.
+    /// The control word of a line, if it is ready.
     #[inline]
     fn control(&self, number: u64) -> Option<u64> {
         let control = self.ring.line(number)[0].load(Ordering::Acquire);
         (control >> LAP_SHIFT == self.ring.lap(number)).then_some(control)
     }
 
-    /// So many runs have been received.
+    /// Publishes how many runs have been received.
     pub(crate) fn publish_received(&self, runs: u64) {
         self.ring.publish(RECEIVED, runs);
     }
 
-    /// Number of runs that have left the other.
+    /// Number of runs that have left the writer.
     pub(crate) fn sent(&self) -> u64 {
         self.ring.said[LEFT].load(Ordering::Relaxed)
     }
@@ -197,7 +199,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
         let length = batch.len() + words * WORD;
         loop {
             let line = ring.line(self.read);
-            // All of them: words behind the batch's last are cheaper to copy than to tell apart.
+            // All words of the line: copying those after the batch's end is cheaper than testing for it.
             let load: [_; PAYLOAD_WORDS] =
                 std::array::from_fn(|word| line[1 + word].load(Ordering::Relaxed).to_ne_bytes());
             batch.extend_from_slice(load.as_flattened());
@@ -207,7 +209,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
             }
         }
         batch.truncate(length);
-        // Told now and then: the writer's look at the tail takes the line away from us.
+        // Published rarely: the writer's read of the tail takes the cache line away from the reader.
         if self.read - self.published >= ring.lines() / 4 {
             ring.said[TAIL].store(self.read, Ordering::Release);
             self.published = self.read;
@@ -220,7 +222,7 @@ impl<W: Deref<Target = [AtomicU64]>> Reader<W> {
 #[cfg(test)]
 type Memory = std::sync::Arc<[AtomicU64]>;
 
-/// Both ends of a ring of so many lines.
+/// Both ends of a ring of `lines` lines.
 #[cfg(test)]
 fn ends_of(lines: usize) -> (Writer<Memory>, Reader<Memory>) {
     let words = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect::<Memory>();
@@ -241,12 +243,12 @@ mod tests {
     fn read(reader: &mut Reader<Memory>) -> Option<Vec<u8>> {
         let mut batch = Vec::new();
         let ready = reader.ready();
-        assert_eq!(reader.read(&mut batch), ready, "what is ready is read");
+        assert_eq!(reader.read(&mut batch), ready, "a ready batch is read");
         ready.then_some(batch)
     }
 
     #[test]
-    fn a_batch_that_is_half_written_is_not_there_yet() {
+    fn a_batch_that_is_half_written_is_not_ready() {
         let (mut writer, mut reader) = ends();
         let batch = [7u8; 3 * PAYLOAD_WORDS * WORD];
         for number in [0, 3, 6] {
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_hears_how_far_the_other_is_with_runs() {
+    fn each_end_reads_the_run_count_of_the_other() {
         let (writer, reader) = ends();
         writer.publish_sent(3);
         reader.publish_received(2);
@@ -290,7 +292,7 @@ mod loom_tests {
     use super::*;
     use loom::thread;
 
-    /// Batches of one line and of two, more than the ring has lines: each comes whole, once and in order.
+    /// The batches have one line or two, and more in total than the ring: each arrives whole, once and in order.
     #[test]
     fn loom_batches_come_whole_and_in_order_around_a_ring_that_is_full() {
         const BATCHES: u8 = 3;

@@ -1,18 +1,18 @@
-//! Knowledge of a run. Commands, the report and the exports are views of it.
+//! Analyses of a run. Commands, the report and the exports are views of them.
 //!
-//! [`events`] reads: whoever collects something is an [`Observer`](events::Observer), and all that a command asks for are
-//! shown the same events in one pass. [`facts::Facts`] is what a summary, a comparison of runs and the report begin with;
-//! collectors that only one command has stand beside it (durations, long executions, the critical path).
+//! [`events`] reads a trace. Each collector is an [`Observer`](events::Observer), and all observers of a command are shown
+//! the same events in one pass. A summary, a comparison of runs and the report begin with [`facts::Facts`]. Collectors that
+//! a single command uses stand beside that command (durations, long executions, the critical path).
 //!
 //! | file | knows |
 //! |---|---|
-//! | [`events`], [`merge`] | which events to read, worker by worker or in the order of time; the one merge of sequences |
-//! | [`facts`] | the run in figures: the three below, and how much of the machine was used |
-//! | [`spent`], [`taken`] | where the time of workers went, from profiles or events; who had what they lost |
-//! | [`census`], [`outcome`] | how many events of which sort, what was sent; what became of each sync |
+//! | [`events`], [`merge`] | which events to read, per worker or in the order of time; the one merge of sequences |
+//! | [`facts`] | figures of the whole run: the next five, and how much of the machine was used |
+//! | [`time_breakdown`], [`lost_time`] | where workers spent their time, from profiles or events; the causes of lost time |
+//! | [`event_counts`], [`sync_effect`] | the number of events of each kind, and of messages sent; the effect of each sync |
 //! | [`efficiency`] | causes whose product is the use of the machine |
-//! | [`chunk_times`], [`messages`] | CPU time by chunk; which handler handles which message |
-//! | [`bins`], [`spread`] | time cut into bins; how values are spread |
+//! | [`chunk_times`], [`messages`] | CPU time per chunk; which handler handles which message |
+//! | [`bins`], [`log_histogram`] | time cut into bins; the distribution of values |
 
 pub(crate) mod bins;
 pub(crate) mod chunk_times;

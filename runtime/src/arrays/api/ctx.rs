@@ -83,10 +83,11 @@ impl<C: Chunk> std::fmt::Debug for Array<C> {
 pub enum Target<I> {
     /// To every chunk of the array.
     All,
-    /// To one of them.
+    /// To one chunk of the array.
     Chunk(I),
-    /// To every chunk, of a result of its own: what chunks of lower packed index contributed, combined (an exclusive scan).
-    /// The first hears what is neutral to the reducer: 0 for a sum. Rank 0 keeps all contributions until the last has come.
+    /// To every chunk, each with a result of its own: the contributions of the chunks with lower packed index, combined (an
+    /// exclusive scan). The first chunk receives the neutral value of the reducer: 0 for a sum. Rank 0 keeps all
+    /// contributions until the last has come.
     Scan,
     /// To the caller of [`run`](crate::run()): the run ends, and [`Report::value`](crate::Report::value) has it.
     Exit,
@@ -94,7 +95,7 @@ pub enum Target<I> {
     Elsewhere(Elsewhere),
 }
 
-/// Chunks of another array, to hear of a reduction.
+/// Chunks of another array, as receivers of the result of a reduction.
 ///
 /// ```
 /// # use caribou::{Chunk, Ctx, Setup, Target}; use serde::{Deserialize, Serialize};
@@ -111,8 +112,8 @@ pub enum Target<I> {
 pub struct Elsewhere(ResultTarget);
 
 impl<I> Target<I> {
-    /// To a chunk of another array. Its own [`Chunk::reduced`] makes the result a message, as with those of its own array; the
-    /// tags tell them apart.
+    /// To a chunk of another array. Its own [`Chunk::reduced`] makes the result a message, as it does with results of its
+    /// own array; the tags tell them apart.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target, Values};
@@ -157,7 +158,7 @@ impl<I> Target<I> {
         Target::Elsewhere(Elsewhere(ResultTarget::ChunkOf(ChunkId { array: array.id, key: index.pack() })))
     }
 
-    /// To every chunk of another array, as [`chunk_of`](Self::chunk_of) does to one.
+    /// To every chunk of another array; see [`chunk_of`](Self::chunk_of).
     pub fn all_of<D: Chunk>(array: Array<D>) -> Target<I> {
         Target::Elsewhere(Elsewhere(ResultTarget::AllOf(array.id)))
     }
@@ -165,10 +166,10 @@ impl<I> Target<I> {
 
 /// The runtime as a handler of chunk type `C` sees it.
 ///
-/// Nothing done through it has happened before the handler returns (but see [`flush`](Ctx::flush)). Then its effects are
-/// carried out in the order of the calls. So a chunk inserted before a call of [`contribute`](Ctx::contribute) or
-/// [`at_sync`](Ctx::at_sync) takes part in that very reduction or sync, and one inserted after it in the next. A chunk that
-/// contributes and then [removes](Ctx::remove) itself in the same handler has contributed.
+/// The effects of a call take place when the handler returns, in the order of the calls (but see [`flush`](Ctx::flush)). So
+/// a chunk inserted before a call of [`contribute`](Ctx::contribute) or [`at_sync`](Ctx::at_sync) takes part in that very
+/// reduction or sync, and one inserted after it in the next. A chunk that contributes and then [removes](Ctx::remove) itself
+/// in the same handler has contributed.
 ///
 /// ```
 /// use caribou::{Chunk, Ctx, testing::probe};
@@ -185,7 +186,7 @@ impl<I> Target<I> {
 pub struct Ctx<'a, C: Chunk> {
     pub(crate) handler: &'a mut Handler<'a>,
     pub(crate) record: &'a mut ChunkRecord,
-    /// As the chunk said before the handler: one that goes on after it came to a sync may change it.
+    /// The size before the handler. A chunk that goes on after it came to a sync may change it.
     pub(crate) state_bytes: u64,
     chunk: PhantomData<fn() -> C>,
 }
@@ -214,22 +215,22 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// The factor by which this rank is to compute slower than it can, for an experiment: see
-    /// [`Config::slowed`](crate::Config::slowed). Else 1.
+    /// [`Config::slowed`](crate::Config::slowed). Otherwise 1.
     pub fn slowness(&self) -> f64 {
         self.handler.info.slowness
     }
 
-    /// Ranks in this run.
+    /// Number of ranks in this run.
     pub fn ranks(&self) -> u32 {
         self.handler.info.ranks
     }
 
-    /// Time since the run began, ns; under simulation virtual time.
+    /// Time since the run began, ns; virtual time in a simulation.
     pub fn elapsed_ns(&self) -> u64 {
         self.handler.host.now_ns()
     }
 
-    /// This rank's service of type `T`: what [`Setup::service`](crate::Setup::service) was given.
+    /// This rank's service of type `T`, as given to [`Setup::service`](crate::Setup::service).
     ///
     /// # Panics
     /// If `setup` provided none.
@@ -245,9 +246,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Sends a message to a chunk of the same array. It leaves when this handler returns, or at [`flush`](Self::flush), and is
-    /// delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1); it
-    /// does not block.
+    /// Sends a message to a chunk of the same array. It leaves when this handler returns, or at [`flush`](Self::flush), and
+    /// is delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1);
+    /// it does not block.
     // Hop 1; the worker's flush is next.
     #[inline(always)]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
@@ -270,7 +271,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.send_value(ChunkId { array: array.id, key: to.pack() }, message);
     }
 
-    /// Sends a message of the type that the chunk's array has.
+    /// Sends a message of the type of the chunk's array.
     #[inline(always)]
     pub(super) fn send_value<M: Serialize + Send + 'static>(&mut self, to: ChunkId, message: M) {
         tracing::trace!(hop = 1, "Ctx::send");
@@ -280,19 +281,20 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push_node(node);
     }
 
-    /// Sends a message to a chunk of the same array when nothing else is left to do: no handler runs, no message is on its way
-    /// or can be handled, on any rank. For programs that spawn, and would otherwise have to count what they have spawned. A
-    /// chunk that has been inserted or spawned and has yet to start is work that is left.
+    /// Sends a message to a chunk of the same array when no other work is left (quiescence). Then no handler runs on any
+    /// rank, and no message is in flight or can be handled. It is for programs that spawn, and would otherwise have to count
+    /// what they have spawned. A chunk that has been inserted or spawned and has yet to start counts as work.
     ///
-    /// A reduction detects termination too, and returns a value: each chunk [contributes](Self::contribute) its part after it
-    /// has inserted or spawned others, and removes itself. The result is there when the last one has contributed, at once and
-    /// without the wait of some ms; with [`Target::Exit`] it ends the run.
+    /// A reduction detects termination too, and returns a value: each chunk [contributes](Self::contribute) its part after
+    /// it has inserted or spawned others, and removes itself. The result is there as soon as the last chunk has contributed,
+    /// without the wait of some ms. With [`Target::Exit`] it ends the run.
     ///
-    /// It keeps no order with other messages. Several are sent at the same moment, some ms after the last handler has
-    /// returned. Those that wait when the run ends are dropped.
+    /// The message keeps no order with other messages. Several such messages are sent at the same moment, some ms after the
+    /// last handler has returned. Those that wait when the run ends are dropped.
     ///
-    /// A program that is stuck has nothing to do either: chunks that wait for a sync or a reduction that others do not come
-    /// to, messages that no chunk is ready for. It then gets this message, and no [`Error::Stalled`](crate::Error::Stalled).
+    /// A program that is stuck has no work left either. Its chunks wait for a sync or a reduction that other chunks do not
+    /// come to, or are not ready for any message. It then gets this message, and no
+    /// [`Error::Stalled`](crate::Error::Stalled).
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx};
@@ -331,19 +333,20 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push(Effect::SendAtQuiescence(node));
     }
 
-    /// Sends a message to this chunk itself when a time has passed: for a chunk that looks now and then at something
-    /// outside, tells how far it is, or does not want to wait for ever.
+    /// Sends a message to this chunk itself after a delay: for a chunk that polls something outside, reports progress, or
+    /// has a timeout.
     ///
-    /// The delay is wall-clock time, under simulation virtual time, and begins when the handler has returned. The message is
-    /// sent then or later, never earlier: the worker that ran this handler looks between chunks,
-    /// and every 50 us while one handles much. From then on
-    /// it is a message like any other, to wherever the chunk has migrated meanwhile. Two of one handler with the same delay
-    /// come in the order they were sent; no other order is promised. A delay of zero is for after what waits already.
+    /// The delay is wall-clock time (virtual time in a simulation) and begins when the handler has returned. The message is
+    /// sent then or later, never earlier: the worker that ran this handler checks for due messages between chunks, and every
+    /// 50 us while one handles much. From then on it is a message like any other, and finds the chunk wherever it has
+    /// migrated meanwhile. Two messages of one handler with the same delay come in the order they were sent; no other order
+    /// is promised. With a delay of zero the message comes after all that are already queued.
     ///
-    /// Until it is due it counts as a message under way: quiescence waits for it, [`exit`](Self::exit) drops it, and a run
-    /// in which nothing else is left to do sleeps until then and is not stalled. It cannot be taken back: a chunk
-    /// that no longer wants it ignores it, and if it is removed the message is for whoever has its index then. Each costs some
-    /// 100 ns more than [`send`](Self::send). In a trace it is sent when it is asked for: its delay is part of its latency.
+    /// Until it is due it counts as a message in flight. Quiescence waits for it, and [`exit`](Self::exit) drops it. A run
+    /// in which no other work is left sleeps until then and is not stalled. The message cannot be cancelled: a chunk that no
+    /// longer wants it ignores it. If the chunk is removed, the message goes to the next chunk with its index. Each costs
+    /// some 100 ns more than [`send`](Self::send). In a trace its send time is the time of this call, so the delay is part
+    /// of its latency.
     ///
     /// ```
     /// use std::time::Duration;
@@ -397,13 +400,14 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Sends a message to every chunk of this array, this one included, exactly once.
     ///
-    /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with messages sent otherwise. A chunk that
-    /// is being inserted receives those that reach its rank after it did.
+    /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with other messages. A chunk that is being
+    /// inserted receives the broadcasts that reach its rank after the chunk did.
     ///
-    /// A chunk whose broadcasts are far ahead of the slowest rank is not run again until that has caught up, as one that
-    /// sends much to it is: see [`Config::mail_limit`](crate::Config::mail_limit).
+    /// A chunk whose broadcasts are far ahead of the slowest rank does not run again until that rank has caught up. The same
+    /// holds for a chunk that sends much to one rank: see [`Config::mail_limit`](crate::Config::mail_limit).
     ///
-    /// One whose `Serialize` implementation fails ends the run when the handler returns, as [`fail`](Self::fail) does.
+    /// If the `Serialize` implementation of the message fails, the run ends when the handler returns, as with
+    /// [`fail`](Self::fail).
     pub fn broadcast(&mut self, message: &C::Message) {
         self.broadcast_to(self.array(), message);
     }
@@ -413,18 +417,18 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.spread("a broadcast", message, |message| Effect::Broadcast { array: array.id, message });
     }
 
-    /// Sends a message to every chunk of a section of this array. It is encoded once and sent once a rank. One that cannot be
-    /// encoded ends the run, as a [`broadcast`](Self::broadcast) does.
+    /// Sends a message to every chunk of a section of this array. It is encoded once, and sent once per rank. If it cannot
+    /// be encoded the run ends, as with [`broadcast`](Self::broadcast).
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         self.multicast_value(self.handler.chunk().array, section.keys.clone(), message);
     }
 
-    /// Sends a message of the type that the array has to several of its chunks.
+    /// Sends a message of the array's type to several of its chunks.
     pub(super) fn multicast_value<M: Serialize>(&mut self, array: ArrayId, keys: Arc<[u64]>, message: &M) {
         self.spread("a multicast", message, |message| Effect::Multicast { array, keys, message });
     }
 
-    /// Leaves a message for many, encoded once, or the failure of that.
+    /// Adds a message for many chunks to the outbox, encoded once, or the failure to encode it.
     fn spread<M: Serialize>(&mut self, what: &str, message: &M, effect: impl FnOnce(Arc<[u8]>) -> Effect) {
         let mut bytes = Vec::new();
         match catching::<M, _>("encoded", || wire::encode_message_into(message, &mut bytes)) {
@@ -435,16 +439,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
     ///
-    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it; with [`Target::Exit`] it ends the run.
-    /// Reductions are numbered by each
-    /// chunk's own count: the k-th call here meets the k-th call of every other chunk, and all must agree in tag, reducer,
-    /// target and length. Several may be under way. A chunk that was inserted joins at the reduction its parent
-    /// contributes to next, and does not hear the results of those before with [`Target::All`]; one that is removed leaves at
-    /// its own next one.
+    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it; with [`Target::Exit`] it ends the
+    /// run. Each chunk counts its own calls: the k-th call here meets the k-th call of every other chunk. All of them must
+    /// agree in tag, reducer, target and length. Several reductions may be in progress. A chunk that was inserted joins at
+    /// the reduction that its parent contributes to next. With [`Target::All`] it does not receive the results of earlier
+    /// ones. A chunk that is removed leaves at its own next reduction.
     ///
     /// # Panics
-    /// If values of a type of one's own ([`Reducer::Own`]) are to be told by [`Target::Scan`]: no value is neutral to them,
-    /// so there is none for the first chunk.
+    /// If values of a user-defined type ([`Reducer::Own`]) have the target [`Target::Scan`]: they have no neutral value for
+    /// the first chunk.
     #[track_caller]
     pub fn contribute(
         &mut self,
@@ -459,13 +462,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Contributes to the reduction of a step: for chunks that come and go, or that take part in some steps only.
     ///
-    /// As [`contribute`](Self::contribute), but the number of the reduction is named, and not counted. A chunk that contributes
-    /// to step 7 after step 4 abstains from 5 and 6. The reduction of a step has a result when every chunk of the array has
-    /// contributed to it, abstained from it, or [left](Self::leave_reductions). A step to which no chunk contributes has none.
+    /// As [`contribute`](Self::contribute), but the number of the reduction is given instead of counted. A chunk that
+    /// contributes to step 7 after step 4 abstains from 5 and 6. The reduction of a step has a result when every chunk of
+    /// the array has contributed to it, abstained from it, or [left](Self::leave_reductions). A step to which no chunk
+    /// contributes has none.
     ///
-    /// Steps are counted from 0 and rise. Each that a chunk leaves out costs a report of its own, so number the steps that reduce
-    /// one by one: with a reduction every tenth step, `step / 10`. A chunk that is inserted may contribute from the
-    /// step on that its parent contributes to next. Calls of `contribute` use the same numbers: each is of the next step.
+    /// Steps are counted from 0 and rise. Each step that a chunk leaves out costs a report of its own. So number the steps
+    /// that reduce consecutively: with a reduction every tenth step, `step / 10`. A chunk that is inserted may contribute
+    /// from the step on that its parent contributes to next. Calls of `contribute` use the same numbers: each is for the
+    /// next step.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
@@ -519,11 +524,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Contribute { spec, values, step: Some(step) });
     }
 
-    /// Contributes to no reduction of this array before that of `step`: what else a chunk that contributes to a later step
-    /// says by that. Without effect if it has contributed to `step - 1` or a later step, or abstained from it.
+    /// Abstains from all reductions of this array before the one of `step`. A chunk that contributes to a later step does
+    /// this implicitly. Without effect if the chunk has contributed to `step - 1` or a later step, or abstained from it.
     ///
-    /// Each step that is left out costs a report on every rank, and until its reduction is complete some hundred bytes there: a
-    /// chunk that runs 10^6 steps ahead of the others takes memory by that.
+    /// Each step that is left out costs a report on every rank, and some hundred bytes there until its reduction is
+    /// complete. A chunk that runs 10^6 steps ahead of the others takes memory accordingly.
     ///
     /// # Errors
     /// A step more than 65 536 after the next one of this chunk ends the run with
@@ -534,9 +539,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::AbstainUntil(step));
     }
 
-    /// Contributes to no reduction of this array any more: no later one waits for this chunk, nor for those that it inserts
-    /// from now on. It still hears the results that all chunks are told, and may contribute to reductions over sections. It
-    /// cannot come back.
+    /// Contributes to no reduction of this array any more: no later one waits for this chunk, nor for chunks that it inserts
+    /// from now on. It still receives the results for all chunks, and may contribute to reductions over sections. It cannot
+    /// come back.
     #[track_caller]
     pub fn leave_reductions(&mut self) {
         self.assert_not_removed("leave reductions");
@@ -568,9 +573,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         (ReductionSpec { tag, reducer, target }, values)
     }
 
-    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps, and, where the
-    /// period is 8 or longer, once after a quarter of the first, so that a bad start does not last: with a period of 20 at
-    /// steps 5, 20, 40, 60. False of step 0. Chunks that count other steps than their neighbours come to other syncs.
+    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the period
+    /// is 8 or longer, it is also true once, after a quarter of the first, so that a bad start does not last. With a period
+    /// of 20 it is true at steps 5, 20, 40, 60. False for step 0. Chunks whose step counts differ come to different syncs.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.info.period;
         let early = period >= 8 && step == period / 4;
@@ -578,7 +583,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Comes to a sync and waits: when all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
-    /// perhaps on another rank. Messages that come in between are kept until then, so a neighbour that resumed earlier
+    /// perhaps on another rank. Messages that come in between are deferred until then, so a neighbour that resumed earlier
     /// cannot make this chunk run ahead of its own `resume`.
     ///
     /// Does not block: the handler goes on and returns. For chunks that need not wait, see
@@ -594,12 +599,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
     }
 
-    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as always, but between
-    /// any two handlers it may migrate, and it cannot remove itself; `resume` only says that this is over, so override its
+    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as usual. Between any two
+    /// handlers it may migrate, and it cannot remove itself. `resume` only tells that the sync is over, so override its
     /// default, which starts again.
     ///
-    /// Costs no waiting: only chunks that are moved stand still, while they travel, and those that come to the next sync
-    /// while passing one: such a chunk keeps its messages until `resume`, and passes the next one then.
+    /// Only two kinds of chunks wait: those that migrate, while they do, and those that come to the next sync before this
+    /// one is over. The latter defer their messages until `resume`, and pass the next sync then.
     ///
     /// # Panics
     /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
@@ -618,13 +623,14 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         };
     }
 
-    /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy thinks of it: for programs that
-    /// know better, such as one that places its chunks along a curve. With this chunk's own rank, it stays in that sync.
+    /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy decides. It is for programs that
+    /// know better, such as one that places its chunks along a curve. With this chunk's own rank it stays at that sync.
     ///
-    /// The strategy places all others around it. It holds for that one sync, so say it before each that it matters to; the
-    /// last call counts. With `CARIBOU_LB=program` nothing but the program moves chunks, except off an unavailable rank. With
-    /// `none` nothing at all moves them, nor ever in an array without sync. Chunks [kept together](crate::Setup::array_beside) go together, also where
-    /// [`Chunk::migratable`] is false; where several say where to, the one of the lowest array counts.
+    /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that
+    /// it matters to; the last call counts. With `CARIBOU_LB=program` only the program moves chunks, except off an
+    /// unavailable rank. With `none`, and in an array without sync, no chunk is ever moved. Chunks [kept
+    /// together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of them call
+    /// this, the one of the lowest array counts.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Rank, Reducer, Target};
@@ -672,12 +678,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.charge(ticks_ns);
     }
 
-    /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index (or, if the index was used before, where its last
-    /// bearer was); messages may be sent to it at once. Those that were sent to the index while no chunk had it are its own.
+    /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index. If
+    /// the index was used before, it starts where the last chunk with this index was. Messages may be sent to it at once. It
+    /// also receives the messages that were sent to the index while no chunk had it.
     ///
-    /// It takes part in the reduction and the sync that this chunk comes to next, if need be later in the same handler. A
-    /// parent that inserts it and then calls [`at_sync`](Self::at_sync) waits for it in that very sync, so the new chunk must
-    /// come to it too, from its own [`start`](Chunk::start). The same holds for a contribution.
+    /// It takes part in the reduction and the sync that this chunk comes to next, which may be later in the same handler. A
+    /// parent that inserts a chunk and then calls [`at_sync`](Self::at_sync) waits for it in that very sync. So the new
+    /// chunk must come to that sync too, from its own [`start`](Chunk::start). The same holds for a contribution.
     ///
     /// To add a chunk to another array: [`insert_into`](Self::insert_into), or [`insert_root`](Self::insert_root) without a
     /// parent. To add one that may start on any rank: [`spawn`](Self::spawn).
@@ -691,16 +698,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(insertion(index.pack(), chunk));
     }
 
-    /// Has a chunk of another array, or of this one, insert a chunk next to itself: the new one takes part in the reduction
-    /// and the sync that its `parent` comes to next, as if a handler of the parent had called [`insert`](Self::insert). For
-    /// a source that makes tasks, or a cell that is refined by cells of another array.
+    /// Has a chunk of another array, or of this one, insert a chunk of its array. The new chunk takes part in the reduction
+    /// and the sync that its `parent` comes to next, as if a handler of the parent had called [`insert`](Self::insert). It
+    /// is for a source that makes tasks, or a cell that is refined by cells of another array.
     ///
-    /// It goes to the parent as a message does, in the order of this chunk's messages to it, and from there to its own rank. No
-    /// handler of the parent is called, nor [`ready`](Chunk::ready); one that waits in a sync inserts it when it goes on.
-    /// So what is sent to the parent afterwards finds it inserted. A message to the new chunk itself may be sent at once.
+    /// The chunk goes to the parent as a message does, in the order of this chunk's messages to it, and from there to its
+    /// own rank. Neither a handler of the parent nor [`ready`](Chunk::ready) is called. A parent that waits in a sync
+    /// inserts it when it goes on. So messages that are sent to the parent afterwards find the chunk inserted. A message to
+    /// the new chunk itself may be sent at once.
     ///
-    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names the two.
-    /// Into an array without chunks that stay: [`insert_root`](Self::insert_root).
+    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names both.
+    /// For an array without chunks that stay use [`insert_root`](Self::insert_root).
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
@@ -756,10 +764,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Adds a chunk without a parent to any array, also to one that has no chunks.
     ///
-    /// It goes by way of rank 0, which has it take part from the first reduction and the first sync on that are not complete at
-    /// that moment. Which ones these are depends on timing, unless the program sees to it that none is under way. Where the
-    /// array has chunks that know when to insert, [`insert`](Self::insert) and [`insert_into`](Self::insert_into) say it exactly.
-    /// A message to the new chunk may be sent at once.
+    /// The chunk goes by way of rank 0. It takes part from the first reduction and the first sync on that are not complete
+    /// there at that moment. Which ones these are depends on timing, unless the program ensures that none is in progress. If
+    /// the array has chunks that know when to insert, [`insert`](Self::insert) and [`insert_into`](Self::insert_into) are
+    /// exact. A message to the new chunk may be sent at once.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Placement};
@@ -810,10 +818,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
-    /// [`Report::undelivered`](crate::Report::undelivered); those that come later wait for the next chunk of its index.
+    /// [`Report::undelivered`](crate::Report::undelivered). Later ones wait for the next chunk with its index.
     ///
-    /// Nothing stays of a chunk that is removed on the rank it was inserted on. One that a sync has moved leaves some 20 to 40
-    /// bytes on every rank until the run ends, once for each index.
+    /// A chunk that is removed on the rank where it was inserted leaves no memory behind. One that a sync has moved leaves
+    /// some 20 to 40 bytes on every rank until the run ends, once per index.
     ///
     /// # Panics
     /// Between `at_sync` or `at_sync_nowait` and `resume`. Afterwards the chunk can only send.
@@ -828,10 +836,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Remove);
     }
 
-    /// Sends the messages of this handler that are in the outbox so far: for handlers that go on for long.
+    /// Sends the messages of this handler that are in the outbox so far: for handlers that run for long.
     ///
-    /// Effects that are no messages to leave now (contributions, insertions, `send_after`, `at_sync`, ...) wait for the handler's end, and
-    /// messages after it with it. The handler goes on also where too much waits: only one that has returned is held back.
+    /// Other effects (contributions, insertions, `send_after`, `at_sync`, ...) wait for the end of the handler, and so do
+    /// the messages after them. Flow control does not stop a running handler: it holds the chunk back once the handler has
+    /// returned.
     pub fn flush(&mut self) {
         let Handler { outbox, host, .. } = &mut *self.handler;
         host.flush(outbox);
@@ -842,12 +851,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.record_event(UserEvent::Mark { name });
     }
 
-    /// Names the stretch of this handler from `begin_ns`, an earlier [`elapsed_ns`](Self::elapsed_ns), until now.
+    /// Names the part of this handler from `begin_ns`, an earlier [`elapsed_ns`](Self::elapsed_ns), until now.
     pub fn span(&mut self, name: &'static str, begin_ns: u64) {
         self.handler.host.record_event(UserEvent::Span { name, begin_ns });
     }
 
-    /// Writes a figure of the program's own into the trace, such as a residual.
+    /// Writes a value of the program into the trace, such as a residual.
     pub fn counter(&mut self, name: &'static str, value: f64) {
         self.handler.host.record_event(UserEvent::Counter { name, value });
     }
@@ -857,25 +866,25 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.is_traced()
     }
 
-    /// Writes records of steps into the trace.
+    /// Writes step records into the trace.
     pub(crate) fn steps(&mut self, steps: &[StepRecord]) {
         self.handler.host.record_steps(steps);
     }
 
-    /// Changes what the monitor tells of steps.
+    /// Changes what the monitor shows of steps.
     pub(crate) fn stepped(&mut self, mut update: impl FnMut(&mut StepsSoFar)) {
         self.handler.host.update_steps(&mut update);
     }
 
-    /// Ends the run on all ranks when the handler returns. Messages under way are dropped; those to an index that no chunk
+    /// Ends the run on all ranks when the handler returns. Messages in flight are dropped; those to an index that no chunk
     /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
     pub fn exit(&mut self) {
         self.handler.outbox.push(Effect::Exit(None));
     }
 
-    /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every process:
-    /// see [`Report::value`](crate::Report::value), which must be asked for the same type `T`. `&(cost, &tour)` is
-    /// another type than a tuple of owned values, and fails there with [`Error::Value`](crate::Error::Value).
+    /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every process.
+    /// [`Report::value`](crate::Report::value) must be called with the same type `T`. `&(cost, &tour)` has another type than
+    /// a tuple of owned values, and fails there with [`Error::Value`](crate::Error::Value).
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx};
@@ -908,9 +917,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Ends the run on all ranks when the handler returns, with an error that says what went wrong:
-    /// [`run`](crate::run()) returns [`Error::Program`](crate::Error::Program) in every process, with the chunk and these words.
-    /// For what the program finds wrong by itself, such as a sum that diverges; the first error of a run counts.
+    /// Ends the run on all ranks when the handler returns, with an error of the program, such as a sum that diverges.
+    /// [`run`](crate::run()) returns [`Error::Program`](crate::Error::Program) in every process, with the chunk and this
+    /// text. The first error of a run counts.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Error};

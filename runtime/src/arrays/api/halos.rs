@@ -7,7 +7,7 @@ use std::vec::Drain;
 
 use serde::{Deserialize, Serialize};
 
-/// A message of one step, from one of the neighbours that a chunk hears of in every step. Made by [`Halos::halo`].
+/// A message of one step, from one of the neighbours that send to a chunk in every step. Made by [`Halos::halo`].
 ///
 /// ```
 /// use caribou::{Halo, Halos};
@@ -16,26 +16,25 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Halo<T> {
-    /// The step's low half, so that a value of 16 bytes leaves room in an envelope. Nobody is 2^32 steps ahead.
+    /// The low half of the step, so that a value of 16 bytes leaves room in an envelope. No neighbour is 2^32 steps ahead.
     step: u32,
     slot: u32,
     /// The content.
     pub value: T,
 }
 
-/// The messages of the current step that have come to a chunk, and its number. Every chunk of the program hears of as many
-/// neighbours in each step as it was told to expect; each of them has a *slot*,
-/// a number that tells it from the others of the same receiver. [`Grid`](crate::Grid) gives the neighbours of a chunk with
-/// their slots.
+/// The messages of the current step that have come to a chunk, and the number of the step. In each step a chunk receives one
+/// message from each of a fixed number of neighbours. Each neighbour has a *slot*, a number that tells it from the other
+/// neighbours of the same receiver. [`Grid`](crate::Grid) gives the neighbours of a chunk with their slots.
 ///
-/// The messages of a step are given out together and in the order of their slots, so that what is computed of them does not
-/// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) answers
-/// with [`expects`](Self::expects), and the runtime keeps what is early.
+/// The messages of a step are given out together and in the order of their slots. So a result computed from them does not
+/// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) returns
+/// [`expects`](Self::expects), and the runtime defers messages that are early.
 ///
-/// A chunk whose step needs something else too, such as the result of a reduction or messages of another array, may get all
-/// halos of the step before that: from neighbours that were faster. It would end a step that it has not begun, and then
-/// wait for ever. So it notes when it has sent its own messages of a step, and answers with
-/// `self.has_sent && self.halos.expects(halo)`.
+/// The step of a chunk may also need something else, such as the result of a reduction or messages of another array. All
+/// halos of the step may come before that, from faster neighbours. The chunk would then end a step that it has not begun,
+/// and wait for ever. So it notes when it has sent its own messages of a step, and returns `self.has_sent &&
+/// self.halos.expects(halo)`.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
@@ -83,13 +82,13 @@ pub struct Halos<T> {
 }
 
 impl<T> Halos<T> {
-    /// Step 0, and so many messages in each step. A chunk that expects none gets none: [`add`](Self::add), which ends a step, is
-    /// never called, and it counts its steps itself.
+    /// Step 0, and `expected` messages in each step. With 0 expected messages [`add`](Self::add), which ends a step, is
+    /// never called, and the chunk counts its steps itself.
     pub fn new(expected: u32) -> Halos<T> {
         Halos::at_step(0, expected)
     }
 
-    /// The same from a later step on: for a chunk that is inserted while others are at that step.
+    /// As [`new`](Self::new), from a later step on: for a chunk that is inserted while others are at that step.
     pub fn at_step(step: u64, expected: u32) -> Halos<T> {
         Halos { step, expected, come: Vec::with_capacity(expected as usize) }
     }
@@ -100,13 +99,13 @@ impl<T> Halos<T> {
         Halos::new(neighbours.into_iter().count() as u32)
     }
 
-    /// Changes how many messages the current step and those after it have. To be called before the first of the step
+    /// Changes the number of messages of the current step and those after it. Call it before the first message of the step
     /// comes, in [`Chunk::start`](crate::Chunk::start) or right after a step is complete.
     pub fn expect(&mut self, expected: u32) {
         self.expected = expected;
     }
 
-    /// The current step: as many are complete.
+    /// The current step, which is the number of complete ones.
     pub fn step(&self) -> u64 {
         self.step
     }
@@ -117,15 +116,15 @@ impl<T> Halos<T> {
         Halo { step: self.step as u32, slot, value }
     }
 
-    /// Tells whether a message is of the current step, or of one that is over: that one was not expected, nor ever will be, so
-    /// it goes to [`add`](Self::add), which says so.
+    /// Tells whether a message is of the current step, or of an earlier one. An earlier one is an error that
+    /// [`add`](Self::add) reports, so it is not deferred.
     #[inline]
     pub fn expects(&self, halo: &Halo<T>) -> bool {
         halo.step.wrapping_sub(self.step as u32).cast_signed() <= 0
     }
 
-    /// Adds a message. The last one of a step completes it: its contents, by slot, and the next step begins. Takes time
-    /// proportional to the number of messages of the step that have come before.
+    /// Adds a message. The last one of a step completes it: returns the contents of all, by slot, and the next step begins.
+    /// Takes time proportional to the number of messages of the step that have come before.
     ///
     /// # Panics
     /// If the message is of another step, its slot was filled in this one, or no more are expected.
@@ -135,7 +134,7 @@ impl<T> Halos<T> {
         Some(self.complete(halo)?.map(|halo| halo.value))
     }
 
-    /// The same, each value with its slot: for a chunk at a border, where some slots stay empty.
+    /// As [`add`](Self::add), each value with its slot: for a chunk at a border, where some slots stay empty.
     ///
     /// ```
     /// use caribou::Halos;
@@ -153,11 +152,11 @@ impl<T> Halos<T> {
         Some(self.complete(halo)?.map(|halo| (halo.slot, halo.value)))
     }
 
-    /// Adds a message, and takes out those of the step if it was the last.
+    /// Adds a message, and takes out all messages of the step if it was the last.
     #[inline]
     #[track_caller]
     fn complete(&mut self, halo: Halo<T>) -> Option<Drain<'_, Halo<T>>> {
-        // Kept whole: taking it apart would cost as much as all the rest.
+        // Stored whole: taking it apart would cost as much as all the rest.
         let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
             step == now,

@@ -1,4 +1,4 @@
-//! Gathers of any type: each chunk's part is encoded, and whoever has the result decodes all.
+//! Gathers of any type: each chunk's part is encoded, and the receiver of the result decodes all parts.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! The address of an answer, for a message to carry.
+//! The address of a reply, for a message to carry.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::index::Index;
 use super::section::Section;
 use crate::ids::{ArrayId, ChunkId};
 
-/// The address that an answer of type `M` goes to: a chunk or a section of any array whose messages are `M`, or the caller
-/// of [`run`](crate::run()). A question carries it; who answers with [`Ctx::reply`] need not know who asked. It can be
-/// stored, sent and migrated.
+/// The address for a reply of type `M`: a chunk or a section of any array whose messages are `M`, or the caller of
+/// [`run`](crate::run()). A request carries it; the chunk that replies with [`Ctx::reply`] need not know the sender. It can
+/// be stored, sent and migrated.
 ///
 /// ```
 /// use caribou::{Array, Chunk, Config, Ctx, ReplyTo};
@@ -82,7 +82,7 @@ impl<M> ReplyTo<M> {
         ReplyTo::new(Recipient::Section { array: array.id, keys: section.keys.clone() })
     }
 
-    /// To the caller of [`run`](crate::run()): the answer ends the run, and [`Report::value`](crate::Report::value) has it.
+    /// To the caller of [`run`](crate::run()): the reply ends the run, and [`Report::value`](crate::Report::value) has it.
     pub fn run() -> ReplyTo<M> {
         ReplyTo::new(Recipient::Run)
     }
@@ -101,16 +101,16 @@ impl<M> std::fmt::Debug for ReplyTo<M> {
 }
 
 impl<C: Chunk> Ctx<'_, C> {
-    /// The address of this chunk, for a question to carry.
+    /// The address of this chunk, for a request to carry.
     pub fn reply_to_self(&self) -> ReplyTo<C::Message> {
         ReplyTo::new(Recipient::Chunk(self.handler.chunk()))
     }
 
-    /// Answers: sends a message to where a question said. One to a section that cannot be encoded ends the run, as a
-    /// [`multicast`](Self::multicast) does.
+    /// Sends a message to the address in a request. If one to a section cannot be encoded the run ends, as with
+    /// [`multicast`](Self::multicast).
     ///
     /// # Panics
-    /// If it goes to the caller of `run`, and cannot be encoded.
+    /// If the message goes to the caller of `run` and cannot be encoded.
     #[track_caller]
     pub fn reply<M: Serialize + Send + 'static>(&mut self, reply: &ReplyTo<M>, message: M) {
         match &reply.to {

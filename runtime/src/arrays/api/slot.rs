@@ -1,6 +1,6 @@
 //! The type-erasure boundary: a chunk of a known type on one side, a [`Payload`] on the other.
 //!
-//! Everything above is generic over the chunk, everything below is not; one virtual call a message crosses it.
+//! Callers above are generic over the chunk, the core below is not. One virtual call per message crosses the boundary.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -27,27 +27,27 @@ use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::text::short_type_name;
 use crate::wire::{self, WireError, catching};
 
-/// One chunk, its record, and the messages it was not ready for, oldest first.
+/// One chunk, its record, and its deferred messages, oldest first.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     record: ChunkRecord,
-    /// None as long as there was none: most chunks are ready for all.
+    /// None until a message was deferred: most chunks are ready for all messages.
     deferred: Option<Box<DeferredQueue<C>>>,
-    /// Its messages are no enum: there is nothing to ask them.
+    /// The message type is not an enum, so it has no variant names to ask for.
     #[serde(skip)]
     unnamed: bool,
 }
 
 type DeferredQueue<C> = VecDeque<DeferredMessage<C>>;
 
-/// One delivery that has to wait.
+/// One deferred delivery.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 struct DeferredMessage<C: Chunk> {
     from: Sender,
-    /// Those by which it counts among what waits on its rank: none unless it was kept for the end of a sync.
+    /// Queued bytes of this message; 0 unless it is deferred until a sync ends.
     bytes: u64,
     what: DeferredKind<C>,
 }
@@ -73,7 +73,8 @@ impl<C: Chunk> Slot<C> {
         Slot { chunk, record: ChunkRecord::default(), deferred: None, unnamed: false }
     }
 
-    /// Handles the message, or keeps it. It is taken from its place where it goes, once: each copy has to wait for the last.
+    /// Handles the message, or defers it. It is moved out of its place once, directly to where it goes: each further copy
+    /// would wait for the one before.
     #[inline(always)]
     fn offer<'a>(
         &'a mut self,
@@ -98,7 +99,7 @@ impl<C: Chunk> Slot<C> {
 
     #[inline(never)]
     fn defer(&mut self, from: Sender, bytes: u64, what: DeferredKind<C>, handler: &mut Handler<'_>) {
-        // DeferredKind waits for a sync to end counts; whom it waits for otherwise nobody knows.
+        // Bytes deferred until a sync ends count as queued. Others do not: the runtime cannot tell what the chunk waits for.
         let bytes = if self.record.is_runnable() { 0 } else { bytes };
         if bytes > 0 {
             handler.host.defer(self.record.awaited_sync(), bytes);
@@ -106,7 +107,7 @@ impl<C: Chunk> Slot<C> {
         self.deferred.get_or_insert_default().push_back(DeferredMessage { from, bytes, what });
     }
 
-    /// The same where it is no typed value.
+    /// As [`deliver`](ErasedSlot::deliver), for a payload that is no typed value.
     #[inline(never)]
     fn deliver_other<'a>(
         &'a mut self,
@@ -122,7 +123,7 @@ impl<C: Chunk> Slot<C> {
                     drop(std::mem::replace(&mut delivery.payload, Payload::Resume));
                     handler.host.shared_message_read();
                 } else {
-                    // It is kept, and counts for itself before it no longer does with the others.
+                    // Count this copy first; the shared copy is released afterwards.
                     bytes += shared.bytes.len() as u64;
                 }
                 message
@@ -156,7 +157,7 @@ impl<C: Chunk> Slot<C> {
         Ok(())
     }
 
-    /// Inserts a chunk, as its handlers do. One that waits does so when it goes on.
+    /// Inserts a chunk, as its handlers do. If this chunk waits at a sync, the insertion is deferred until it resumes.
     #[inline(never)]
     fn insert(
         &mut self,
@@ -208,7 +209,7 @@ fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
     ctx.at_sync_nowait();
 }
 
-/// Handles kept messages, if there are any: most chunks that kept one once have none now.
+/// Handles deferred messages, if there are any: most chunks that deferred one once have none now.
 #[inline(always)]
 fn offer_deferred<C: Chunk>(
     chunk: &mut C,
@@ -223,10 +224,11 @@ fn offer_deferred<C: Chunk>(
     }
 }
 
-/// Handles kept messages until none of them is ready, or the chunk has come to a sync or its end. DeferredKind each handler leaves
-/// is sent before the next; for anything else but a few contributions the chunk stops, as where it is pressed, and goes on later.
+/// Handles deferred messages until none of them is ready, or the chunk has come to a sync or its end. The effects of each
+/// handler are sent before the next runs. If these are more than messages and a few contributions, or the chunk is blocked
+/// by flow control, it stops here and continues later.
 ///
-/// Every handler may have made any of them ready, so all are asked again after each: what is kept should be few.
+/// Each handler may make any deferred message ready, so all are checked again after each. Chunks should therefore defer few.
 fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     while ctx.record.is_runnable()
         && let Some(oldest) = kept.iter().position(|kept| kept.is_ready(chunk))
@@ -253,7 +255,7 @@ fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut
         }
     }
     if ctx.record.is_runnable() {
-        // The sync has ended, and it is something else that the rest waits for.
+        // The sync has ended: the other deferred messages wait for something else.
         let bytes = kept.iter_mut().map(|kept| std::mem::take(&mut kept.bytes)).sum();
         if bytes > 0 {
             ctx.handler.host.read_deferred(ctx.record.passing_sync(), bytes);
@@ -261,7 +263,7 @@ fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut
     }
 }
 
-/// As [`kind_of`], but `unnamed` remembers that a chunk's messages have no names: asking costs an error and its text.
+/// As [`kind_of`], but `unnamed` remembers that the messages of a chunk have no names: asking costs an error and its text.
 fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
     if *unnamed {
         return UNNAMED;
@@ -275,7 +277,7 @@ fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
 /// The name of a message that is no variant of an enum.
 const UNNAMED: &str = "message";
 
-/// The name of an insertion by way of a parent, where it is told with those of messages.
+/// The name of an insertion by way of a parent, where it is listed with the names of messages.
 const INSERTION: &str = "insertion";
 
 /// The effect by which a chunk inserts another.
@@ -288,7 +290,7 @@ pub(super) fn spawning<C: Chunk>(chunk: C) -> Effect {
     Effect::Spawn(Box::new(Slot::new(chunk)))
 }
 
-/// The chunk in an insertion that has a typed one.
+/// The chunk in a typed insertion.
 pub(super) fn inserted<C: Chunk>(chunk: &(dyn Any + Send)) -> Option<&C> {
     chunk.downcast_ref::<Option<C>>().and_then(Option::as_ref)
 }
@@ -297,10 +299,11 @@ fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode_message(bytes))
 }
 
-/// A node with this message on it, and about the bytes that it takes up while it waits.
+/// A node with this message, and an estimate of the bytes that it takes up while it is queued.
 ///
-/// Nothing that may unwind is called with the message in hand: for that it would have to lie in memory, written in parts, and be
-/// read whole from there, which a processor has to wait for. Where there is no memory for a node the message is forgotten.
+/// Nothing that may unwind is called while the message is held. For that the message would have to lie in memory, written in
+/// parts and then read whole. Such a load stalls until the stores retire (a store-forwarding failure). If the allocation of
+/// a node fails, the message is leaked.
 #[inline(always)]
 pub(super) fn write_node<M: Serialize + Send + 'static>(
     free_list: &mut FreeList,
@@ -321,7 +324,7 @@ pub(super) fn write_node<M: Serialize + Send + 'static>(
     node
 }
 
-/// The message of this type that was not taken yet.
+/// The message of this type, if it was not taken yet.
 #[inline]
 fn message_in<M: 'static>(value: &Value) -> Option<&M> {
     value.downcast_ref::<WideOption<M>>().and_then(WideOption::get)
@@ -333,7 +336,7 @@ fn kind_of<M: Serialize>(message: &M) -> &'static str {
 }
 
 impl<C: Chunk> ErasedSlot for Slot<C> {
-    /// Hop 5: downcast or decode, ready or keep, receive.
+    /// Hop 5: downcast or decode, check whether the chunk is ready, then receive or defer.
     #[inline]
     fn deliver<'a>(
         &'a mut self,
@@ -456,7 +459,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
         match split_key(key) {
-            // A program may make up the index of a rank that there is not: its messages wait somewhere all the same.
+            // A program may make up an index with a rank that does not exist: its messages must still be queued somewhere.
             (Some(rank), _) if self.has_seeds() => Rank(rank.0 % ranks),
             _ => self.placement.home(key, &self.keys, ranks),
         }
@@ -468,7 +471,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn index_text(&self, key: u64) -> String {
         let text = format!("{:?}", C::Index::unpack(key));
-        // An array's brackets are those that the name of a chunk has already.
+        // The brackets of an array are left out: the name of a chunk has brackets already.
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         inner.filter(|inner| !inner.contains(['[', ']'])).map_or(text.clone(), str::to_owned)
     }
@@ -504,7 +507,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Value(value) => {
                 let message: Option<&C::Message> = message_in(value);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
-                // Its handler may long have returned: an error that named what runs now would mislead.
+                // Its handler may have returned long ago: an error that named the running handler would mislead.
                 catching::<C::Message, _>("encoded", || wire::encode_message_into(message, bytes))
             }
             Payload::Insertion { chunk, .. } => {
@@ -541,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_chunk_keeps_at_a_sync_counts_with_its_mail_where_it_comes_to() {
+    fn messages_deferred_at_a_sync_count_as_queued_where_the_chunk_arrives() {
         let mut slot = Slot::new(Keeper);
         let kept = [30, 0, 40].map(|bytes| DeferredMessage {
             from: Sender::RUNTIME,

@@ -123,7 +123,7 @@ fn the_children_of_an_inner_rank_that_cannot_reach_its_parent_are_not_watched() 
     assert!(Here::start(tree, 2, Some(&to_inner), None).is_err());
 }
 
-/// Connections that the doors of these ports have let in, by port, as the kernel lists them.
+/// Accepted connections of the listeners at these ports, by port, as the kernel lists them.
 fn let_in(ports: &BTreeSet<u16>) -> BTreeMap<u16, u32> {
     let mut counts = BTreeMap::new();
     for list in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
@@ -146,7 +146,7 @@ fn no_rank_of_a_large_job_holds_more_sockets_than_its_children_and_one() {
     let (ranks, fan_out) = if files >= 4_000 { (600, 24) } else { (100, 9) };
     let grown = Grown::all_here(Tree { ranks, fan_out });
     let ports = grown.invitations.values().map(|invitation| invitation.port).collect();
-    // A child that was let in late, on a busy machine, has knocked by another address too: that connection soon ends.
+    // A child that was accepted late, on a busy machine, has connected by another address too: that connection soon ends.
     let mut counts = (0..PATIENCE.as_millis() / 50).map(|_| {
         thread::sleep(Duration::from_millis(50));
         let_in(&ports)

@@ -1,15 +1,15 @@
-//! Frames on their way, gathered into batches.
+//! Send queue and credit: frames to a process are gathered into batches.
 //!
-//! A batch is a row of frames, each with its header before it. To a process of the same host it goes through a ring, to
-//! others as an MPI message, whose first word says how many bytes of batches its sender has taken from its receiver so
-//! far: the *grant*. A batch leaves when it is full, when its rank looks for messages (for MPI only if it is old then, or looks
-//! are rare), and when its rank has nothing else to do: one MPI call costs as much as a hundred small frames, and several frames
-//! share a cache line.
+//! A batch is a sequence of frames, each with its header before it. It goes to a process of the same host through a ring, to
+//! others as an MPI message. The first word of the message is the *grant*: the number of bytes of batches that its sender
+//! has taken from its receiver so far. A batch leaves when it is full, when its rank polls, and when its rank has nothing
+//! else to do. At a poll a batch for MPI leaves only if it is old or polls are rare. The reason for batches: one MPI call
+//! costs as much as a hundred small frames, and several frames share a cache line.
 //!
-//! **Credit.** A process has at most [`WINDOW_BYTES`] under way to a process of another host, batches that the other has
-//! not taken from its queue included; in a ring there is the room that there is. What is over waits at the sender, which
-//! then is *congested* (see [`Transport::congested`](crate::transport::Transport::congested)). So a process that is
-//! stopped for long costs its partners a bounded amount of memory, and none of it lies inside MPI.
+//! **Credit.** At most [`WINDOW_BYTES`] are in flight from a process to a process of another host, batches in the queue of
+//! the receiver included. In a ring the limit is its size. Frames beyond that wait at the sender, which then is *congested*
+//! (see [`Transport::congested`](crate::transport::Transport::congested)). So a process that is stopped for long costs its
+//! partners a bounded amount of memory, and none of it lies inside MPI.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::wire::bulk::{Attachment, Block};
 /// The channel of batches.
 pub(crate) const BATCH: Channel = Channel::new(1);
 
-/// A batch is full, bytes: for a ring 32 lines, so that the reader can begin; for MPI a message of which the call is a
-/// small part.
+/// Bytes of a full batch. For a ring 32 lines, so that the reader can begin; for MPI a message that takes much longer than
+/// the call.
 const RING_BYTES: usize = 7 * WORD * 32;
 const MPI_BYTES: usize = 16 * 1024;
-/// No batch is longer, bytes: a full one and the longest frame.
+/// Bytes of the longest batch: a full one and the longest frame.
 const BYTES_MAX: usize = 64 * 1024;
-/// Bytes under way to a process of another host.
+/// Bytes in flight to a process of another host.
 const WINDOW_BYTES: u64 = 512 * 1024;
-/// A batch for MPI that lay here for so long leaves, ns; and all do at a look so long after the last one, however long that took.
+/// A batch for MPI of this age leaves, ns. If polls are this far apart or more, all batches leave at each.
 pub(super) const OLD_NS: u64 = 10_000;
-/// Receives that wait for batches.
+/// Posted receives for batches.
 const RECEIVES: usize = 4;
 
 /// The way by which batches leave.
@@ -44,19 +44,19 @@ enum Out {
 
 #[derive(Default)]
 struct Credit {
-    /// Bytes sent, and what of them the other has taken.
+    /// Bytes sent, and bytes that the receiver has granted.
     sent: u64,
     granted: u64,
     sendings: Sendings,
 }
 
-/// Frames on their way to one process.
+/// Send queue of frames to one process.
 pub(crate) struct OutboundFrames {
     batch: Vec<u8>,
-    /// Bytes up to the end of the last whole frame, the grant's word with them; behind is a frame that was begun and not ended,
-    /// if any.
+    /// Bytes up to the end of the last complete frame, including the word of the grant. A frame that was begun and not ended
+    /// may follow.
     whole: usize,
-    /// From so many bytes on it is full.
+    /// The batch is full from this number of bytes on.
     full_bytes: usize,
     since_ns: u64,
     out: Out,
@@ -75,13 +75,13 @@ impl OutboundFrames {
         OutboundFrames { batch: Vec::new(), whole: 0, full_bytes, since_ns: 0, out }
     }
 
-    /// Tells whether age matters: a batch for a ring leaves at the next look anyway.
+    /// Tells whether the age of a batch matters: a batch for a ring leaves at the next poll anyway.
     #[inline]
     pub(crate) fn ages(&self) -> bool {
         matches!(self.out, Out::Mpi(_))
     }
 
-    /// Begins a frame: where its body is to be appended. None if the batch is full, and has to leave first.
+    /// Begins a frame: the body is to be appended to the result. None if the batch is full, and has to leave first.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now_ns: u64) -> Option<&mut Vec<u8>> {
         self.take_back();
@@ -119,7 +119,7 @@ impl OutboundFrames {
         self.whole = self.batch.len();
     }
 
-    /// Takes back a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
+    /// Removes a frame that was not ended: on purpose, or because its encoding panicked. Returns its body.
     #[inline]
     pub(crate) fn take_back(&mut self) -> Vec<u8> {
         if self.batch.len() == self.whole { Vec::new() } else { self.cut_off() }
@@ -148,7 +148,7 @@ impl OutboundFrames {
         now_ns >= self.since_ns + OLD_NS
     }
 
-    /// Lets the batch go, if there is one. False if there is no room, or no credit, for it. What was `taken` goes with it.
+    /// Sends the batch, if there is one, with the grant `taken`. False if there is no room, or no credit, for it.
     #[inline]
     pub(crate) fn ship(
         &mut self,
@@ -185,7 +185,7 @@ impl OutboundFrames {
         }
     }
 
-    /// Tells the other how much was taken from it, with no frame.
+    /// Sends a grant of `taken` bytes without a frame.
     pub(crate) fn send_grant(
         &mut self,
         to: u32,
@@ -198,21 +198,21 @@ impl OutboundFrames {
         Ok(())
     }
 
-    /// The other has taken so many bytes.
+    /// The receiver has taken `taken` bytes so far.
     pub(crate) fn grant(&mut self, taken: u64) {
         if let Out::Mpi(credit) = &mut self.out {
             credit.granted = taken.clamp(credit.granted, credit.sent);
         }
     }
 
-    /// Tells the other how many blocks have left, where it cannot go on asking MPI for ever.
+    /// Publishes how many blocks have left, on a ring: there the receiver does not go on calling MPI for ever.
     pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
             ring.publish_sent(blocks);
         }
     }
 
-    /// Tells whether the other has received so many blocks, as far as it matters here.
+    /// Tells whether the receiver has received `blocks` blocks. True for MPI, where it does not matter.
     pub(crate) fn has_received(&self, blocks: u64) -> bool {
         match &self.out {
             Out::Ring(ring) => ring.received() >= blocks,
@@ -220,7 +220,7 @@ impl OutboundFrames {
         }
     }
 
-    /// Lets go of what has left. True if everything has.
+    /// Releases the memory of complete sends. True if all are complete.
     pub(crate) fn reap(&mut self) -> Result<bool, MpiError> {
         match &mut self.out {
             Out::Ring(_) => Ok(true),
@@ -229,9 +229,9 @@ impl OutboundFrames {
     }
 }
 
-/// Frames of one process that have come and are not read yet.
+/// Frames of one process that were received and not read yet.
 pub(crate) struct InboundFrames {
-    /// The batch being read, and how far.
+    /// The current batch, and the position in it.
     batch: Vec<u8>,
     read: usize,
     /// Start of the frame that was read last.
@@ -239,12 +239,12 @@ pub(crate) struct InboundFrames {
     source: Source,
 }
 
-/// The next frame, as far as it is told without looking further.
+/// The next frame, read on the fast path.
 pub(crate) enum PlainFrame<'b> {
     None,
     /// A plain one: its body.
     Body(&'b [u8]),
-    /// Another, or what is no frame.
+    /// Another kind of frame, or a malformed one.
     Other,
 }
 
@@ -258,7 +258,7 @@ enum Source {
 #[derive(Default)]
 struct Queue {
     batches: VecDeque<Vec<u8>>,
-    /// Bytes taken, and what of it the sender was told.
+    /// Bytes taken, and bytes granted to the sender.
     taken: u64,
     granted: u64,
 }
@@ -281,7 +281,7 @@ impl InboundFrames {
             }
     }
 
-    /// The next frame. After something malformed there is no way to the frame behind it: it stays the next.
+    /// The next frame. After malformed bytes the start of the next frame is not known, so they stay the next.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Malformed> {
         if self.read == self.batch.len() && !self.open() {
@@ -319,13 +319,13 @@ impl InboundFrames {
                 self.read = 0;
                 let come = ring.read(&mut self.batch);
                 if come && self.batch.is_empty() {
-                    // Nobody sends that: it is read as what is no frame.
+                    // No process sends an empty batch: it is read as a malformed frame.
                     self.batch.extend_from_slice(&[0xff; WORD]);
                 }
                 come
             }
             Source::Mpi(queue) => {
-                // Read to its end, a batch is taken.
+                // A batch is taken once it was read to its end.
                 queue.taken += self.batch.len() as u64;
                 self.batch = queue.batches.pop_front().unwrap_or_default();
                 self.read = WORD.min(self.batch.len());
@@ -334,14 +334,14 @@ impl InboundFrames {
         }
     }
 
-    /// Tells the other how many blocks have been received.
+    /// Publishes how many blocks have been received.
     pub(crate) fn publish_received(&self, blocks: u64) {
         if let Source::Ring(ring) = &self.source {
             ring.publish_received(blocks);
         }
     }
 
-    /// Tells whether so many blocks have left the other, as far as it matters here.
+    /// Tells whether `blocks` blocks have left the sender. True for MPI, where it does not matter.
     pub(crate) fn has_sent(&self, blocks: u64) -> bool {
         match &self.source {
             Source::Ring(ring) => ring.sent() >= blocks,
@@ -370,14 +370,15 @@ impl InboundFrames {
         }
     }
 
-    /// Takes in a batch; returns the grant in it.
+    /// Adds a batch to the queue; returns the grant in it.
     fn receive_batch(&mut self, batch: Vec<u8>) -> u64 {
         let Source::Mpi(queue) = &mut self.source else {
             unreachable!("processes of one host send no batches by MPI")
         };
         let grant = batch.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
         if batch.len() > WORD {
-            // It was received into room for the longest; a window of short ones is not to take that each.
+            // It was received into a buffer for the longest batch. A window of short batches must not take that memory for
+            // each.
             let short = batch.len() < batch.capacity() / 4;
             queue.batches.push_back(if short { batch[..].to_vec() } else { batch });
         }
@@ -392,7 +393,7 @@ impl Queue {
     }
 }
 
-/// The receives that wait for batches of anybody, in the order in which MPI fills them.
+/// Posted receives for batches from any process, in the order in which MPI fills them.
 pub(crate) struct PostedReceives {
     receives: VecDeque<Receiving>,
 }
@@ -409,7 +410,7 @@ impl PostedReceives {
         self.receives.front_mut().map_or(Ok(false), Receiving::test)
     }
 
-    /// The next batch that has come is added to its sender's; returns who that is, and the grant in it.
+    /// Adds the next received batch to its sender's; returns the sender, and the grant in the batch.
     pub(crate) fn take<'a>(
         &mut self,
         communicator: &Communicator,
@@ -452,7 +453,7 @@ mod tests {
                 assert_eq!(arrivals.next().map(|frame| frame.map(|frame| frame.body)), Ok(Some(&body[..])));
             }
             for _ in 0..2 {
-                assert!(arrivals.ready(), "to be asked for what is wrong");
+                assert!(arrivals.ready(), "the error can be read");
                 assert_eq!(arrivals.next(), Err(Malformed));
                 assert_eq!(arrivals.last(), None);
             }
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_waits_takes_about_the_memory_of_what_is_in_it() {
+    fn a_queued_batch_takes_memory_in_proportion_to_its_length() {
         let mut arrivals = InboundFrames::by_mpi();
         for length in [10, BYTES_MAX / 2] {
             let mut come = Vec::with_capacity(BYTES_MAX);

@@ -1,11 +1,11 @@
-//! Blocks of numbers on their way beside the frames of one lane of a link.
+//! Blocks of numbers that travel beside the frames of one lane of a link.
 //!
-//! Each is a message of its own, all under the tag of the lane, sent when its frame is written and awaited when its frame
-//! is read; MPI keeps the order of messages with one tag. A frame whose blocks are still coming holds up those behind it in
-//! its lane, which may be read meanwhile.
+//! Each is an MPI message of its own, with the tag of the lane. It is sent when its frame is written and awaited when its
+//! frame is read; MPI keeps the order of messages with one tag. A frame whose blocks are still coming holds up the frames
+//! after it in its lane. These may be read meanwhile.
 //!
-//! MPI may copy a block in the very call that awaits it. So the blocks of freight are cut into pieces, which are awaited one
-//! after the other, with a look at messages in between; those of messages are awaited all at once.
+//! MPI may copy a block in the very call that awaits it. So the blocks of freight are cut into pieces. These are awaited one
+//! after the other, with a poll of messages in between. Blocks of messages are awaited all at once.
 
 use std::collections::VecDeque;
 
@@ -14,18 +14,18 @@ use super::frame::{Announced, Frame, Kind, Lane, Malformed};
 use super::raw::{Channel, Communicator, MpiError, Receiving, Sendings};
 use crate::wire::bulk::{Attachment, Block};
 
-/// The length of a piece of freight: some 30 us of copying, against 1 us for a message more.
+/// The length of a piece of freight: some 30 us of copying, against 1 us for one more message.
 const FREIGHT_PIECE_BYTES: usize = 128 * 1024;
 
-/// A frame that was read, and the blocks that still come.
+/// A frame that was read, and its blocks that are not complete.
 struct PendingFrame {
     kind: Kind,
     body: Vec<u8>,
     blocks: Vec<Announced>,
     bytes: usize,
-    /// The first of them, which are awaited.
+    /// The first of the blocks, whose receives were started.
     awaited: Vec<Receiving>,
-    /// Blocks known to have come.
+    /// Number of blocks known to have come.
     come: usize,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Blocks {
     sendings: Sendings,
     arriving: VecDeque<PendingFrame>,
     arriving_bytes: usize,
-    /// Blocks received since the start.
+    /// Number of blocks received since the start.
     received: u64,
 }
 
-/// A frame that is whole: its body, and its blocks in order.
+/// A complete frame: its body, and its blocks in order.
 pub(super) type CompleteFrame = (Vec<u8>, VecDeque<Block>);
 
 impl Blocks {
@@ -72,7 +72,7 @@ impl Blocks {
         self.sendings.bytes()
     }
 
-    /// Bytes of frames that were read that have not been taken.
+    /// Bytes of blocks whose frames were read and not taken.
     #[inline]
     pub(super) fn arriving_bytes(&self) -> usize {
         self.arriving_bytes
@@ -84,17 +84,17 @@ impl Blocks {
         self.arriving.is_empty()
     }
 
-    /// Lets go of what has left. True if everything has.
+    /// Releases the memory of blocks that have left. True if all have.
     pub(super) fn reap(&mut self) -> Result<bool, MpiError> {
         self.sendings.reap()
     }
 
-    /// Numbers of blocks that have left, and been received, since the start.
+    /// Number of blocks that have left, and that have been received, since the start.
     pub(super) fn so_far(&self) -> (u64, u64) {
         (self.sendings.sent(), self.received)
     }
 
-    /// A frame was read that has blocks, or has to wait for those before it.
+    /// Adds a frame that has blocks, or has to wait for frames before it.
     pub(super) fn arrive(
         &mut self,
         from: u32,
@@ -113,7 +113,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Tells whether there is a first frame and it is whole. Its pieces come one a call, or `in_one_go`.
+    /// Tells whether there is a first frame and it is complete. One piece is awaited per call, or all `in_one_go`.
     pub(super) fn is_first_whole(
         &mut self,
         from: u32,
@@ -124,7 +124,7 @@ impl Blocks {
         first.is_whole(self.lane, from, communicator, in_one_go)
     }
 
-    /// Takes the first frame, if it is whole.
+    /// Takes the first frame, if it is complete.
     pub(super) fn take(
         &mut self,
         from: u32,
@@ -149,7 +149,7 @@ impl Blocks {
 }
 
 impl PendingFrame {
-    /// Awaits all that is to come.
+    /// Starts the receives of all blocks.
     fn await_all(&mut self, lane: Lane, from: u32, communicator: &Communicator) -> Result<(), MpiError> {
         for block in &self.blocks {
             self.awaited.push(communicator.receive(from, channel(lane), block.bytes, block.alignment)?);
@@ -157,7 +157,8 @@ impl PendingFrame {
         Ok(())
     }
 
-    /// Looks whether all blocks have come; awaits the next piece if it has come to that, or as many as there are.
+    /// Tells whether all blocks have come. Awaits the next piece once the one before has come, or `in_one_go` all pieces in
+    /// turn.
     fn is_whole(
         &mut self,
         lane: Lane,

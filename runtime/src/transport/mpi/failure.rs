@@ -1,4 +1,4 @@
-//! Why a link fails.
+//! The ways in which a link fails.
 
 use super::raw::MpiError;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::ids::Rank;
 pub(crate) enum Failure {
     /// A packet that does not survive encoding.
     Wire(Box<Error>),
-    /// The other process sent what is no frame.
+    /// The other process sent bytes that are no frame.
     Malformed {
         from: u32,
     },

@@ -1,14 +1,14 @@
-//! The frames in rings and batches: a packet's bytes, and how much travels beside them.
+//! The frames in rings and batches: the bytes of a packet, and the lengths of the blocks beside them.
 //!
 //! ```text
 //! header   kind (2 bits) | lane (1) | blocks beside it (8) | bytes of the body (24); a word, its other bits 0
 //! body     the encoded packet, padded with zeroes to whole words
-//! blocks   one word a block: its bytes (48 bits) | bytes of one number (8 bits)
+//! blocks   one word per block: its bytes (48 bits) | bytes of one number (8 bits)
 //! ```
-//! Words are as this machine writes them: processes of one job are of one kind of machine, as MPI itself expects of
+//! Words have the byte order of this machine: the processes of one job run on one kind of machine, as MPI itself expects of
 //! `MPI_BYTE`.
 //!
-//! What is no frame is told from one: a process that writes where it must not ends the run, and not this process.
+//! Malformed bytes are recognised: a process that writes out of bounds ends the run, but does not crash this process.
 
 use Kind::{BodyBeside, Bye, Packet};
 use Lane::{Express, Freight};
@@ -27,14 +27,14 @@ pub(crate) enum Kind {
     Bye = 2,
 }
 
-/// The way that a frame's blocks take. Frames are in order with those of their lane only.
+/// The lane of a frame's blocks. Frames are in order only with those of their lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Lane {
     Express = 0,
     Freight = 1,
 }
 
-/// The kinds and lanes, by the bits of a header above those of its lengths.
+/// The kinds and lanes, by the bits of a header above the lengths.
 const KINDS: [(Kind, Lane); 6] = [
     (Packet, Express),
     (Packet, Freight),
@@ -44,11 +44,11 @@ const KINDS: [(Kind, Lane); 6] = [
     (Bye, Freight),
 ];
 
-/// The bytes of a body at most, the lowest bits of a header. Where its other bits are 0 it is one of a packet in the express lane,
-/// with no blocks.
+/// The length of the longest body, in the lowest bits of a header. If the other bits are 0, the frame is a packet of the
+/// express lane with no blocks.
 const HEADER_BYTES: usize = (1 << 24) - 1;
 
-/// Bytes that are no frame, or not the whole of one.
+/// Bytes that are no frame, or not a whole one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Malformed;
 
@@ -61,7 +61,7 @@ pub(crate) struct Frame<'b> {
     pub(crate) blocks: &'b [[u8; WORD]],
 }
 
-/// A block of numbers beside a frame, as that announces it.
+/// A block of numbers beside a frame, as the frame announces it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Announced {
     pub(crate) bytes: usize,
@@ -84,7 +84,7 @@ impl Announced {
 }
 
 impl Frame<'_> {
-    /// What travels beside it, in order.
+    /// The blocks beside it, in order.
     pub(crate) fn attachments(&self) -> Result<Vec<Announced>, Malformed> {
         self.blocks.iter().map(|&word| Announced::unpack(word)).collect()
     }
@@ -96,20 +96,20 @@ pub(crate) fn begin(batch: &mut Vec<u8>) {
     batch.extend_from_slice(&[0; WORD]);
 }
 
-/// Ends the frame whose body begins at `start` and is all that follows.
+/// Ends the frame whose body begins at `start` and ends with the batch.
 #[inline]
 pub(crate) fn end(batch: &mut Vec<u8>, start: usize, lane: Lane, kind: Kind, beside: &[Attachment]) {
     let bytes = batch.len() - start;
     let header = bytes as u64 | (beside.len() as u64) << 24 | (lane as u64) << 32 | (kind as u64) << 33;
     batch[start - WORD..start].copy_from_slice(&header.to_ne_bytes());
-    // A word of zeroes and back: a copy of fixed length needs no loop.
+    // Appends a word of zeroes and truncates: a copy of fixed length needs no loop.
     let padded = batch.len().next_multiple_of(WORD);
     batch.extend_from_slice(&[0; WORD]);
     batch.truncate(padded);
     beside.iter().for_each(|attachment| batch.extend_from_slice(&Announced::pack(attachment)));
 }
 
-/// The frame at this place of a batch, and where the next one begins.
+/// The frame at this position of a batch, and the position of the next.
 #[inline]
 pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
@@ -122,8 +122,8 @@ pub(crate) fn read(batch: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
     Some((Frame { lane, kind, body: &rest[..bytes], blocks: blocks.as_chunks().0 }, next))
 }
 
-/// The body of the frame at this place of a batch, and where the next one begins, if it is a *plain* frame: a packet of the
-/// express lane with nothing beside it, as nearly all are.
+/// The body of the frame at this position of a batch, and the position of the next. None unless it is a *plain* frame: a
+/// packet of the express lane with no blocks. Nearly all frames are plain.
 #[inline]
 pub(crate) fn read_plain(batch: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let (header, rest) = batch.get(at..)?.split_first_chunk()?;
@@ -172,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_of_any_bytes_lies_within_them(words in prop::collection::vec(hostile_word(), 0..12), cut in 0..WORD) {
+        fn a_frame_read_from_any_bytes_lies_within_them(words in prop::collection::vec(hostile_word(), 0..12), cut in 0..WORD) {
             let bytes = &words.as_flattened()[..(words.len() * WORD).saturating_sub(cut)];
             let mut at = 0;
             while let Some((frame, next)) = read(bytes, at) {
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Words that are nearly headers, or blocks.
+    /// Words that are nearly headers, or block words.
     fn hostile_word() -> impl Strategy<Value = [u8; WORD]> {
         let header = (0u64..40, 0u64..4, 0u64..9);
         prop_oneof![
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_is_taken_for_one() {
+    fn malformed_bytes_are_recognised() {
         let header = |bytes: u64, blocks: u64, above: u64| bytes | blocks << 24 | above << 32;
         let batch = |words: &[u64]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
         let whole = batch(&[header(8, 1, 0), 0, 4 | 4 << 48]);

@@ -1,13 +1,14 @@
-//! One process' link to another: frames out and in, over a ring or in batches, and what travels beside them.
+//! The link of one process to another: frames out and in, over a ring or in batches, and the blocks that travel beside them.
 //!
-//! Frames are read in the order they were written. Those with blocks beside them take one of two *lanes* (see
-//! [`blocks`](super::blocks)), and stay in order with those of their lane only: what takes long comes by the second, so that
-//! messages need not wait for the chunks before them.
+//! Frames are read in the order they were written. Frames with blocks beside them take one of two *lanes* (see
+//! [`blocks`](super::blocks)), and stay in order only with those of their lane. Chunks, which take long, use the second, so
+//! that messages need not wait for the chunks before them.
 //!
-//! **Progress.** MPI works on a message only while it is called, on both sides: Open MPI's receiver may have all of a block
-//! and still owe the sender the word that frees it. So a block is *under way* until its receiver has it and its sender has
-//! let go of it, and each knows that of the other; as long as one is, both go on calling MPI. Processes of one host tell
-//! each other beside their rings; between hosts they never stop calling MPI, since batches come by it.
+//! **Progress.** MPI works on a message only while it is called, on both sides. For example, the receiver may have all of a
+//! block while Open MPI has not yet sent the notice that frees it at the sender. So a block is *in flight* until its
+//! receiver has it, its sender has released it, and each knows this of the other. As long as a block is in flight, both go
+//! on calling MPI. Processes of one host report their progress beside their rings. Processes of different hosts never stop
+//! calling MPI, since batches come by it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,25 +25,26 @@ use crate::wire::codec::{Codec, Encoded};
 
 /// Longer bodies travel beside their frame.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// Bytes beside frames of one lane that are under way to, or from, one process.
+/// Bytes beside frames of one lane in flight to one process, or from it.
 const ATTACHED_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes of freight under way to one process from which on no more is loaded: as much as one side can copy while the
-/// other does not run, on vCPUs that others use too. Its receiver has no part in it before it awaits it.
+/// Freight is sent only while fewer bytes of it are in flight to one process. One side can copy about this much while the
+/// other does not run, on vCPUs that other processes use too. The receiver has no memory for a block of freight before it
+/// awaits it.
 const FREIGHT_BYTES: usize = 32 * 1024 * 1024;
-/// Bytes that may wait for one receiver before the sender counts as congested: more than a window of chunks that send to it,
-/// as long as that is by default, so that it is they who stop.
+/// The sender is congested once more bytes than these wait for one receiver. The number is above a default flow-control
+/// window of the chunks that send to it. So flow control stops these chunks first.
 const QUEUED_BYTES_MAX: usize = 24 * 1024 * 1024;
 
-/// What was taken of what has come.
+/// The outcome of taking packets.
 pub(crate) struct Taken {
     pub(crate) lane: Lane,
-    /// One at least.
+    /// At least one.
     pub(crate) packets: u32,
-    /// Who took them wants more.
+    /// The receiver wants more.
     pub(crate) more: bool,
 }
 
-/// A frame that found no room, with all that it needs.
+/// A frame that found no room, with its blocks.
 struct QueuedFrame {
     lane: Lane,
     kind: Kind,
@@ -59,9 +61,9 @@ pub(crate) struct Peer {
     waiting_bytes: usize,
     express: Blocks,
     freight: Blocks,
-    /// A block may be under way, in either direction.
+    /// A block may be in flight, in either direction.
     transfers: bool,
-    /// It has said bye: what comes behind that belongs to the next run.
+    /// It has sent bye: later frames belong to the next run.
     closed: bool,
 }
 
@@ -97,7 +99,7 @@ impl Peer {
         self.closed
     }
 
-    /// Sends a packet, now or when there is room. It is written where it leaves from.
+    /// Sends a packet, now or when there is room. It is encoded in place, in the batch.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -122,7 +124,7 @@ impl Peer {
         self.waiting.is_empty() && self.freight.unsent_bytes() < FREIGHT_BYTES && !self.departures.is_full()
     }
 
-    /// Sends a packet that others may overtake, where there is room for it.
+    /// Sends a packet that messages may overtake, where there is room for it.
     pub(crate) fn send_freight(
         &mut self,
         write: impl FnOnce(&mut Vec<u8>) -> Encoded,
@@ -135,7 +137,7 @@ impl Peer {
         self.send_encoded(Lane::Freight, encoded, now_ns, communicator)
     }
 
-    /// Sends the packet that was encoded where it leaves from.
+    /// Sends the packet that was encoded in the batch.
     #[inline(always)]
     fn send_encoded(
         &mut self,
@@ -157,7 +159,7 @@ impl Peer {
         }
     }
 
-    /// The same of one with blocks beside it, or which is to be one.
+    /// As [`send_encoded`](Self::send_encoded), for a packet with blocks beside it, or whose body becomes a block.
     #[inline(never)]
     fn send_long(
         &mut self,
@@ -174,7 +176,7 @@ impl Peer {
         Ok(self.send_blocks(lane, &beside, communicator)?)
     }
 
-    /// Says that nothing more comes in this run.
+    /// Tells the other process that nothing more comes in this run.
     pub(crate) fn say_bye(&mut self, now_ns: u64, communicator: &Communicator) -> Result<(), Failure> {
         self.send_frame(Lane::Express, Kind::Bye, Vec::new(), Vec::new(), now_ns, communicator)
     }
@@ -230,13 +232,13 @@ impl Peer {
         self.blocks(lane).send(rank, beside, communicator)
     }
 
-    /// Lets the batch go, if there is one and room for it. True if nothing is left of it.
+    /// Sends the batch, if there is one and room for it. True if nothing is left of it.
     #[inline]
     pub(crate) fn ship(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
         self.departures.ship(self.rank, || self.arrivals.grant(), communicator)
     }
 
-    /// Tells the other how much was taken from it, if it may be waiting for that. True if something was sent.
+    /// Sends a grant, if the other process may be waiting for it. True if something was sent.
     #[inline]
     pub(crate) fn send_due_grant(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
         let Some(taken) = self.arrivals.take_due_grant() else { return Ok(false) };
@@ -244,7 +246,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Sends what waited for room, as far as there is some. True if nothing waits any more.
+    /// Sends queued frames, as far as there is room. True if none is left.
     pub(crate) fn retry(&mut self, now_ns: u64, communicator: &Communicator) -> Result<bool, MpiError> {
         while let Some(kept) = self.waiting.pop_front() {
             if !self.write(&kept, now_ns, communicator)? {
@@ -256,7 +258,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Lets go of blocks that have left, and compares with the other what is under way.
+    /// Releases the memory of blocks that have left, and compares the blocks in flight with the other process.
     pub(crate) fn reap(&mut self) -> Result<(), MpiError> {
         if !self.transfers {
             return Ok(());
@@ -271,7 +273,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Numbers of blocks that have left, and been received, since the start, in both lanes.
+    /// Number of blocks that have left, and that have been received, since the start, in both lanes.
     fn so_far(&self) -> (u64, u64) {
         let ((left, received), (freight_left, freight_received)) =
             (self.express.so_far(), self.freight.so_far());
@@ -286,13 +288,13 @@ impl Peer {
         self.waiting_bytes > QUEUED_BYTES_MAX
     }
 
-    /// Tells whether a block is under way, in either direction: MPI has to be called for it to come on, here and there.
+    /// Tells whether a block is in flight, in either direction: both processes have to call MPI until it is complete.
     #[inline]
     pub(crate) fn has_transfers(&self) -> bool {
         self.transfers
     }
 
-    /// Tells whether a frame is there to be read, or one that was read is whole.
+    /// Tells whether a frame can be read, or one that was read is complete.
     #[inline]
     pub(crate) fn ready(&mut self, communicator: &Communicator) -> Result<bool, MpiError> {
         if !self.freight.is_empty() && self.freight.is_first_whole(self.rank, communicator, false)? {
@@ -304,7 +306,7 @@ impl Peer {
         Ok(!self.closed && self.arrivals.ready())
     }
 
-    /// Takes everything that has come and forgets it: the run is over.
+    /// Takes everything that has come and drops it: the run is over.
     pub(crate) fn discard(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         while self.may_read()
             && let Some(frame) = read(&mut self.arrivals, self.rank)?
@@ -319,14 +321,14 @@ impl Peer {
         Ok(())
     }
 
-    /// Tells whether frames may be read: the run goes on, and not too much is under way. Of freight there is never more
-    /// than its sender loads.
+    /// Tells whether frames may be read: the run goes on, and not too many bytes are in flight. The sender limits the bytes
+    /// of freight.
     #[inline]
     fn may_read(&self) -> bool {
         !self.closed && self.express.arriving_bytes() < ATTACHED_BYTES_MAX
     }
 
-    /// The frame that was just read has blocks, or has to wait for those before it.
+    /// Awaits the blocks of the frame that was just read, or of the frames before it in its lane.
     fn await_blocks(&mut self, communicator: &Communicator) -> Result<(), Failure> {
         let Some(frame) = self.arrivals.last() else { return Ok(()) };
         self.transfers = true;
@@ -337,9 +339,9 @@ impl Peer {
         blocks.arrive(self.rank, frame, communicator)
     }
 
-    /// Gives what has come next: plain frames in a row, at most `most` and as long as the receiver wants more, or else one packet
-    /// of any kind, messages before freight. That comes `in_one_go` where nobody waits for messages meanwhile. A row ends where the
-    /// sender may wait for its grant.
+    /// Gives the receiver the next packets: a row of plain frames, or else one packet of any kind, messages before freight.
+    /// A row has at most `most` frames. It ends where the receiver wants no more, or where the sender may wait for its
+    /// grant. Freight is awaited `in_one_go` where no messages are expected meanwhile.
     #[inline]
     pub(crate) fn take<C: Codec>(
         &mut self,
@@ -372,7 +374,7 @@ impl Peer {
         self.take_other(in_one_go, codec, communicator, receiver)
     }
 
-    /// Gives the first packet of freight, if it is whole; true if the receiver wants more.
+    /// Gives the receiver the first packet of freight, if it is complete; true if the receiver wants more.
     pub(crate) fn take_freight<C: Codec>(
         &mut self,
         in_one_go: bool,
@@ -386,7 +388,7 @@ impl Peer {
         give(Rank(self.rank), codec, &body, blocks, receiver).map(Some)
     }
 
-    /// The same of one packet of any kind.
+    /// Gives the receiver one packet of any kind.
     #[inline(never)]
     fn take_other<C: Codec>(
         &mut self,
@@ -400,7 +402,7 @@ impl Peer {
         Ok(Some(Taken { lane, packets: 1, more }))
     }
 
-    /// The next packet, with what came beside it. A bye is none.
+    /// The next packet, with its blocks. A bye is not a packet.
     fn next(
         &mut self,
         in_one_go: bool,
@@ -434,7 +436,7 @@ impl Peer {
     }
 }
 
-/// Gives a packet that its receiver does not read where it lies; true if it wants more.
+/// Decodes a packet for a receiver that does not read it in place; true if it wants more.
 #[inline(never)]
 fn give<C: Codec>(
     from: Rank,
@@ -447,7 +449,7 @@ fn give<C: Codec>(
     Ok(receiver.take(from, packet))
 }
 
-/// The next frame that has come from that rank.
+/// The next frame from that rank.
 #[inline]
 fn read(arrivals: &mut InboundFrames, from: u32) -> Result<Option<Frame<'_>>, Failure> {
     arrivals.next().map_err(|Malformed| Failure::Malformed { from })

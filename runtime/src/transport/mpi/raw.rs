@@ -1,17 +1,17 @@
-//! MPI, made safe: the border to the library, and the third place with `unsafe`.
+//! Safe wrappers of MPI calls: the border to the library, and the third place with `unsafe`.
 //!
-//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, [`SharedMemory`] is memory that the
-//! processes of a host share; here are the calls about the process itself. rsmpi's own non-blocking calls borrow their
-//! buffers for a scope. A transport's sends outlive every scope, so a request owns its buffer until MPI is done with it. A
-//! request that is dropped before leaks its buffer rather than free it while MPI may use it.
+//! A [`Communicator`] starts messages, [`Sendings`] and [`Receiving`] are messages in flight, [`SharedMemory`] is memory
+//! that the processes of a host share. This module itself has the calls about the process. The non-blocking calls of rsmpi
+//! borrow their buffers for a scope. The sends of a transport outlive every scope, so a request owns its buffer until it is
+//! complete. A request that is dropped earlier leaks its buffer, since MPI may still use it.
 //!
 //! # Rules
-//! 1. Everything here is `!Send`: MPI was initialised for one thread (funneled), and handles stay on it. Only the memory of
-//!    a window may be seen by others.
-//! 2. A buffer that MPI knows is owned by its request and is neither moved nor freed before the request is complete.
-//! 3. Errors are returned (`MPI_ERRORS_RETURN`), with what MPI says about them.
+//! 1. Everything here is `!Send`: MPI was initialised for one thread (funneled), and handles stay on it. Other threads may
+//!    see only the shared memory.
+//! 2. A buffer that MPI knows is owned by its request, and is neither moved nor freed before the request is complete.
+//! 3. Errors are returned (`MPI_ERRORS_RETURN`), with the text of MPI.
 //!
-//! Nothing here knows packets, states of ranks or protocols.
+//! Nothing here depends on packets, states of ranks or protocols.
 #![expect(unsafe_code, reason = "calls to a C library; the rules above say what makes them sound")]
 
 use std::ffi::c_int;
@@ -35,7 +35,7 @@ pub(crate) use request::Sending;
 pub(crate) use request::{Receiving, Sendings};
 pub(crate) use shared_memory::{Mapping, SharedMemory, Words};
 
-/// A failed call: which, and what MPI says.
+/// A failed call: the function's name, and MPI's text.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{call}: {why}")]
 pub(crate) struct MpiError {
@@ -86,7 +86,7 @@ pub(crate) fn is_finalized() -> bool {
 
 /// Ends all processes of the job at once.
 ///
-/// By MPI's world and no other communicator: that is the launcher's affair, while for others MPICH 4.0 waits for messages to
+/// On MPI's world, whose abort is left to the launcher. With any other communicator MPICH 4.0 waits for messages to
 /// processes that may not take them any more.
 pub(crate) fn abort(code: u8) -> ! {
     // SAFETY: MPI runs; its world lives as long.
@@ -94,11 +94,11 @@ pub(crate) fn abort(code: u8) -> ! {
     std::process::exit(code.into());
 }
 
-/// Ends this process at once, from any thread. The launcher then ends what is left of the job.
+/// Ends this process at once, from any thread. The launcher then ends the rest of the job.
 pub(crate) fn end_process() -> ! {
     unsafe extern "C" {
         fn _exit(status: c_int) -> !;
     }
-    // SAFETY: the C library's; nothing runs after it.
+    // SAFETY: a function of the C library; nothing runs after it.
     unsafe { _exit(1) }
 }

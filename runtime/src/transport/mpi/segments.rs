@@ -1,9 +1,10 @@
-//! Memory that the processes of a host share.
+//! Shared-memory segments of the processes of a host.
 //!
-//! Each process makes a *part*, and all map all parts. A part is a file without a name, which the others open by way of
-//! `/proc`; where they may not, as between some containers, one in `/dev/shm`. Its pages are taken when it is made: so they
-//! lie near their process, and a file system that is too small is an error at once rather than a signal later; only the
-//! limit of a memory control group still ends the process. An MPI window promises neither: where `/dev/shm` is too small, Open MPI's hangs the job, MPICH's kills it.
+//! Each process makes a *segment*, and all map all segments. A segment is a file without a name, which the others open by
+//! way of `/proc`. Where that is not allowed, as between some containers, it is a file in `/dev/shm`. Its pages are
+//! allocated when it is made. So they lie near their process, and a file system that is too small is an error at once rather
+//! than a signal later. Only the limit of a memory control group still kills the process. An MPI window guarantees neither:
+//! if `/dev/shm` is too small, the window of Open MPI hangs the job and the window of MPICH kills it.
 //!
 //! The processes of a host agree: if one of them cannot have the memory, none has, and all know why.
 
@@ -20,23 +21,23 @@ use super::raw::{Communicator, Mapping, MpiError};
 use crate::threads::clock::monotonic_ns;
 use crate::wire;
 
-/// The place where parts are made.
+/// The place where segments are made.
 #[derive(Clone, Copy)]
 enum SegmentFs {
-    /// In no directory; as large as there is memory.
+    /// In no directory; limited by the memory of the host.
     Memfd,
-    /// In `/dev/shm`; as large as that is.
+    /// In `/dev/shm`; limited by the size of that file system.
     Shm,
 }
 
-/// The part of this process, for as long as others have to open it.
+/// The segment of this process, while others have to open it.
 struct Segment {
     file: File,
     place: SegmentFs,
     offer: SegmentHandle,
 }
 
-/// The message of a process to the others about its part.
+/// The message of a process to the others about its segment.
 #[derive(Serialize, Deserialize)]
 struct SegmentHandle {
     path: String,
@@ -45,7 +46,7 @@ struct SegmentHandle {
     inode: u64,
 }
 
-/// Parts of `bytes` bytes, zeroed, by their processes; or why there are none. Collective.
+/// Segments of `bytes` bytes, zeroed, by process; or the reasons why there are none. Collective.
 pub(crate) fn share(host: &Communicator, bytes: usize) -> Result<Result<Vec<Mapping>, String>, MpiError> {
     let mut whys = Vec::new();
     for place in [SegmentFs::Memfd, SegmentFs::Shm] {
@@ -67,14 +68,14 @@ fn share_in(
     let offers = host.allgather(&wire::encode(&offer).unwrap_or_default())?;
     let parts: Result<Vec<Mapping>, String> = offers.iter().map(|offer| accept(offer, bytes)).collect();
     let why = parts.as_ref().err().cloned().unwrap_or_default();
-    // Mine goes once everybody has opened it.
+    // The file of this process is removed once all have opened it.
     let whys = host.allgather(why.as_bytes())?;
     drop(mine);
     let failed = whys.iter().find(|why| !why.is_empty());
     Ok(failed.map_or(parts, |why| Err(String::from_utf8_lossy(why).into_owned())))
 }
 
-/// Maps the part that another process, or this one, offers.
+/// Maps the segment that another process, or this one, offers.
 fn accept(offer: &[u8], bytes: usize) -> Result<Mapping, String> {
     let offer: Result<SegmentHandle, String> = wire::decode(offer).map_err(|why| why.to_string())?;
     let offer = offer?;
@@ -117,7 +118,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if matches!(self.place, SegmentFs::Shm) {
-            // Somebody may have cleaned up there.
+            // The file may have been removed already.
             let _ = std::fs::remove_file(&self.offer.path);
         }
     }

@@ -1,4 +1,4 @@
-//! A communicator: sends, receives, and what all processes do together.
+//! A communicator: sends, receives, and collective operations.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,16 +15,16 @@ use super::request::{Receiving, Request, Requests, Sending};
 use super::{MpiError, check, is_finalized};
 use crate::wire::bulk::Shared;
 
-/// The longest message: MPI counts in `int`, and what lies below may count less (Linux copies some bytes less at a time).
+/// The longest message: MPI counts in `int`, and lower layers may count less (Linux copies some bytes less at a time).
 const PIECE_BYTES: usize = 1 << 30;
-/// The tag of no message: a probe that finds one looks no further (Open MPI).
+/// A tag that no message has: a probe that finds a message stops there (Open MPI).
 const NEVER_SENT: c_int = 0;
-/// Between two tests of what takes long.
+/// Time between two tests of a slow operation.
 const TEST_INTERVAL: Duration = Duration::from_micros(50);
-/// Time that an operation goes on after a process is gone: its messages may be under way.
+/// Time that an operation goes on after a process is lost: its messages may be in flight.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A tag, and the length at which what travels under it is cut into messages. The same on both sides.
+/// A tag, and the length of the pieces into which its blocks are cut. The same on both sides.
 #[derive(Clone, Copy)]
 pub(crate) struct Channel {
     tag: u16,
@@ -36,13 +36,13 @@ impl Channel {
         Channel { tag, piece_bytes: PIECE_BYTES }
     }
 
-    /// A channel of short messages, each of which takes little time.
+    /// A channel of short pieces, each of which takes little time.
     pub(crate) const fn cut_at(tag: u16, piece_bytes: usize) -> Channel {
         Channel { tag, piece_bytes }
     }
 }
 
-/// Says that a process is gone, from any thread, so that no operation waits for it for ever.
+/// Reports from any thread that a process is lost, so that no operation waits for it for ever.
 #[derive(Clone, Default)]
 pub(crate) struct Alarm(Arc<AtomicBool>);
 
@@ -89,7 +89,7 @@ impl Communicator {
         Ok(Communicator { handle, alarm, piece_bytes: PIECE_BYTES, given_up, here: PhantomData })
     }
 
-    /// Pieces are so long, for a test that has less than a gigabyte to send.
+    /// Sets the length of pieces, for a test that has less than a gigabyte to send.
     #[cfg(test)]
     pub(crate) fn cut_at(&mut self, bytes: usize) {
         self.piece_bytes = bytes;
@@ -112,17 +112,17 @@ impl Communicator {
         Communicator::own(handle, self.alarm.clone())
     }
 
-    /// To be raised when a process is gone.
+    /// The alarm to raise when a process is lost.
     pub(crate) fn alarm(&self) -> Alarm {
         self.alarm.clone()
     }
 
-    /// MPI cannot be ended in order any more.
+    /// Notes that MPI cannot be finalized any more.
     pub(crate) fn give_up(&self) {
         self.given_up.set(true);
     }
 
-    /// Tells whether MPI cannot be ended in order any more.
+    /// Tells whether MPI cannot be finalized any more.
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.get()
     }
@@ -141,7 +141,7 @@ impl Communicator {
         size as u32
     }
 
-    /// Starts to send bytes, which are kept until they have left.
+    /// Starts to send bytes. They are kept until they have left.
     pub(crate) fn send(
         &self,
         to: u32,
@@ -153,14 +153,14 @@ impl Communicator {
             requests.push(self.start_send(to, channel.tag, piece)?);
             Ok(())
         });
-        // Also if one did not start: MPI may read the others.
+        // Also if one piece did not start: MPI may read the others.
         let sending = Sending::new(requests, bytes);
         started.map(|()| sending)
     }
 
     fn start_send(&self, to: u32, tag: u16, piece: &[u8]) -> Result<Request, MpiError> {
         let (mut request, count) = (MaybeUninit::uninit(), count_of(piece.len())?);
-        // SAFETY: the bytes are shared, so nobody writes them, and the caller's `Sending` holds on to them (rule 2).
+        // SAFETY: the bytes are shared, so nothing writes them, and the caller's `Sending` holds on to them (rule 2).
         unsafe {
             call!(MPI_Isend(
                 piece.as_ptr().cast(),
@@ -192,7 +192,7 @@ impl Communicator {
         Ok(receiving)
     }
 
-    /// Starts to receive the next piece of what is to come. False if there is none.
+    /// Starts to receive the next piece. False if there is none.
     pub(crate) fn receive_next(
         &self,
         from: u32,
@@ -204,7 +204,7 @@ impl Communicator {
         Ok(true)
     }
 
-    /// Starts to receive up to `bytes` bytes, not more than a piece, from anybody.
+    /// Starts to receive up to `bytes` bytes, at most a piece, from any process.
     pub(crate) fn receive_any(&self, channel: Channel, bytes: usize) -> Result<Receiving, MpiError> {
         let mut receiving = Receiving::of(bytes, 1);
         let piece = receiving.next_piece(self.piece_bytes(channel));
@@ -241,10 +241,10 @@ impl Communicator {
         }
     }
 
-    /// Lets MPI work on whatever it has in flight. A test of one request need not.
+    /// Lets MPI work on everything in flight. The test of one request may work on that request only.
     pub(crate) fn progress(&self) -> Result<(), MpiError> {
         let mut flag: c_int = 0;
-        // SAFETY: MPI writes the flag; nobody asks for the status.
+        // SAFETY: MPI writes the flag; the status is ignored.
         unsafe {
             call!(MPI_Iprobe(
                 ffi::RSMPI_ANY_SOURCE,
@@ -256,7 +256,7 @@ impl Communicator {
         }
     }
 
-    /// Gathers the bytes of every process, in the order of their ranks. Collective; waits for everybody.
+    /// Gathers the bytes of every process, in the order of their ranks. Collective; waits for all processes.
     pub(crate) fn allgather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>, MpiError> {
         let size = self.size() as usize;
         let length = Box::new(count_of(mine.len())?);
@@ -289,7 +289,7 @@ impl Communicator {
         let mut own = Vec::with_capacity(mine.len().max(1));
         own.extend_from_slice(mine);
         let (mut all, mut request) = (vec![0u8; total], MaybeUninit::uninit());
-        // SAFETY: `all` has room for all lengths, one after the other, as `starts` says; everything is kept (rule 2).
+        // SAFETY: `all` has room for all lengths, one after the other, as `starts` says; all buffers are kept (rule 2).
         let request = unsafe {
             call!(MPI_Iallgatherv(
                 own.as_ptr().cast(),
@@ -309,14 +309,14 @@ impl Communicator {
         Ok(starts.iter().zip(&lengths).map(part).collect())
     }
 
-    /// Waits for an operation of all processes, and hands back what it needs. Given up, that is leaked (rule 2).
+    /// Waits for a collective operation, and returns its buffers. If it is given up they are leaked (rule 2).
     fn wait<T>(&self, call: &'static str, mut request: Request, needs: T) -> Result<T, MpiError> {
         let needs = ManuallyDrop::new(needs);
         self.until(call, || request.test())?;
         Ok(ManuallyDrop::into_inner(needs))
     }
 
-    /// Tests until it is so; kinder to the vCPU the longer it takes. Gives up some time after the alarm.
+    /// Tests until the result is true; uses the vCPU less the longer it takes. Gives up some time after the alarm.
     pub(crate) fn until(
         &self,
         call: &'static str,
@@ -349,7 +349,7 @@ impl Drop for Communicator {
         if is_finalized() {
             return;
         }
-        // SAFETY: the handle is ours and used nowhere else. A request that is under way keeps what it needs.
+        // SAFETY: the handle is ours and used nowhere else. A request that is in flight keeps what it needs.
         unsafe { ffi::MPI_Comm_free(&raw mut self.handle) };
     }
 }

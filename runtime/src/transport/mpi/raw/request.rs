@@ -1,4 +1,4 @@
-//! Messages that are leaving or coming, with the memory that MPI reads or writes meanwhile (rule 2).
+//! Messages in flight, with the memory that MPI reads or writes meanwhile (rule 2).
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -12,7 +12,7 @@ use mpi::ffi;
 use super::{MpiError, check, is_finalized};
 use crate::wire::bulk::{Block, Shared};
 
-/// Something under way.
+/// One request in flight.
 pub(super) struct Request {
     handle: ffi::MPI_Request,
     source: u32,
@@ -35,7 +35,7 @@ impl Request {
         }
         let mut flag: c_int = 0;
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
-        // SAFETY: the request is under way; MPI writes flag and status. A zeroed status is a valid C struct.
+        // SAFETY: the request is in flight; MPI writes flag and status. A zeroed status is a valid C struct.
         unsafe {
             call!(MPI_Test(&raw mut self.handle, &raw mut flag, status.as_mut_ptr()))?;
             if flag != 0 {
@@ -51,7 +51,7 @@ impl Request {
     }
 }
 
-/// The pieces of what is under way together, in order.
+/// The pieces of one transfer, in order.
 #[derive(Default)]
 pub(super) struct Requests {
     pieces: Vec<Request>,
@@ -81,7 +81,7 @@ impl Requests {
     }
 }
 
-/// Bytes that are leaving.
+/// A send in flight.
 pub(crate) struct Sending {
     requests: Requests,
     bytes: Option<Arc<dyn Shared>>,
@@ -92,7 +92,7 @@ impl Sending {
         Sending { requests, bytes: Some(bytes) }
     }
 
-    /// Tells whether they have left: the memory is free again.
+    /// Tells whether the bytes have left, so that their memory is free again.
     pub(crate) fn test(&mut self) -> Result<bool, MpiError> {
         self.requests.test()
     }
@@ -105,18 +105,18 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         if !self.requests.are_complete() {
-            // Rule 2: better lost than freed while MPI reads it.
+            // Rule 2: MPI may still read the memory, so it is leaked.
             let _leaked = ManuallyDrop::new(self.bytes.take());
         }
     }
 }
 
-/// Messages that are leaving, in the order in which they were sent.
+/// Sends in flight, in the order in which they were started.
 #[derive(Default)]
 pub(crate) struct Sendings {
     queue: VecDeque<Sending>,
     bytes: usize,
-    /// Number that have left since the start.
+    /// Number of sends that have left since the start.
     left: u64,
 }
 
@@ -126,7 +126,7 @@ impl Sendings {
         self.queue.push_back(sending);
     }
 
-    /// Lets go of what has left. True if everything has.
+    /// Releases the memory of complete sends. True if all are complete.
     pub(crate) fn reap(&mut self) -> Result<bool, MpiError> {
         while let Some(first) = self.queue.front_mut() {
             if !first.test()? {
@@ -139,7 +139,7 @@ impl Sendings {
         Ok(true)
     }
 
-    /// Number of messages that have left since the start.
+    /// Number of sends that have left since the start.
     pub(crate) fn sent(&self) -> u64 {
         self.left
     }
@@ -150,17 +150,17 @@ impl Sendings {
     }
 }
 
-/// Bytes that are coming.
+/// A receive in flight.
 pub(crate) struct Receiving {
     requests: Requests,
     buffer: Option<Buffer>,
-    /// Bytes that are to come, and those of the pieces that are awaited.
+    /// Bytes to receive, and bytes whose receives were started.
     bytes: usize,
     started: usize,
 }
 
 impl Receiving {
-    /// Memory for what is to come; no piece of it is awaited yet.
+    /// The memory for a receive; no piece of it is awaited yet.
     pub(crate) fn of(bytes: usize, alignment: u8) -> Receiving {
         let buffer = Some(Buffer::with_capacity(bytes, alignment));
         Receiving { requests: Requests::default(), buffer, bytes, started: 0 }
@@ -173,7 +173,7 @@ impl Receiving {
         Some((start.wrapping_add(self.started), piece_bytes.min(left)))
     }
 
-    /// The next piece, of so many bytes, is awaited.
+    /// The receive of the next piece was started, of `bytes` bytes.
     pub(super) fn starts(&mut self, piece: Request, bytes: usize) {
         self.requests.push(piece);
         self.started += bytes;
@@ -185,40 +185,40 @@ impl Receiving {
         self.requests.test()
     }
 
-    /// The sender and what it sent. Only once [`test`](Self::test) has said that all of it came.
+    /// The sender and its block. Call it only when all pieces were started and [`test`](Self::test) returned true.
     pub(crate) fn take(mut self) -> (u32, Block) {
         assert!(self.requests.are_complete() && self.started == self.bytes, "it has come");
         let buffer = self.buffer.take().expect("it is taken once");
         let pieces = &self.requests.pieces;
         let (source, bytes) =
             (pieces.first().map_or(0, |piece| piece.source), pieces.iter().map(|piece| piece.bytes).sum());
-        // SAFETY: MPI has written so many bytes of the buffer: all pieces but the last are whole.
+        // SAFETY: MPI has written `bytes` bytes of the buffer: all pieces but the last are whole.
         (source, unsafe { buffer.filled(bytes) })
     }
 }
 
-/// Tests after which a receive that was to be taken back is left to MPI.
+/// Tests of a cancelled receive, after which it is left to MPI.
 const CANCEL_TESTS: u32 = 1000;
 
 impl Drop for Receiving {
-    /// Takes the receive back. One that has met its message cannot be, and may never be complete.
+    /// Cancels the receive. A receive that is already matched cannot be cancelled, and may never be complete.
     fn drop(&mut self) {
         if self.requests.are_complete() || is_finalized() {
             return;
         }
         for piece in self.requests.pieces.iter_mut().filter(|piece| !piece.complete) {
-            // SAFETY: the request is under way.
+            // SAFETY: the request is in flight.
             unsafe { ffi::MPI_Cancel(&raw mut piece.handle) };
         }
         let taken_back = (0..CANCEL_TESTS).any(|_| self.requests.test().unwrap_or(false));
         if !taken_back {
-            // Rule 2: better lost than freed while MPI may write it.
+            // Rule 2: MPI may still write the memory, so it is leaked.
             let _leaked = ManuallyDrop::new(self.buffer.take());
         }
     }
 }
 
-/// Memory that MPI writes: a vector's room, not its contents yet.
+/// Memory that MPI writes: the capacity of a vector, whose length is 0 until then.
 enum Buffer {
     One(Vec<u8>),
     Two(Vec<u16>),
@@ -245,12 +245,12 @@ impl Buffer {
         }
     }
 
-    /// The block of so many bytes; what is left over of a number is cut off.
+    /// The block of the first `bytes` bytes; a part of a number at the end is cut off.
     ///
     /// # Safety
-    /// So many bytes, from the start on, have been written.
+    /// `bytes` bytes, from the start on, have been written.
     unsafe fn filled(self, bytes: usize) -> Block {
-        // SAFETY: the caller's; the room was made for at least as many numbers.
+        // SAFETY: the caller's; the capacity is at least this number of numbers.
         unsafe {
             match self {
                 Buffer::One(mut room) => {

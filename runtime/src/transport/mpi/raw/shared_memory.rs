@@ -19,7 +19,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// The first `bytes` bytes of a file that has them, and that nobody makes shorter.
+    /// The first `bytes` bytes of a file that has them, and that is never truncated.
     pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses an address where nothing is.
@@ -30,39 +30,40 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; whoever looks into it keeps the mapping. It fails for no mapping of ours.
+        // SAFETY: mapped in `new`; everything that points into it keeps the mapping. It fails for no mapping of ours.
         let _ = unsafe { munmap(self.start.cast(), self.bytes) };
     }
 }
 
-/// The first line of a part: the state of its owner's bed.
+/// The first line of a segment: the sleep state of its owner.
 const LINE_BYTES: usize = 64;
 
-/// Memory shared by the processes of a host: a part of each.
+/// Memory shared by the processes of a host: one segment per process.
 pub(crate) struct SharedMemory {
     parts: Vec<Mapping>,
 }
 
 impl SharedMemory {
-    /// The bytes of a part with so many words.
+    /// The bytes of a segment with `words` words.
     pub(crate) fn segment_bytes(words: usize) -> usize {
         LINE_BYTES + words * 8
     }
 
-    /// Parts are whole lines.
+    /// Segments are whole lines.
     pub(crate) fn new(parts: Vec<Mapping>) -> Arc<SharedMemory> {
-        assert!(parts.iter().all(|part| part.bytes >= LINE_BYTES), "every part has a bed");
+        assert!(parts.iter().all(|part| part.bytes >= LINE_BYTES), "every part has a sleep state");
         Arc::new(SharedMemory { parts })
     }
 
-    /// The state of a process' bed.
+    /// The sleep state of a process.
     #[inline]
     pub(crate) fn sleep_state(&self, process: u32) -> &AtomicU32 {
-        // SAFETY: the first line of each part, mapped as long as this lives, aligned to pages, and only seen so.
+        // SAFETY: the first line of each segment. It is mapped as long as this lives, aligned to pages, and used in no other
+        // way.
         unsafe { AtomicU32::from_ptr(self.parts[process as usize].start.cast()) }
     }
 
-    /// Some words of a process' part.
+    /// Some words of a process' segment.
     pub(crate) fn words(self: &Arc<SharedMemory>, process: u32, range: std::ops::Range<usize>) -> Words {
         let part = &self.parts[process as usize];
         assert!(
@@ -86,8 +87,8 @@ impl std::ops::Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `Window::words` looked at the bounds; the memory is mapped as long as the window, which this keeps, is
-        // aligned, and is seen as atomics by everybody.
+        // SAFETY: `SharedMemory::words` checked the bounds. The memory is mapped as long as the `SharedMemory`, which this
+        // keeps, is aligned, and is accessed only as atomics.
         unsafe { std::slice::from_raw_parts(self.start, self.count) }
     }
 }
