@@ -1,11 +1,16 @@
-//! Programs in supersteps: steps on divisible data, each of which ends when everybody is through.
+//! Programs in supersteps (BSP): steps on divisible data, each of which ends when all workers have finished it.
 //!
-//! A layer on arrays: each worker's share is a chunk that stays where it is, and what shares say to each other are
-//! messages. So simulation by seed, MPI, traces and "exactly once" are those of arrays. `api` is what users write;
-//! `share` one share and its rules, `said` what shares say, `edges` what units show to their neighbours, `exchange` how
-//! parts get to all, `moving` units to their new worker; `measure` what a share did; `root` what the first has besides;
-//! `program` calls what the user wrote;
-//! `run` starts them.
+//! A layer on arrays. The share of a worker is a chunk that stays where it is, and shares exchange messages of chunks. So
+//! simulation by seed, MPI, traces and exactly-once delivery are those of arrays.
+//!
+//! | module | part |
+//! |---|---|
+//! | `api` | what users write; `program` calls it |
+//! | `share` | one share and its rules; `root` is what the first share has besides |
+//! | `messages` | the messages between shares |
+//! | `edges`, `exchange`, `redistribution` | boundary data of units, parts of all shares, units on their way to a new worker |
+//! | `measure` | what a share did in a step |
+//! | `run`, `report` | starts them; what a run tells |
 
 pub(crate) mod api;
 mod edges;

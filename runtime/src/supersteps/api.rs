@@ -1,19 +1,21 @@
-//! What users write.
+//! The interface that users implement.
 
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A program in supersteps, on units of data (the rows of a matrix, the cells of a bar) that are divided among the
+/// A bulk-synchronous program on units of data (the rows of a matrix, the cells of a bar) that are divided among the
 /// workers.
 ///
-/// In a step every worker computes its units, everybody gets what all have computed, and combines it into what
-/// everybody knows. Between two steps units may change their worker, so the result must depend on neither shares nor
-/// copies: `compute` on a run of units gives what it would give on parts of it, and `combine` does not care where one
-/// part ends. (A sum of floating-point numbers over a part does, in its last bits; one for each unit does not.)
+/// In a step every worker computes its units into *parts*, receives the parts of all workers, and combines them into the
+/// *shared* data. Between two steps units may change their worker, so the result must depend on neither shares nor copies:
 ///
-/// Under `mpirun` every process makes the same program. It is not moved, its units are.
+/// - `compute` on consecutive units must give what it gives on pieces of them.
+/// - `combine` must not depend on where one part ends. A floating-point sum over the units of a part does, in its last bits;
+///   one number per unit does not.
+///
+/// Under `mpirun` every process makes the same program. Only its units move.
 ///
 /// ```
 /// use caribou::{Config, Job, Parts, Supersteps, Then};
@@ -23,7 +25,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// impl Supersteps for Bar {
 ///     type Unit = f64;        // the heat of a cell
-///     type Edge = f64;        // what cells of another share see of it
+///     type Edge = f64;        // what the neighbours in another share need of it
 ///     type Part = f64;        // the greatest change in a run of cells
 ///     type Shared = u64;      // steps so far
 ///
@@ -58,86 +60,86 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), caribou::Error>(())
 /// ```
 pub trait Supersteps: Send + Sync + Sized + 'static {
-    /// What belongs to one unit, and goes where the unit goes; `()` if nothing does.
+    /// The data of one unit, which moves with the unit; `()` if there is none.
     type Unit: Clone + Serialize + DeserializeOwned + Send + 'static;
-    /// What a unit shows to its neighbours of another share; `()` if nothing.
+    /// The boundary data: what the neighbours of a unit in another share need of it; `()` if nothing.
     type Edge: Clone + Serialize + DeserializeOwned + Send + 'static;
-    /// What a run of units gives in a step: every worker gets the parts of all.
+    /// The result of consecutive units in a step. Every worker receives the parts of all units.
     type Part: Serialize + DeserializeOwned + Send + Sync + 'static;
-    /// What every worker knows at the begin of a step.
+    /// The data that every worker has, the same, at the begin of a step.
     type Shared: Serialize + DeserializeOwned + Send + 'static;
 
     /// Number of units.
     fn units(&self) -> u64;
 
-    /// The weight of a unit, above 0: one of twice the weight takes twice as long. By default all weigh 1.
+    /// The weight of a unit, above 0: a unit of twice the weight takes twice as long. By default each weighs 1.
     fn weight(&self, unit: u64) -> f64 {
         let _ = unit;
         1.0
     }
 
-    /// What every worker knows before the first step.
+    /// The shared data before the first step.
     fn begin(&self) -> Self::Shared;
 
-    /// The unit of this number before the first step. Called where it is computed first.
+    /// The unit of this number before the first step. Called on the worker that computes it first.
     fn unit(&self, number: u64) -> Self::Unit;
 
-    /// What the neighbours of a unit see of it in the next step, where they are of another job; none if nothing.
-    /// All units have edges or none has; by default none.
+    /// The boundary data of a unit, for neighbours of another job in the next step. Either all units have an edge or none
+    /// has; by default none.
     fn edge(&self, unit: &Self::Unit) -> Option<Self::Edge> {
         let _ = unit;
         None
     }
 
-    /// Computes a step of some units.
+    /// Computes a step of consecutive units.
     fn compute(&self, job: Job<'_, Self>) -> Self::Part;
 
-    /// Tells whether [`compute`](Self::compute) changes the data of units, as it does by default. Then all units of a job
-    /// that has copies are sent to the other workers of its group in each step; if not, copies cost no messages.
+    /// Tells whether [`compute`](Self::compute) changes the data of units; by default it does. Then all units of a job that
+    /// has copies are sent to the other workers of its group in each step. Otherwise copies cost no messages.
     fn changes(&self) -> bool {
         true
     }
 
-    /// Combines the parts of all units into what everybody knows. Every worker calls it, with the same parts in the same
-    /// order, and must come to the same.
+    /// Combines the parts of all units into the shared data. Every worker calls it, with the same parts in the same order,
+    /// and must get the same result.
     fn combine(&self, shared: &mut Self::Shared, parts: Parts<'_, Self::Part>) -> Then;
 
-    /// How the parts of a step get to every worker: by default [`Exchange::Direct`].
+    /// The pattern by which every worker gets all parts of a step: by default [`Exchange::Direct`].
     fn exchange(&self) -> Exchange {
         Exchange::Direct
     }
 
-    /// Tells whether the outcome is to have all units; by default it has none.
+    /// Tells whether the outcome has all units; by default it has none.
     fn collects(&self) -> bool {
         false
     }
 }
 
-/// How the parts of a step get from those who computed them to all. Of P workers:
+/// The pattern by which all parts of a step get to all workers (an allgather). Of P workers:
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exchange {
     /// Each worker sends its part to all others: one hop, P (P - 1) messages.
     #[default]
     Direct,
-    /// Each part goes from neighbour to neighbour: P - 1 hops, P (P - 1) messages, and every worker sends only to the
+    /// Each part goes from worker to worker in a ring: P - 1 hops, P (P - 1) messages, and every worker sends only to the
     /// next one.
     Ring,
-    /// All parts go to the first worker, which sends them on together: two hops, 2 (P - 1) messages, of which the first
-    /// worker has one end of each.
+    /// All parts go to the first worker, which sends them on together: two hops, 2 (P - 1) messages. The first worker sends
+    /// or receives every one of them.
     Gather,
 }
 
-/// What follows a step.
+/// Whether the run goes on after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
-    /// The next one.
+    /// The next step follows.
     #[default]
     Step,
-    /// The end of the run.
+    /// The run ends.
     End,
 }
 
-/// Some consecutive units to compute.
+/// Consecutive units to compute.
 pub struct Job<'j, P: Supersteps> {
     /// The number of the step, from 0.
     pub step: u64,
@@ -145,15 +147,15 @@ pub struct Job<'j, P: Supersteps> {
     pub units: Range<u64>,
     /// Their data.
     pub data: &'j mut [P::Unit],
-    /// What everybody knows.
+    /// The shared data.
     pub shared: &'j P::Shared,
-    /// What the unit before the first shows, as it was at the begin of the step; none if the first is the first of all.
+    /// The edge of the unit before the first, as of the begin of the step; none if the first is the first of all units.
     pub before: Option<&'j P::Edge>,
-    /// The same of the unit after the last.
+    /// The edge of the unit after the last; none if the last is the last of all units.
     pub after: Option<&'j P::Edge>,
 }
 
-/// The parts of all units in a step, in the order of the units: which ones, and what came of them.
+/// The parts of all units in a step, in the order of the units: each is a range of units and its result.
 pub struct Parts<'p, T> {
     pub(super) parts: Box<dyn Iterator<Item = &'p (Range<u64>, T)> + 'p>,
 }

@@ -1,4 +1,4 @@
-//! What units show to their neighbours, at the begin of a step.
+//! Boundary exchange: sends the edges of units to neighbouring groups at the begin of a step (also: halo exchange).
 
 use std::ops::Range;
 
@@ -11,10 +11,11 @@ use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// Notes what the jobs of the group see of each other, and tells the neighbouring groups what they see of this one.
+    /// Keeps the edges that the jobs of the group need of each other, and sends the neighbouring groups the edges of this
+    /// group. Each of its workers sends to the workers of a neighbouring group that have its own place there.
     ///
     /// # Errors
-    /// If some units have edges and others none.
+    /// If one of the first and the last unit has an edge and the other has none.
     pub(super) fn send_boundaries(
         &mut self,
         program: &Program<P>,
@@ -31,14 +32,14 @@ impl<P: Supersteps> Share<P> {
                 "of units {first} and {last} one has an edge, expected all to have one or none"
             ));
         }
-        let note = |job| {
+        let inner_edges = |job| {
             let at = self.at(&self.job(job));
             [
                 at.start.checked_sub(1).and_then(|before| edge(self.units.get(before))),
                 edge(self.units.get(at.end)),
             ]
         };
-        self.inner = group.clone().map(note).collect();
+        self.inner = group.clone().map(inner_edges).collect();
         self.awaited = [shows && mine.start > 0, shows && mine.end < all];
         if !shows {
             return Ok(());
@@ -58,7 +59,7 @@ impl<P: Supersteps> Share<P> {
         Ok(())
     }
 
-    /// The group that has this unit.
+    /// The workers of the group that has this unit.
     fn neighbours(&self, unit: u64) -> Range<usize> {
         let owner =
             self.division.ranges().position(|job| job.contains(&unit)).expect("every unit has a worker");

@@ -1,6 +1,13 @@
-//! How the parts of a step get from those who computed them to all.
+//! Allgather: every worker gets the parts of all jobs of a step.
 //!
-//! Whatever the way, whoever computes copies of a job hears at once that it is finished, from who finished it.
+//! | [`Exchange`] | a worker sends a part |
+//! |---|---|
+//! | `Direct` | that it finished, to all other workers |
+//! | `Ring` | that it finished or received, to the next worker, unless that one finished it |
+//! | `Gather` | that it finished, to the first worker, which sends all parts to all workers once it has them |
+//!
+//! In each pattern the worker that finishes a job also sends the part directly to the other workers of its group. They
+//! then drop their copies of the job.
 
 use std::sync::Arc;
 
@@ -10,7 +17,7 @@ use super::share::{Share, program};
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// Notes what came of a job of this step, once, and tells those who are to hear of it from here.
+    /// Keeps the part of a job of this step if it is new, and sends it to the workers that get it from this one.
     pub(super) fn note(&mut self, finished: Arc<FinishedJob<P::Part>>, ctx: &mut Ctx<'_, Self>) {
         let (job, by) = (finished.job, finished.by);
         if self.parts[job].is_some() {
@@ -19,17 +26,17 @@ impl<P: Supersteps> Share<P> {
         let (me, workers) = (self.me, self.workers());
         let group = self.division.group(me);
         let next = (me + 1) % workers;
-        let way = program(ctx).exchange();
-        let hears = |other: usize| match way {
+        let exchange = program(ctx).exchange();
+        let is_sent = |other: usize| match exchange {
             Exchange::Direct => by == me,
             Exchange::Ring => other == next && next != by || by == me && group.contains(&other),
             Exchange::Gather => by == me && (other == 0 || group.contains(&other)),
         };
-        for other in (0..workers).filter(|&other| other != me && hears(other)) {
+        for other in (0..workers).filter(|&other| other != me && is_sent(other)) {
             self.send(other, ShareMessage::Part(finished.clone()), ctx);
         }
         self.parts[job] = Some(finished);
-        if way == Exchange::Gather
+        if exchange == Exchange::Gather
             && me == 0
             && let Some(all) = self.parts.iter().cloned().collect::<Option<Vec<_>>>()
         {

@@ -1,4 +1,4 @@
-//! What a share did in a step: time to compute, to wait, to move.
+//! Measures the steps of a share: time to compute, to wait, to move units.
 
 use std::ops::Range;
 
@@ -11,19 +11,20 @@ use crate::measure::background::SchedStat;
 use crate::measure::cgroup;
 use crate::measure::cpu::thread_cpu_ns;
 
-/// The clocks of a run, or what stands for them in virtual time.
+/// The clocks of a run, or drawn times in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stopwatch {
-    /// The machine's. With the workers that share a quota: those of this process, and those of a rank that has one of its own.
+    /// The machine's clocks, with the number of workers that share a quota of the process, or one of a rank alone.
     Machine { in_process: u32, in_rank: u32 },
-    /// Nothing takes time; times are drawn, so that divisions jump.
+    /// Times that are drawn by this seed, since nothing takes virtual time. They vary widely, so that divisions jump.
     Seeded(u64),
 }
 
-/// A stopwatch that runs.
+/// A running stopwatch.
 pub(super) struct Timer {
     begin_ns: u64,
     cpu_ns: u64,
+    /// The time and the CPU time, if they are drawn.
     drawn: Option<(u64, u64)>,
 }
 
@@ -42,7 +43,7 @@ impl Stopwatch {
         Timer { begin_ns: now_ns, cpu_ns, drawn }
     }
 
-    /// vCPUs' worth that quotas allow the calling worker, if there are any.
+    /// The number of vCPUs that quotas allow the calling worker, if there are any.
     fn allowed(self) -> Option<f64> {
         let Stopwatch::Machine { in_process, in_rank } = self else { return None };
         let mine = cgroup::quota_of_thread()?;
@@ -50,8 +51,8 @@ impl Stopwatch {
         Some(mine.vcpus / f64::from(if of_process { in_process } else { in_rank }))
     }
 
-    /// Time that the calling worker was kept from running so far, ns; 0 where nobody knows, and where a share has no thread
-    /// of its own.
+    /// Run-queue delay of the calling thread so far, ns. It is 0 where the kernel does not report it, and where a share has
+    /// no thread of its own.
     fn lost_ns(self) -> u64 {
         let Stopwatch::Machine { in_rank: 1, .. } = self else { return 0 };
         let scheduled = SchedStat::of_this_thread().and_then(|stat| stat.read());
@@ -60,39 +61,41 @@ impl Stopwatch {
 }
 
 impl Timer {
-    /// Time and CPU time since it was started, ns.
+    /// Time and CPU time since the start, ns.
     pub(super) fn stop(self, now_ns: u64) -> (u64, u64) {
         self.drawn.unwrap_or_else(|| (now_ns - self.begin_ns, thread_cpu_ns() - self.cpu_ns))
     }
 }
 
-/// What a share did in a step. Times are ns.
+/// Statistics of a share in a step. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepStats {
-    /// Of its own job at the end of the step.
+    /// Units of its own job at the end of the step.
     pub(super) units: u64,
+    /// Weight of the units that it computed.
     pub(super) weight: f64,
+    /// Jobs that it dropped because another worker finished them, and the time that it spent on them.
     pub(super) dropped: u64,
     pub(super) dropped_ns: u64,
     pub(super) computing_ns: u64,
     pub(super) cpu_ns: u64,
-    /// Time that it was kept from running, since that was last read.
+    /// Run-queue delay between the last two readings.
     pub(super) lost_ns: u64,
     pub(super) waiting_ns: u64,
     pub(super) moving_ns: u64,
-    /// vCPUs' worth that quotas allow, as last read.
+    /// The number of vCPUs that quotas allow, as last read.
     pub(super) allowed: Option<f64>,
-    /// The answer of its `combine`.
+    /// The result of its `combine`.
     pub(super) then: Then,
 }
 
 impl StepStats {
-    /// Time that a unit of weight took, ns; 0 if nothing was computed.
+    /// Computing time per unit of weight, ns; 0 if nothing was computed.
     pub(super) fn pace_ns(&self) -> f64 {
         if self.weight > 0.0 { self.computing_ns as f64 / self.weight } else { 0.0 }
     }
 
-    /// As a policy is told.
+    /// The same as the input of a policy.
     pub(super) fn work(&self) -> Work {
         Work {
             weight: self.weight,
@@ -108,29 +111,31 @@ impl StepStats {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct StepMeter {
     stats: StepStats,
-    /// When quotas, and what the kernel knows of the thread, were read; none before the first time.
+    /// When quotas and run-queue delay were last read; none before the first reading.
     read_ns: Option<u64>,
     allowed: Option<f64>,
-    /// Time that the thread was kept from running, in all.
+    /// Run-queue delay of the thread since it started, as last read.
     lost_ns: u64,
     begun_ns: u64,
     moving_since_ns: u64,
-    /// Time that the job in hand took so far.
+    /// Computing time of the current job so far.
     current_job_ns: u64,
 }
 
-/// Time of the longest slice of a job: how late the word that it is finished may be heard.
+/// Time of the longest slice of a job, and so the longest delay until a share drops a job that another has finished, ns.
 pub(super) const SLICE_NS: f64 = 1e6;
 
-/// The first slice of a job, as a part of the longest.
+/// Weight of the first slice of a job over that of the longest.
 const FIRST: f64 = 1.0 / 32.0;
 
-/// Where a slice of a job ends that begins at a unit, if `longest` is the weight of the longest; none is known before the
-/// first step.
+/// The end of the slice of a job that begins at unit `from`. The weight of the longest slice is not known before the first
+/// step.
 ///
-/// A slice is as long as those before it, so that at most as much again is lost as was: equal workers finish their own
-/// jobs within microseconds, and have begun those of others by then. Slices depend on nothing but what all workers know:
-/// whoever computes a job comes to the same parts.
+/// A slice is as long as all slices before it together. So a share that drops a job after the current slice has lost at most
+/// twice what it had lost before that slice. This matters where workers are equally fast: they finish their own jobs within
+/// microseconds of each other, and have begun the jobs of others by then.
+///
+/// Slices depend only on what all workers know, so every worker that computes a job gets the same parts.
 pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<f64>) -> u64 {
     let longest = longest.unwrap_or_else(|| row.weight(job.clone()) / 16.0);
     let weight = row.weight(job.start..from).clamp(FIRST * longest, longest);
@@ -138,7 +143,7 @@ pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<
     job.end.min(from.saturating_add(units))
 }
 
-/// From one reading to the next: quotas take some 50 us.
+/// Time between two readings, ns: reading the quotas takes some 50 us.
 const READINGS_NS: u64 = 100_000_000;
 
 impl StepMeter {
@@ -157,7 +162,7 @@ impl StepMeter {
         (self.read_ns, self.allowed) = (Some(now_ns), stopwatch.allowed());
     }
 
-    /// Adds a slice.
+    /// A slice was computed.
     pub(super) fn add(&mut self, (elapsed_ns, cpu_ns): (u64, u64), weight: f64) {
         self.stats.computing_ns += elapsed_ns;
         self.current_job_ns += elapsed_ns;
@@ -165,12 +170,12 @@ impl StepMeter {
         self.stats.weight += weight;
     }
 
-    /// A job is taken in hand.
+    /// A job begins.
     pub(super) fn take_job(&mut self) {
         self.current_job_ns = 0;
     }
 
-    /// The job in hand is dropped.
+    /// The current job is dropped.
     pub(super) fn drop_job(&mut self) {
         self.stats.dropped += 1;
         self.stats.dropped_ns += std::mem::take(&mut self.current_job_ns);
@@ -185,12 +190,12 @@ impl StepMeter {
         StepStats { units, waiting_ns, allowed: self.allowed, then, ..std::mem::take(&mut self.stats) }
     }
 
-    /// Units begin to come and go, between two steps.
+    /// The redistribution of units between two steps begins.
     pub(super) fn move_begins(&mut self, now_ns: u64) {
         self.moving_since_ns = now_ns;
     }
 
-    /// All units are there.
+    /// All units of the share have come.
     pub(super) fn move_ends(&mut self, now_ns: u64) {
         self.stats.moving_ns = now_ns - self.moving_since_ns;
     }
@@ -249,10 +254,10 @@ mod tests {
             });
             scope.spawn(|| worked(own)).join().unwrap()
         });
-        // Some hosts neither pin nor count.
+        // Some hosts neither pin threads nor report run-queue delay.
         let Some(StepStats { lost_ns, .. }) = worked else { return };
         assert!(lost_ns > BUSY_NS / 4, "{lost_ns} ns");
         let shared = Stopwatch::Machine { in_process: 2, in_rank: 2 };
-        assert_eq!(shared.lost_ns(), 0, "two threads of a rank take each other's shares");
+        assert_eq!(shared.lost_ns(), 0, "shares of a rank with two workers have no thread of their own");
     }
 }

@@ -1,4 +1,4 @@
-//! What shares say to each other.
+//! Messages between shares.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use serde::{Deserialize, Serialize};
 use super::api::Supersteps;
 use super::measure::StepStats;
 
-/// What shares say.
+/// A message between shares.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) enum ShareMessage<P: Supersteps> {
-    /// What follows this step.
+    /// The first share to all: the plan for the end of this step.
     Plan { step: u64, next: StepPlan },
-    /// What the unit before the first, or after the last, of the receiver shows.
+    /// The edge of the unit before the first of the receiver, or after its last.
     Edge { step: u64, after: bool, edge: P::Edge },
-    /// What came of a job.
+    /// The parts of a job.
     Part(Arc<FinishedJob<P::Part>>),
-    /// What came of all jobs, in order.
+    /// The parts of all jobs, in order.
     Parts(Vec<Arc<FinishedJob<P::Part>>>),
-    /// The units of a finished job.
+    /// The units of a finished job as the step left them, to the group of the sender.
     JobUnits { step: u64, job: usize, units: Vec<P::Unit> },
-    /// Units for their new worker, from this number on.
+    /// Units for their new worker, from number `first` on.
     Units { step: u64, first: u64, units: Vec<P::Unit> },
-    /// To oneself: hear what has come, and then go on with this job. What comes during a slice is behind this, and before
-    /// what follows it.
+    /// To itself: handle the messages that have come, then go on with this job. Messages that come during a slice are queued
+    /// behind this message and before the `Continue` that follows it.
     Yield { step: u64, job: usize },
-    /// To oneself: go on with this job now.
+    /// To itself: go on with this job, or begin the step.
     Continue { step: u64, job: usize },
-    /// What a share did in a step that is over.
+    /// The statistics of a share in a step that is over, to the first share.
     Stats { step: u64, worker: usize, worked: StepStats },
-    /// Units at the end of the run, from this number on.
+    /// Units at the end of the run, from number `first` on, to the first share.
     FinalUnits { first: u64, units: Vec<P::Unit> },
 }
 
-/// What follows a step.
+/// What all shares do at the end of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepPlan {
-    /// How units are divided, if anew.
+    /// The new division of the units, if there is one.
     pub(super) division: Option<Division>,
-    /// Weight of the longest slice of a job, once the pace of workers is known.
+    /// Weight of the longest slice of a job, once the speed of the workers is known.
     pub(super) slice: Option<f64>,
 }
 
-/// What came of a job: the parts of its slices.
+/// The result of a job: the parts of its slices.
 #[derive(Serialize, Deserialize)]
 pub(super) struct FinishedJob<T> {
     pub(super) step: u64,
     pub(super) job: usize,
-    /// Who finished it.
+    /// The worker that finished it.
     pub(super) by: usize,
     pub(super) parts: Vec<(Range<u64>, T)>,
 }

@@ -1,4 +1,6 @@
-//! What all shares of a process know: the user's program above all, whose panics are told by what it was called for.
+//! The data that all shares of a process have in common: the user's program, the weights of the units, the clocks.
+//!
+//! Each call of the program carries a description of the call, which the report of a panic shows.
 
 use std::ops::Range;
 
@@ -8,7 +10,7 @@ use super::api::{Exchange, Job, Parts, Supersteps, Then};
 use super::measure::Stopwatch;
 use crate::panics::with_panic_context;
 
-/// What all shares of a process know.
+/// The data that all shares of a process have in common.
 pub(super) struct Program<P> {
     user: P,
     pub(super) row: Row,

@@ -8,7 +8,7 @@ use crate::run::report::RunReport;
 /// The outcome of a program in supersteps, the same in every process.
 #[derive(Clone, Debug)]
 pub struct SuperstepOutcome<P: Supersteps> {
-    /// What every worker knew after the last step.
+    /// The shared data after the last step.
     pub shared: P::Shared,
     /// All units after the last step, in order, if the program [`collects`](Supersteps::collects) them.
     pub units: Vec<P::Unit>,
@@ -21,14 +21,15 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// ```
 /// use caribou::{SuperstepReport, SuperstepWorker};
 /// let worker = |weight, computing_ns| SuperstepWorker { weight, computing_ns, ..SuperstepWorker::default() };
-/// // Ten steps of equal shares, one worker half as fast: with two thirds of the units each step would have taken 8 ns.
+/// // Ten steps of equal shares, one worker half as fast. With two thirds of the units on the other, a step takes 8 ns.
 /// let workers = vec![worker(60.0, 60), worker(60.0, 120)];
 /// let report = SuperstepReport { steps: 10, weight: 12.0, elapsed_ns: 120, workers, ..SuperstepReport::default() };
 /// assert_eq!((report.bound_ns(), report.excess()), (80, 0.5));
-/// // Who is kept from its vCPU before it computes is as slow as who is kept from it meanwhile.
-/// let worker = |lost_ns| SuperstepWorker { weight: 60.0, computing_ns: 60, cpu_ns: 60, lost_ns, ..SuperstepWorker::default() };
+/// // A worker that loses its vCPU before it computes is as slow as one that loses it while it computes.
+/// let base = SuperstepWorker { weight: 60.0, computing_ns: 60, cpu_ns: 60, ..SuperstepWorker::default() };
+/// let worker = |lost_ns| SuperstepWorker { lost_ns, ..base };
 /// assert_eq!(SuperstepReport { workers: vec![worker(0), worker(60)], ..report.clone() }.bound_ns(), 80);
-/// // On one vCPU they wait for each other.
+/// // On one vCPU the workers wait for each other.
 /// let shared = |worker: &SuperstepWorker| SuperstepWorker { cpu_ns: 60, ..*worker };
 /// let workers = report.workers.iter().map(shared).collect();
 /// let report = SuperstepReport { workers, vcpus: Some(1), ..report };
@@ -36,51 +37,52 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepReport {
-    /// The part that every run has.
+    /// The report that runs of all shapes have.
     #[serde(flatten)]
     pub run: RunReport,
     /// The policy and its parameters, as given.
     pub lb: String,
-    /// Steps computed.
+    /// Number of steps computed.
     pub steps: u64,
     /// Weight of all units.
     pub weight: f64,
-    /// From the begin of the first step to the end of the last by the clock of the first worker, ns.
+    /// Time from the begin of the first step to the end of the last, by the clock of the first worker, ns.
     pub elapsed_ns: u64,
     /// All workers, in order.
     pub workers: Vec<SuperstepWorker>,
-    /// Time in `compute` of the slowest worker of each step, added up: each step waits for its own, ns.
+    /// Sum over all steps of the time in `compute` of the slowest worker of the step, ns. Each step waits for that worker.
     #[serde(default)]
     pub slowest_ns: u64,
-    /// vCPUs that they had together; none where that is not known: in several processes, or in a simulation.
+    /// Number of vCPUs of all workers; none where it is not known: in several processes, or in a simulation.
     pub vcpus: Option<u32>,
     /// The divisions that took effect after the first, in order.
     pub divisions: Vec<DivisionReport>,
 }
 
-/// One worker's part in a program in supersteps. Times are ns.
+/// Statistics of one worker in a program in supersteps. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuperstepWorker {
-    /// Units of its job in the last step.
+    /// Number of units of its job in the last step.
     pub units: u64,
-    /// Weight of the units that it computed in all steps, also of those that another worker computed sooner.
+    /// Weight of the units that it computed in all steps, with those that another worker finished sooner.
     pub weight: f64,
-    /// Jobs that it dropped because another worker was faster.
+    /// Number of jobs that it dropped because another worker was faster.
     pub dropped: u64,
-    /// Time in which it had computed them.
+    /// Time that it spent on the dropped jobs.
     pub dropped_ns: u64,
     /// Time in `compute`, with all interruptions.
     pub computing_ns: u64,
     /// CPU time of its thread in `compute`.
     pub cpu_ns: u64,
-    /// Time that its thread wanted to run and others had its vCPU, as far as the kernel tells: in `compute`, and before it.
+    /// Run-queue delay, in `compute` and before it: its thread could run, but others had its vCPU. 0 if the kernel does not
+    /// report it.
     #[serde(default)]
     pub lost_ns: u64,
-    /// Time without anything to compute within steps.
+    /// Time within steps without anything to compute.
     pub waiting_ns: u64,
-    /// Time in which units came and went.
+    /// Time in which units were redistributed.
     pub moving_ns: u64,
-    /// The part of a vCPU that quotas allowed it, as last read; none if there was no quota.
+    /// The number of vCPUs that quotas allowed it, as last read; none if there was no quota.
     pub allowed: Option<f64>,
 }
 
@@ -89,20 +91,25 @@ pub struct SuperstepWorker {
 pub struct DivisionReport {
     /// The first step under it.
     pub step: u64,
-    /// Units of each worker's job.
+    /// Number of units of each worker's job.
     pub units: Vec<u64>,
-    /// Workers that compute each job.
+    /// Number of workers that compute each job.
     pub copies: u32,
-    /// Units that a worker got that it had not.
+    /// Number of units that a worker received, over all workers.
     pub moved: u64,
-    /// Why, in the words of the policy.
+    /// The reason that the policy gave, if any.
     pub reason: Option<String>,
 }
 
 impl SuperstepReport {
-    /// The time that the run would have taken if all workers had always computed, each at the speed it had while it
-    /// did or wanted to, or at that of its CPU time where a quota allows it only a part: the capacity bound, ns. Of more workers than
-    /// vCPUs it is the time in which all vCPUs give the CPU time that the units took.
+    /// The capacity bound, ns: the time that the run would have taken if all workers had computed all the time.
+    ///
+    /// | case | speed of a worker |
+    /// |---|---|
+    /// | no quota | weight over the time in which it computed or was ready to |
+    /// | a quota allows it a part of a vCPU | the same, but at most that part of its weight over its CPU time |
+    ///
+    /// With more workers than vCPUs, the bound is the time in which all vCPUs provide the CPU time that the units took.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         if let Some(vcpus) = self.vcpus.filter(|&vcpus| (vcpus as usize) < self.workers.len()) {
@@ -123,7 +130,7 @@ impl SuperstepReport {
         if speeds > 0.0 { (self.steps as f64 * self.weight / speeds) as u64 } else { 0 }
     }
 
-    /// The part by which it took longer than the bound: 0.01 is one percent.
+    /// The relative excess of the elapsed time over the bound: 0.01 is one percent.
     #[must_use]
     pub fn excess(&self) -> f64 {
         let bound_ns = self.bound_ns();

@@ -1,4 +1,4 @@
-//! What the first share has besides: the policy, and what all did.
+//! The first share's additional state: the policy, and the statistics of all shares.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,35 @@ use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
-/// Records of steps that are written together.
+/// Number of step records that are written together.
 const RECORDS: usize = 64;
 
-/// The first share's own.
+/// The additional state of the first share.
 pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
     divider: Box<dyn Divider>,
-    /// What the policy answered, until the others are told; then until it takes effect. With the reason.
+    /// The division that the policy chose, with the reason, until it is in a plan.
     chosen: Option<(Division, Option<String>)>,
+    /// The division of the last plan, with the reason, until it takes effect.
     announced: Option<(Division, Option<String>)>,
     workers: usize,
     units: u64,
-    /// Steps of which not all workers have said what they did.
+    /// Steps for which the statistics of some worker are missing.
     open: BTreeMap<u64, OpenStep>,
-    /// Steps of which the policy knows.
+    /// Number of steps that were reported to the policy.
     known: u64,
     figures: Figures,
-    /// Weight of a slice that takes the slowest worker [`SLICE_NS`].
+    /// Weight of a slice for which the slowest worker takes [`SLICE_NS`].
     slice: Option<f64>,
     /// Records for the trace, if one is written.
     records: Option<Vec<StepRecord>>,
     /// When the first step began, ns.
     first_ns: Option<u64>,
-    /// Number of steps, at the end; then units that are collected, and how many are missing.
+    /// Number of steps of the run, once it is over.
     end: Option<u64>,
+    /// Final units, by the number of the first.
     collected: BTreeMap<u64, Vec<P::Unit>>,
+    /// Number of units that are still to be collected.
     missing: u64,
 }
 
@@ -47,11 +50,11 @@ pub(super) struct Root<P: Supersteps> {
 struct OpenStep {
     begun_ns: u64,
     ended_ns: u64,
-    /// Workers that compute each job.
+    /// Number of workers that compute each job.
     copies: u32,
-    /// Units that had moved before it.
+    /// Number of units that moved before it.
     moved: u64,
-    /// Why a new division took effect with it, if one did.
+    /// Set if a new division took effect with it: the reason, if the policy gave one.
     divided: Option<Option<String>>,
     worked: BTreeMap<usize, StepStats>,
 }
@@ -79,12 +82,12 @@ impl OpenStep {
     }
 }
 
-/// The figures of a run, for its report.
+/// The totals of a run, for its report.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) steps: u64,
     pub(super) elapsed_ns: u64,
-    /// Time in which the slowest of each step computed.
+    /// Sum over all steps of the computing time of the slowest worker of the step.
     pub(super) slowest_ns: u64,
     pub(super) workers: Vec<SuperstepWorker>,
     pub(super) divisions: Vec<DivisionReport>,
@@ -122,7 +125,7 @@ impl<P: Supersteps> Root<P> {
         (open.begun_ns, open.copies) = (now_ns, copies);
     }
 
-    /// What follows this step. None while somebody has not ended the step before the last.
+    /// The plan for the end of this step. None until all shares have ended the step before the previous one.
     pub(super) fn next(&mut self, step: u64) -> Option<StepPlan> {
         if self.known + 1 < step {
             return None;
@@ -146,8 +149,8 @@ impl<P: Supersteps> Root<P> {
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
 
-    /// A worker says what it did in a step. When all have, the policy is told, in the order of steps, and whoever watches
-    /// the run. A fault in what they say ends it.
+    /// Adds the statistics of a worker in a step. A step with the statistics of all workers is reported to the policy and to
+    /// the monitor, in the order of the steps. A fault in the statistics or in the policy's answer ends the run.
     pub(super) fn add_stats(
         &mut self,
         step: u64,
@@ -178,7 +181,7 @@ impl<P: Supersteps> Root<P> {
         so_far.units.extend(last.worked.values().map(|worked| worked.units));
     }
 
-    /// Writes the records of steps into the trace: all at the end, else when there are enough.
+    /// Writes the step records into the trace: all at the end, before that [`RECORDS`] at a time.
     fn write(&mut self, ctx: &mut Ctx<'_, Share<P>>) {
         let enough = if self.end == Some(self.known) { 1 } else { RECORDS };
         if let Some(records) = self.records.as_mut().filter(|records| records.len() >= enough) {
@@ -186,8 +189,10 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
+    /// Reports a step to the policy, and adds it to the totals and to the records.
+    ///
     /// # Errors
-    /// What is wrong with what workers said, or with the answer of the policy.
+    /// What is wrong with the statistics of the workers, or with the answer of the policy.
     fn report_step(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
         agree(number, &step.worked)?;
         self.sum_up(&step.worked);
@@ -231,7 +236,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// The run is over after so many steps. With its own units, if all are to be collected.
+    /// The run is over after this number of steps. `units` are those of the first share, used if units are collected.
     pub(super) fn finish(
         &mut self,
         steps: u64,
@@ -251,7 +256,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// Units that a share has at the end, from number `first` on.
+    /// Adds the final units of a share, from number `first` on.
     pub(super) fn collect(&mut self, first: u64, units: Vec<P::Unit>) {
         self.missing -= units.len() as u64;
         if !units.is_empty() {
@@ -259,7 +264,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// All units and the figures, when nothing is missing.
+    /// All collected units and the totals, once nothing is missing.
     pub(super) fn conclusion(&mut self) -> Option<(Vec<P::Unit>, Figures)> {
         if self.end != Some(self.known) || self.missing > 0 {
             return None;
@@ -269,7 +274,7 @@ impl<P: Supersteps> Root<P> {
     }
 }
 
-/// Checks that all workers end the run, or none.
+/// Checks that all workers end the run or none does.
 fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     let first = |then: Then| worked.iter().find(|(_, worked)| worked.then == then).map(|(worker, _)| worker);
     let (Some(goes_on), Some(ends)) = (first(Then::Step), first(Then::End)) else { return Ok(()) };
@@ -279,7 +284,7 @@ fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
     ))
 }
 
-/// Checks a division: a share for each worker, all units, copies that there are workers for.
+/// Checks that a division has a share for each worker, all units, and at most as many copies as workers.
 ///
 /// # Errors
 /// What is wrong with it, and what was expected.

@@ -19,10 +19,11 @@ use crate::launch::Launch;
 
 /// Runs a program in supersteps until its [`combine`](Supersteps::combine) says that it is over.
 ///
-/// `CARIBOU_LB` selects the policy that divides the units, a share for each worker of each rank. Under `mpirun` every
-/// process calls this with the same program, and gets the same outcome; a rank has as many shares as `CARIBOU_WORKERS`
-/// says, or one. A simulated run has one a rank. Threads of one rank take each other's shares when they are idle: have a rank
-/// for each vCPU, as by default, where vCPUs differ.
+/// `CARIBOU_LB` selects the policy that divides the units into one share per worker. Under `mpirun` every process calls
+/// this with the same program and gets the same outcome.
+///
+/// A rank has `CARIBOU_WORKERS` shares, by default one; a simulated run has one share per rank. Idle threads of a rank take
+/// each other's shares. So where vCPUs differ, use one rank per vCPU, as by default.
 ///
 /// ```
 /// use caribou::{Config, Job, Parts, Supersteps, Then};
@@ -32,7 +33,7 @@ use crate::launch::Launch;
 ///
 /// impl Supersteps for Jacobi {
 ///     type Unit = Vec<f64>;     // a row of A
-///     type Edge = ();           // nobody looks at the rows of others
+///     type Edge = ();           // no row needs another row
 ///     type Part = Vec<f64>;     // the new x of some rows
 ///     type Shared = Vec<f64>;   // all of x
 ///
@@ -67,11 +68,12 @@ use crate::launch::Launch;
 /// # Ok::<(), caribou::Error>(())
 /// ```
 ///
-/// Takes O(units) time and memory in every process to know the weights; units that are collected go whole to every process.
+/// Every process takes O(units) time and memory to read the weights. All collected units are sent to every process.
 ///
 /// # Errors
-/// A program of no units, or of a weight that is not above 0; a policy that begins or answers with a division of other
-/// units or workers, by its name; one that panicked, a process that was killed: see [`Error`].
+/// - A program without units, or with a weight that is not above 0.
+/// - A policy whose first or later division is not of these units and workers. The error names the policy.
+/// - A panic of the program or the policy, a process that was killed: see [`Error`].
 pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<SuperstepOutcome<P>, Error> {
     let policy = config.balance_supersteps()?;
     let simulated = config.simulates()?;
@@ -80,7 +82,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let weights = weights(&program)?;
     let row = Row::new(&weights);
     let together = matches!(config.launch(), Launch::Together { .. });
-    // Of several processes nobody knows here which share a host; of a simulated run nobody asks.
+    // Of several processes it is not known which share a host. A simulated run has no use for vCPUs.
     let vcpus = (!together && simulated.is_none()).then(|| crate::vcpus().len());
     let problem = Problem { workers, vcpus, weights };
     let in_process = if together { per_rank } else { workers as u32 };
@@ -94,7 +96,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
         Error::Config { setting: "CARIBOU_LB".into(), why }
     })?;
     let program = Arc::new(Program::new(program, row, stopwatch));
-    // The first share takes it.
+    // The first share takes the divider.
     let divider = Arc::new(Mutex::new(Some(divider)));
     let setup = |setup: &mut Setup| {
         setup.service(program.clone());

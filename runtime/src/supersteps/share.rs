@@ -1,28 +1,34 @@
-//! A worker's share: the chunk that computes it.
+//! A worker's share of the units: the chunk that computes it, step by step.
 //!
-//! A step of a share:
+//! Each worker has one *job*: the units that the current [`Division`] gives it. A *group* is the workers that compute copies
+//! of the same jobs, and so hold the units of all of them; without copies it is one worker.
 //!
-//! 1. It *begins* when the share has its units. It says what its neighbours see of them (`Edge`); the first share also
-//!    says how the units are divided after this step, if anew (`Next`).
-//! 2. It *computes* the jobs of its group, its own first, when it has the edges. Without copies that is one job in one
-//!    go. With copies jobs are cut into slices, between which it hears of what others have finished, and drops that: so
-//!    a slice late at most.
-//! 3. What it finishes it tells all (`Part`, on the way that `exchange` has), and its group the units as they are now
-//!    (`Outcome`), where a step changes them.
-//! 4. It is *over* when the parts of all jobs, the outcomes of the group's jobs and the word of the first share have
-//!    come. Every share then combines the same parts, and tells the first what it did (`Stats`).
-//! 5. If the units are divided anew (`moving`), each share knows who had which units and who gets which: it sends what others get
-//!    (`Units`), keeps what it keeps, and begins the next step when it has all of its own.
+//! # A step
 //!
-//! Rules:
+//! | | begins when | the share | sends |
+//! |---|---|---|---|
+//! | 1 | it has its units | begins the step | [`Edge`](ShareMessage::Edge) to neighbouring groups |
+//! | 2 | it has the edges | computes the jobs of its group, its own first | |
+//! | 3 | it has finished a job | keeps its parts | [`Part`](ShareMessage::Part), [`JobUnits`](ShareMessage::JobUnits) |
+//! | 4 | it has all parts, the units of its group, and the plan | combines the parts | [`Stats`](ShareMessage::Stats) |
+//! | 5 | the plan has a new division | keeps the units that stay | [`Units`](ShareMessage::Units) |
 //!
-//! - A message names its step. What is of a later step waits; what is of an earlier one, or comes a second time, is
-//!   dropped: two workers that finished the same job said the same.
-//! - A step is over only with the first share's word, which it says when it has begun the step and all have ended the
-//!   one before the last. So nobody is left behind by more than two steps, also who finishes nothing because its jobs
-//!   have copies.
-//! - The policy hears of steps in order, when all have told what they did; what it answers takes effect at the end of
-//!   the next step of which the first share has not yet said what follows.
+//! # Rules
+//!
+//! 1. *Plan.* The first share sends the [`Plan`](ShareMessage::Plan) of a step when it has begun the step and all shares
+//!    have ended the step before the previous one. So no share is more than two steps behind, not even one that finishes
+//!    nothing because its jobs have copies.
+//! 2. *Copies.* Without copies a job is computed in one go. With copies it is cut into slices. Between two slices the share
+//!    handles messages, and drops a job that another worker has finished: at most one slice late.
+//! 3. *Parts* get to all workers by the pattern of [`exchange`](super::exchange). The units of a finished job are sent to
+//!    its group if a step changes them.
+//! 4. *Combining.* Every share combines the same parts, and sends its statistics to the first share.
+//! 5. *Redistribution.* Each share knows the old and the new place of all units ([`redistribution`](super::redistribution)).
+//!    It begins the next step when it has all units of its own.
+//! 6. *Order of messages.* A message names its step. A message of a later step is deferred. A message of an earlier step, or
+//!    a second one of the same content, is dropped: two workers that finish the same job send the same.
+//! 7. *Policy.* Steps are reported to the policy in order, when the statistics of all shares are there. A new division takes
+//!    effect at the end of the next step of which the first share has not sent the plan.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,6 +49,7 @@ use crate::arrays::api::ctx::Ctx;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct Share<P: Supersteps> {
+    /// The index of this share and of its worker.
     pub(super) me: usize,
     pub(super) step: u64,
     pub(super) division: Division,
@@ -50,38 +57,42 @@ pub(super) struct Share<P: Supersteps> {
     /// The units of all jobs of the group, from number `first` on.
     pub(super) units: Vec<P::Unit>,
     pub(super) first: u64,
-    /// Units for the next step that have come, and how many have not.
+    /// Units for the next step that have come, each run with the number of its first unit.
     pub(super) arrived: Vec<(u64, Vec<P::Unit>)>,
+    /// Number of units for the next step that have not come.
     pub(super) missing: u64,
-    /// What each job of the group sees before and after it of the others, as of the begin of the step.
+    /// For each job of the group the edges before and after it that are of the group, as of the begin of the step.
     pub(super) inner: Vec<[Option<P::Edge>; 2]>,
-    /// What the group sees before and after it, and whether it is to see anything there.
+    /// The edges before and after the group.
     pub(super) outer: [Option<P::Edge>; 2],
+    /// Whether the group needs an edge before it, and one after it.
     pub(super) awaited: [bool; 2],
-    /// Of each job of all; none where it is not finished.
+    /// The parts of every job of the step; none where they have not come.
     pub(super) parts: Vec<Option<Arc<FinishedJob<P::Part>>>>,
-    /// Jobs of the group whose units are as they are after the step.
-    outcomes: Vec<bool>,
-    /// The word of the first share.
+    /// For each job of the group, whether `units` has its units as the step leaves them.
+    updated: Vec<bool>,
+    /// The plan for the end of this step, once it has come.
     next: Option<StepPlan>,
     /// Weight of the longest slice in this step.
     longest: Option<f64>,
-    /// The job in hand.
+    /// The job that is being computed.
     current: Option<CurrentJob<P::Edge, P::Part>>,
+    /// True from the begin of the step to its end.
     begun: bool,
     pub(super) measuring: StepMeter,
-    /// The first share's own.
+    /// Only on the first share.
     #[serde(skip)]
     pub(super) root: Option<Box<Root<P>>>,
 }
 
-/// A job in hand.
+/// A job that is being computed.
 #[derive(Serialize, Deserialize)]
 struct CurrentJob<E, T> {
     job: usize,
-    /// Its units that are computed, and what the last of them showed before.
+    /// Number of its units that are computed.
     done: u64,
-    shown: Option<E>,
+    /// The edge of the last of them, as it was before it was computed.
+    last_edge: Option<E>,
     parts: Vec<(Range<u64>, T)>,
 }
 
@@ -105,7 +116,7 @@ impl<P: Supersteps> Share<P> {
             outer: [None, None],
             awaited: [false; 2],
             parts: division.units.iter().map(|_| None).collect(),
-            outcomes: Vec::new(),
+            updated: Vec::new(),
             next: None,
             longest: None,
             current: None,
@@ -125,21 +136,21 @@ impl<P: Supersteps> Share<P> {
         self.division.ranges().nth(job).expect("there is a job for each worker")
     }
 
-    /// Where some units that it has are in `units`.
+    /// The indices in `self.units` of units that the share has.
     pub(super) fn at(&self, units: &Range<u64>) -> Range<usize> {
         (units.start - self.first) as usize..(units.end - self.first) as usize
     }
 
-    pub(super) fn send(&self, to: usize, said: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
-        ctx.send(to as u32, said);
+    pub(super) fn send(&self, to: usize, message: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(to as u32, message);
     }
 
-    /// Begins a step: all units are here.
+    /// Begins a step. All units of the share have come.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
         (self.begun, self.current) = (true, None);
         let group = self.division.group(self.me);
-        self.outcomes = vec![false; group.len()];
+        self.updated = vec![false; group.len()];
         self.measuring.begin(ctx.elapsed_ns(), program.stopwatch);
         if let Some(root) = &mut self.root {
             root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
@@ -151,7 +162,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// The first share says what is next after this step, when it can.
+    /// On the first share: sends the plan for the end of this step when it can.
     fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = self.root.as_mut().filter(|_| self.begun && self.next.is_none()) else { return };
         let Some(next) = root.next(self.step) else { return };
@@ -161,19 +172,20 @@ impl<P: Supersteps> Share<P> {
         self.next = Some(next);
     }
 
-    /// Computes what is to be computed, or its next slice; and ends the step if it is over.
+    /// Begins the next job of the group, if there is one and the share has the edges; else ends the step if it is over.
     fn compute(&mut self, ctx: &mut Ctx<'_, Self>) {
         let group = self.division.group(self.me);
-        let sees = self.awaited.iter().zip(&self.outer).all(|(&awaited, edge)| !awaited || edge.is_some());
-        if self.begun && sees && self.current.is_none() {
+        let has_edges =
+            self.awaited.iter().zip(&self.outer).all(|(&awaited, edge)| !awaited || edge.is_some());
+        if self.begun && has_edges && self.current.is_none() {
             let circle = (self.me..group.end).chain(group.start..self.me);
             let next = circle.into_iter().find(|&job| self.parts[job].is_none());
             if let Some(job) = next {
-                self.current = Some(CurrentJob { job, done: 0, shown: None, parts: Vec::new() });
+                self.current = Some(CurrentJob { job, done: 0, last_edge: None, parts: Vec::new() });
                 self.measuring.take_job();
                 return match job == self.me {
                     true => self.slice(ctx),
-                    // Perhaps somebody has finished it.
+                    // Another worker may have finished it.
                     false => self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx),
                 };
             }
@@ -181,7 +193,7 @@ impl<P: Supersteps> Share<P> {
         self.end(ctx);
     }
 
-    /// Computes a slice of the job in hand; all of it where nobody else can finish it.
+    /// Computes a slice of the current job; all of it if no other worker computes a copy.
     fn slice(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
         let Some(CurrentJob { job, done, .. }) = self.current else { return self.compute(ctx) };
@@ -204,15 +216,15 @@ impl<P: Supersteps> Share<P> {
                 after.clone_from(&self.outer[1]);
             }
             if slice.start > units.start {
-                // The slice before may have changed it.
-                before = self.current.as_mut().and_then(|hand| hand.shown.take());
+                // The slice before may have changed that unit.
+                before = self.current.as_mut().and_then(|current| current.last_edge.take());
             }
             let whole = &mut self.units;
             if to < units.end {
                 after = program.edge(&whole[at.end]);
             }
-            let shown = (to < units.end).then(|| program.edge(&whole[at.end - 1])).flatten();
-            // Others wait for it, and a job may take long.
+            let last_edge = (to < units.end).then(|| program.edge(&whole[at.end - 1])).flatten();
+            // Others wait for the messages that this share has sent, and a job may take long.
             ctx.flush();
             let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
             let part = program.compute(Job {
@@ -225,37 +237,37 @@ impl<P: Supersteps> Share<P> {
             });
             let weight = program.row.weight(slice.clone());
             self.measuring.add(timer.stop(ctx.elapsed_ns()), weight);
-            let hand = self.current.as_mut().expect("it is in hand");
-            (hand.done, hand.shown) = (to - units.start, shown);
-            hand.parts.push((slice, part));
+            let current = self.current.as_mut().expect("it is in hand");
+            (current.done, current.last_edge) = (to - units.start, last_edge);
+            current.parts.push((slice, part));
         }
         if to < units.end {
             return self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx);
         }
-        let hand = self.current.take().expect("it is in hand");
-        let finished = FinishedJob { step: self.step, job, by: self.me, parts: hand.parts };
+        let current = self.current.take().expect("it is in hand");
+        let finished = FinishedJob { step: self.step, job, by: self.me, parts: current.parts };
         self.note(Arc::new(finished), ctx);
         if program.changes() {
             let units = &self.units[self.at(&units)];
             for other in group.clone().filter(|&other| other != self.me) {
-                let said = ShareMessage::JobUnits { step: self.step, job, units: units.to_vec() };
-                self.send(other, said, ctx);
+                let message = ShareMessage::JobUnits { step: self.step, job, units: units.to_vec() };
+                self.send(other, message, ctx);
             }
         }
-        self.outcomes[job - group.start] = true;
+        self.updated[job - group.start] = true;
         self.compute(ctx);
     }
 
     fn is_current(&self, step: u64, job: usize) -> bool {
-        step == self.step && self.current.as_ref().is_some_and(|hand| hand.job == job)
+        step == self.step && self.current.as_ref().is_some_and(|current| current.job == job)
     }
 
-    /// Hears what came of some jobs, and drops one that it has in hand.
+    /// Other workers have finished some jobs: keeps their parts, and drops the current job if it is one of them.
     fn handle_finished(&mut self, jobs: Vec<Arc<FinishedJob<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
-        // Of a step that is over: somebody else was faster.
+        // A part of an earlier step comes from a slower copy.
         let step = self.step;
         for finished in jobs.into_iter().filter(|finished| finished.step == step) {
-            if self.current.take_if(|hand| hand.job == finished.job).is_some() {
+            if self.current.take_if(|current| current.job == finished.job).is_some() {
                 self.measuring.drop_job();
             }
             self.note(finished, ctx);
@@ -266,7 +278,7 @@ impl<P: Supersteps> Share<P> {
     /// Ends the step if nothing is missing.
     fn end(&mut self, ctx: &mut Ctx<'_, Self>) {
         let program = program(ctx);
-        let changed = !program.changes() || self.outcomes.iter().all(|&outcome| outcome);
+        let changed = !program.changes() || self.updated.iter().all(|&updated| updated);
         if !self.begun || self.current.is_some() || !changed || self.parts.iter().any(Option::is_none) {
             return;
         }
@@ -294,7 +306,7 @@ impl<P: Supersteps> Share<P> {
         self.settle(ctx);
     }
 
-    /// The run is over: one of each group says what its units are, if anybody wants to know.
+    /// The run is over: if units are collected, one share of each group sends its units to the first share.
     fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
         let collects = program(ctx).collects();
         let (first, units) = (self.first, std::mem::take(&mut self.units));
@@ -308,7 +320,7 @@ impl<P: Supersteps> Share<P> {
         self.conclude(ctx);
     }
 
-    /// Ends the run when the first share has heard all.
+    /// On the first share: ends the run once all statistics and units have come.
     fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(root) = &mut self.root else { return };
         if let Some((units, figures)) = root.conclusion() {
@@ -326,8 +338,8 @@ impl<P: Supersteps> Chunk for Share<P> {
         self.begin(ctx);
     }
 
-    fn ready(&self, said: &ShareMessage<P>) -> bool {
-        match said {
+    fn ready(&self, message: &ShareMessage<P>) -> bool {
+        match message {
             ShareMessage::Plan { step, .. }
             | ShareMessage::Edge { step, .. }
             | ShareMessage::Units { step, .. }
@@ -335,14 +347,14 @@ impl<P: Supersteps> Chunk for Share<P> {
             | ShareMessage::Continue { step, .. } => *step <= self.step,
             ShareMessage::Part(finished) => finished.step <= self.step,
             ShareMessage::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
-            // They take the place of units that must be here.
+            // These units replace others, which must have come.
             ShareMessage::JobUnits { step, .. } => *step < self.step || *step == self.step && self.begun,
             ShareMessage::Stats { .. } | ShareMessage::FinalUnits { .. } => true,
         }
     }
 
-    fn receive(&mut self, said: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
-        match said {
+    fn receive(&mut self, message: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
+        match message {
             ShareMessage::Plan { next, .. } => {
                 self.next = Some(next);
                 self.end(ctx);
@@ -355,10 +367,10 @@ impl<P: Supersteps> Chunk for Share<P> {
             ShareMessage::Parts(all) => self.handle_finished(all, ctx),
             ShareMessage::JobUnits { step, job, units } if step == self.step => {
                 let group = self.division.group(self.me);
-                if !self.outcomes[job - group.start] {
+                if !self.updated[job - group.start] {
                     let at = self.at(&self.job(job));
                     self.units.splice(at, units);
-                    self.outcomes[job - group.start] = true;
+                    self.updated[job - group.start] = true;
                 }
                 self.end(ctx);
             }
@@ -372,7 +384,7 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.send(self.me, ShareMessage::Continue { step, job }, ctx);
             }
             ShareMessage::Continue { step, job } if self.is_current(step, job) => self.slice(ctx),
-            // Of a step that is over: somebody else was faster.
+            // Of an earlier step or of a job that was dropped, since another worker was faster.
             ShareMessage::Edge { .. }
             | ShareMessage::JobUnits { .. }
             | ShareMessage::Yield { .. }

@@ -23,7 +23,7 @@
 //!
 //! # Sleep states shared by processes
 //! Ranks that are processes of one host wake each other. The sleep state of worker 0 then lies in memory that they share
-//! ([`share`](Sleeper::share)), and the sleeper waits there (a futex) rather than at its thread's own parking place.
+//! (`Sleeper::share`), and the sleeper waits there (a futex) rather than at its thread's own parking place.
 
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;

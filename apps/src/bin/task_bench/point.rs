@@ -87,7 +87,7 @@ impl Chunk for Point {
     }
 }
 
-/// Executes graphs beside each other. The value of the report is what each point told: see [`Told`](super::report::Told).
+/// Executes graphs beside each other. The value of the report is the result of each point: see [`PointResult`](super::report::PointResult).
 ///
 /// # Errors
 /// Those of the runtime.

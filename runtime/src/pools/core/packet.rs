@@ -1,12 +1,13 @@
 //! Packets between the ranks of a pool, with the parts of the result.
 //!
-//! # The end
-//! 1. When the machine of a rank is through and all workers have been released and have handed in what they accumulated, the
-//!    rank has its *part*. All but rank 0 send it there.
-//! 2. When rank 0 has all parts, it checks that every iteration was executed once, merges them in the order of the ranks,
-//!    and tells everybody the *whole*. With that the run is over.
+//! # The end of a run
+//! 1. A worker that is released hands in its accumulated value. Once all workers have and the machine has ended, the rank
+//!    has its *part*. All ranks but rank 0 send it there.
+//! 2. When rank 0 has all parts, it checks that every iteration was executed once, and merges the parts in the order of the
+//!    ranks.
+//! 3. Rank 0 sends the *result* to all ranks. With that the run is over.
 //!
-//! A pool that is cancelled goes the same way, with fewer iterations: nobody asks the machine any more.
+//! A cancelled pool ends the same way, with fewer iterations: the workers no longer ask the machine.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,53 +21,57 @@ use crate::pools::report::PoolWorker;
 /// A packet between the ranks of a pool.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum PoolPacket {
-    /// From one machine to another.
+    /// A message from the machine of one rank to that of another.
     Machine(#[serde(serialize_with = "crate::wire::bulk::serialize_inline")] Message),
-    /// Rank 0 wants to hear of progress so often.
+    /// Rank 0 asks for a progress report at this interval.
     SubscribeProgress { every_ns: u64 },
-    /// Iterations that a rank has executed, to rank 0.
+    /// Number of iterations that the sender has executed, to rank 0.
     Progress { done: u64 },
-    /// Iterations that all have executed, from rank 0.
+    /// Number of iterations that all ranks have executed, from rank 0.
     Total { done: u64 },
-    /// Tells rank 0 that all workers of a rank wait, or no longer.
+    /// Tells rank 0 whether all workers of the sender wait.
     AllWaiting { all: bool },
-    /// Everybody stops after what is in hand.
+    /// The pool is cancelled: each worker leaves after its current range.
     Cancel,
-    /// The part of a rank, to rank 0.
+    /// The part of the sender, to rank 0.
     RankResult(Box<Part>),
-    /// The parts of all ranks together.
+    /// The result, from rank 0.
     PoolResult(Box<PoolResult>),
     /// The run cannot go on.
     Abort(Box<Error>),
 }
 
-/// The part of one rank.
+/// The result of one rank.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
-    /// Merged over its workers; empty where it is kept beside.
+    /// The encoded value of its workers, merged; empty where the value itself is kept beside the part.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
     pub(crate) checksum: IterationChecksum,
     pub(crate) workers: Vec<PoolWorker>,
-    /// That its machine sent.
+    /// Number of messages that its machine sent.
     pub(crate) messages: u64,
+    /// What its machine reports on its decisions, if anything.
     pub(crate) said: Option<String>,
 }
 
-/// The parts of all ranks together.
+/// The result of all ranks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PoolResult {
-    /// Merged over all ranks; empty where it is kept beside.
+    /// The encoded value of all ranks, merged; empty where the value itself is kept beside the result.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Arc<Vec<u8>>,
     pub(crate) iterations: u64,
     pub(crate) workers: Vec<PoolWorker>,
+    /// Number of messages that the machines sent.
     pub(crate) messages: u64,
+    /// What the machine of the lowest rank that reports anything says on its decisions.
     pub(crate) said: Option<String>,
+    /// True if not all iterations were executed.
     pub(crate) cancelled: bool,
 }
 
-/// Executed iterations in two numbers: how many, and the sum of their indices (modulo 2^64).
+/// A checksum of executed iterations: their number, and the sum of their indices (modulo 2^64).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IterationChecksum {
     pub(crate) count: u64,
@@ -76,7 +81,7 @@ pub(crate) struct IterationChecksum {
 impl IterationChecksum {
     pub(crate) fn of(range: &Range<u64>) -> IterationChecksum {
         let count = range.end - range.start;
-        // One of both factors is even.
+        // One of the two factors is even.
         let twice = u128::from(count) * (u128::from(range.start) + u128::from(range.end).wrapping_sub(1));
         IterationChecksum { count, sum: if count == 0 { 0 } else { (twice / 2) as u64 } }
     }
@@ -101,6 +106,6 @@ mod tests {
         assert_eq!(parts, IterationChecksum::of(&whole));
         let mut twice = IterationChecksum::of(&(0..5));
         twice.add(IterationChecksum::of(&(3..8)));
-        assert_ne!(twice, IterationChecksum::of(&(0..10)), "as many, but not the same");
+        assert_ne!(twice, IterationChecksum::of(&(0..10)), "the same number, but not the same iterations");
     }
 }

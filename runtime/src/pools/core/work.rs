@@ -1,4 +1,4 @@
-//! The user's functions for a pool, without their types.
+//! The user's functions for a pool, with their types erased.
 
 use std::any::Any;
 use std::ops::Range;
@@ -8,15 +8,15 @@ use crate::wire::WireError;
 /// The accumulated value of a worker, a rank or the whole pool.
 pub(crate) type Accumulated = Box<dyn Any + Send>;
 
-/// The user's functions, without their types.
+/// The user's functions, with their types erased.
 pub(crate) trait PoolWork: Sync {
     /// Number of iterations.
     fn iterations(&self) -> u64;
 
-    /// Nothing accumulated yet.
+    /// The value of no iterations.
     fn init(&self) -> Accumulated;
 
-    /// Executes some iterations.
+    /// Executes the iterations of a range.
     fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>);
 
     fn merge(&self, accumulated: &mut Accumulated, other: Accumulated);
@@ -28,18 +28,18 @@ pub(crate) trait PoolWork: Sync {
     /// Tells whether the pool can be cancelled.
     fn may_be_cancelled(&self) -> bool;
 
-    /// Tells whether it is cancelled.
+    /// Tells whether the pool is cancelled.
     fn is_cancelled(&self) -> bool;
 
-    /// Time between two calls to tell of progress, ns; none if nobody follows.
+    /// Time between two calls of [`progress`](Self::progress), ns; none if the program wants no reports.
     fn progress_interval_ns(&self) -> Option<u64>;
 
-    /// That many iterations were executed on all ranks.
+    /// Tells the program the number of iterations that all ranks have executed.
     fn progress(&self, done: u64, now_ns: u64);
 }
 
 impl dyn PoolWork + '_ {
-    /// Merges what comes next into what there is; the first is what there is.
+    /// Merges the next value into those before it; takes the first as it is.
     pub(crate) fn gather(&self, all: &mut Option<Accumulated>, next: Accumulated) {
         match all {
             Some(all) => self.merge(all, next),

@@ -1,7 +1,13 @@
-//! The monitor of a rank of a pool: its ear and its mouth.
+//! The communication thread of a rank of a pool: it sends and receives all packets of the rank.
 //!
-//! It sleeps until a packet comes, a worker has left something for the transport, or a time has come. Rank 0's also
-//! collects the parts of all ranks and makes the whole of them.
+//! | it sleeps until | then it |
+//! |---|---|
+//! | a packet has come | handles the packet |
+//! | a worker has left a packet for another rank | sends the packet |
+//! | a time has come: of the driver, of a progress report, of a look at the workers | does what is due |
+//! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
+//!
+//! The communication thread of rank 0 also collects the parts of all ranks and merges them into the result.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -30,66 +36,71 @@ use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
 use crate::wire::codec::{Codec, SerdeCodec};
 
-/// Longest sleep of a monitor where no thread wakes it: to see that the pool was cancelled, or, between hosts, that a
-/// packet has come, ns.
+/// Longest sleep where no thread wakes the communication thread, ns. It must notice that the pool was cancelled and,
+/// between hosts, that a packet has come.
 const NAP_MAX_NS: u64 = 20_000_000;
-/// Time that the monitor sleeps, at first, while packets wait for a receiver that takes none.
+/// Sleep while packets wait for a receiver that has no room for them; longer if nothing has come for a while.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
-/// Between hosts it sleeps at most this part of the time for which nothing has come.
+/// Between hosts the longest sleep is the time since the last packet divided by this number.
 const NAP_PART: u64 = 32;
 
 pub(super) struct CommThread<'m> {
     shared: &'m Shared<'m>,
     transport: Option<TransportHandle<'m, PoolPacket>>,
     ranks: u32,
-    /// True if ranks are processes, of which each needs the result.
+    /// True if each rank is a process, and so needs the result.
     processes: bool,
-    /// Encode and decode every packet even inside the process.
+    /// True if packets are encoded and decoded even inside the process.
     wire: bool,
     /// See [`Config::watchdog`].
     watchdog_limit: Duration,
-    /// As it was chosen.
+    /// The name and the parameters of the policy, as chosen.
     policy: &'m str,
-    /// Parts that have come, by rank: what was accumulated, and the rest.
+    /// Parts that have come, by rank, with the accumulated value decoded.
     parts: LiteMap<Rank, (Accumulated, Part)>,
+    /// This rank's part was sent to rank 0.
     handed_over: bool,
-    /// The run has failed elsewhere: everybody knows.
-    told: bool,
-    /// Everybody knows that the pool is cancelled, if it is.
+    /// The other ranks know that the run has failed.
+    failure_sent: bool,
+    /// The other ranks know that the pool is cancelled.
     cancel_sent: bool,
-    follow: ProgressState,
+    progress: ProgressState,
     wait_detector: WaitDetector,
     last_packet_ns: u64,
-    /// The time for which its driver waited when it went to sleep.
+    /// The time at which the driver wanted to be woken when this thread went to sleep.
     wake_at_ns: Option<u64>,
-    /// Takes the result, in each process once.
+    /// Takes the result, once per process.
     deliver: &'m dyn Fn(Accumulated, PoolResult),
 }
 
-/// The progress of the pool, for a program that follows it.
+/// Progress reports to a program that wants them.
 #[derive(Default)]
 struct ProgressState {
     every_ns: Option<u64>,
     next_ns: u64,
-    told: u64,
-    /// The progress that the program of this process was told last.
+    /// The number of iterations that this rank sent last.
+    last_sent: u64,
+    /// The number of iterations that the program of this process was told last.
     last_reported: Option<u64>,
+    /// On rank 0: the number of iterations that each other rank has executed.
     others: LiteMap<Rank, u64>,
 }
 
-/// Looks after workers that all wait, where the watchdog of rank 0 sees those of its own process alone.
+/// Detects that all workers of this rank wait, for rank 0: the watchdog there sees only the workers of its own process.
 #[derive(Default)]
 struct WaitDetector {
-    /// None where it need not: on rank 0, who hears of it, and within one process.
+    /// None where no rank needs it: on rank 0, within one process, without a watchdog, and in virtual time.
     every_ns: Option<u64>,
     next_ns: u64,
+    /// What the workers waited in at the last look, if all of them waited.
     seen: Option<Vec<ActivitySample>>,
-    told: bool,
-    /// Ranks of which all workers wait, as rank 0 heard.
+    /// What rank 0 was told last.
+    last_sent: bool,
+    /// On rank 0: the ranks whose workers all wait.
     waiting: BTreeSet<Rank>,
 }
 
-/// The accumulated value, where it is needed, and the rest.
+/// The accumulated value, where this rank delivers it, and the rest of the result.
 type Conclusion = (Option<Accumulated>, PoolResult);
 
 impl<'m> CommThread<'m> {
@@ -102,7 +113,7 @@ impl<'m> CommThread<'m> {
     ) -> CommThread<'m> {
         let every_ns = shared.work.progress_interval_ns().filter(|_| shared.rank == ROOT);
         let processes = config.launch() != Launch::Alone;
-        // In virtual time nobody sees how long workers wait.
+        // In virtual time the watchdog cannot see how long workers wait.
         let others_work = ranks > 1 && (processes || shared.clock.is_virtual());
         shared.recording.other_ranks_busy.store(others_work, Ordering::Relaxed);
         let looks = processes && shared.rank != ROOT && !config.watchdog.is_zero();
@@ -118,9 +129,9 @@ impl<'m> CommThread<'m> {
             policy: config.lb_spec(Shape::Pools),
             parts: LiteMap::new(),
             handed_over: false,
-            told: false,
+            failure_sent: false,
             cancel_sent: false,
-            follow: ProgressState { every_ns, ..ProgressState::default() },
+            progress: ProgressState { every_ns, ..ProgressState::default() },
             wait_detector: WaitDetector { every_ns: look_every_ns, ..WaitDetector::default() },
             last_packet_ns: 0,
             wake_at_ns: None,
@@ -128,7 +139,7 @@ impl<'m> CommThread<'m> {
         }
     }
 
-    /// The pool begins; or not, if the machine `refused` to be made.
+    /// Begins the pool; fails with the panic `refused` if the machine could not be made.
     pub(super) fn begin(&mut self, refused: Option<Box<dyn Any + Send>>) {
         let shared = self.shared;
         shared.catching(&shared.asking, || {
@@ -137,12 +148,12 @@ impl<'m> CommThread<'m> {
             }
             shared.with(|inner, now_ns, actions| inner.driver.begin(now_ns, actions));
         });
-        if let Some(every_ns) = self.follow.every_ns {
+        if let Some(every_ns) = self.progress.every_ns {
             self.broadcast(|| PoolPacket::SubscribeProgress { every_ns });
         }
     }
 
-    /// Everybody has what was sent to them, or never will.
+    /// Closes the transport once all packets have arrived, or never will.
     pub(super) fn close(&mut self) {
         let shared = self.shared;
         if let Some(transport) = &mut self.transport {
@@ -150,7 +161,7 @@ impl<'m> CommThread<'m> {
         }
     }
 
-    /// Does what there is to do; the result, if there is one now.
+    /// Does all that can be done without waiting. Returns the result once it is there.
     fn poll_once(&mut self) -> Result<Option<Conclusion>, Error> {
         while let Some(received) = self.transport.as_mut().and_then(|transport| transport.poll()) {
             let (from, packet) = received?;
@@ -162,14 +173,14 @@ impl<'m> CommThread<'m> {
         if self.shared.work.is_cancelled() {
             self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
         }
-        if !self.cancel_sent && self.shared.meeting.lock().driver.is_cancelled() {
+        if !self.cancel_sent && self.shared.shared_driver.lock().driver.is_cancelled() {
             self.cancel_sent = true;
             self.broadcast(|| PoolPacket::Cancel);
         }
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.follow();
         self.report_all_waiting();
-        let outbound = std::mem::take(&mut self.shared.meeting.lock().outbound);
+        let outbound = std::mem::take(&mut self.shared.shared_driver.lock().outbound);
         for (to, packet) in outbound {
             self.send(to, packet)?;
         }
@@ -181,7 +192,7 @@ impl<'m> CommThread<'m> {
     }
 
     fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
-        // Only a policy can name its own rank, or one that is not there.
+        // Only a message of the policy can be for its own rank or for a rank that does not exist.
         if to == self.shared.rank || to.0 >= self.ranks {
             return Err(self.misdirected(to));
         }
@@ -202,7 +213,7 @@ impl<'m> CommThread<'m> {
 
     fn broadcast(&mut self, packet: impl Fn() -> PoolPacket) {
         let others = (0..self.ranks).map(Rank).filter(|&rank| rank != self.shared.rank);
-        let mut inner = self.shared.meeting.lock();
+        let mut inner = self.shared.shared_driver.lock();
         inner.outbound.extend(others.map(|rank| (rank, packet())));
     }
 
@@ -217,11 +228,11 @@ impl<'m> CommThread<'m> {
                     decode_error(self.shared.rank, &what, &why)
                 })?;
             }
-            PoolPacket::SubscribeProgress { every_ns } => self.follow.every_ns = Some(every_ns),
+            PoolPacket::SubscribeProgress { every_ns } => self.progress.every_ns = Some(every_ns),
             PoolPacket::Progress { done } => {
-                self.follow.others.insert(from, done);
+                self.progress.others.insert(from, done);
             }
-            // In one process rank 0 tells the program.
+            // Within one process rank 0 reports to the program.
             PoolPacket::Total { done } if self.processes => self.report_progress(done),
             PoolPacket::Total { .. } => {}
             PoolPacket::AllWaiting { all } => {
@@ -235,12 +246,12 @@ impl<'m> CommThread<'m> {
                 self.shared.recording.other_ranks_busy.store(others_work, Ordering::Relaxed);
             }
             PoolPacket::Cancel => {
-                // Who cancelled tells all.
+                // The rank that cancelled tells all ranks.
                 self.cancel_sent = true;
                 self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
             }
             PoolPacket::Abort(error) => {
-                self.told = true;
+                self.failure_sent = true;
                 self.shared.fail(*error);
             }
             PoolPacket::RankResult(mut part) => {
@@ -248,41 +259,43 @@ impl<'m> CommThread<'m> {
                 let accumulated = self.shared.work.decode(&bytes).map_err(|why| self.not_decoded(&why))?;
                 self.parts.insert(from, (accumulated, *part));
             }
-            PoolPacket::PoolResult(mut whole) => {
+            PoolPacket::PoolResult(mut result) => {
                 if self.processes {
-                    self.report_end(&whole);
+                    self.report_end(&result);
                 }
-                let bytes = std::mem::take(&mut whole.accumulated);
+                let bytes = std::mem::take(&mut result.accumulated);
                 let decoded = self.processes.then(|| self.shared.work.decode(&bytes)).transpose();
-                return Ok(Some((decoded.map_err(|why| self.not_decoded(&why))?, *whole)));
+                return Ok(Some((decoded.map_err(|why| self.not_decoded(&why))?, *result)));
             }
         }
         Ok(None)
     }
 
-    /// Tells and hears how far all are.
+    /// Reports progress when it is due: to rank 0, or on rank 0 to the program and to all ranks.
     fn follow(&mut self) {
         let now_ns = self.shared.clock.now_ns();
-        let Some(every_ns) = self.follow.every_ns.filter(|_| now_ns >= self.follow.next_ns) else { return };
-        self.follow.next_ns = now_ns.saturating_add(every_ns);
+        let Some(every_ns) = self.progress.every_ns.filter(|_| now_ns >= self.progress.next_ns) else {
+            return;
+        };
+        self.progress.next_ns = now_ns.saturating_add(every_ns);
         let mut done = self.shared.recording.iterations();
         if self.shared.rank == ROOT {
-            done += self.follow.others.values().sum::<u64>();
+            done += self.progress.others.values().sum::<u64>();
         }
-        if std::mem::replace(&mut self.follow.told, done) == done {
+        if std::mem::replace(&mut self.progress.last_sent, done) == done {
             return;
         }
         if self.shared.rank != ROOT {
-            self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
+            self.shared.shared_driver.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
             return;
         }
         self.report_progress(done);
-        // A slow listener must not take all the monitor's time.
-        self.follow.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
+        // A slow callback must not take all the time of the communication thread.
+        self.progress.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
         self.broadcast(|| PoolPacket::Total { done });
     }
 
-    /// Tells rank 0 when all workers of this rank begin to wait, and when they do no longer.
+    /// Tells rank 0 when all workers of this rank begin to wait, and when one no longer does.
     fn report_all_waiting(&mut self) {
         let now_ns = self.shared.clock.now_ns();
         let Some(every_ns) = self.wait_detector.every_ns.filter(|_| now_ns >= self.wait_detector.next_ns)
@@ -293,38 +306,38 @@ impl<'m> CommThread<'m> {
         let wait = self.shared.recording.all_waiting();
         let all = wait.is_some() && wait == self.wait_detector.seen;
         self.wait_detector.seen = wait;
-        if std::mem::replace(&mut self.wait_detector.told, all) != all {
-            self.shared.meeting.lock().outbound.push((ROOT, PoolPacket::AllWaiting { all }));
+        if std::mem::replace(&mut self.wait_detector.last_sent, all) != all {
+            self.shared.shared_driver.lock().outbound.push((ROOT, PoolPacket::AllWaiting { all }));
         }
     }
 
-    /// All parts have come: checks and merges them, and tells everybody.
+    /// On rank 0, when all parts have come: checks and merges them, and sends the result to all ranks.
     fn conclude(&mut self) -> Result<Conclusion, Error> {
         let Shared { work, .. } = self.shared;
-        let cancelled = self.shared.meeting.lock().driver.is_cancelled();
-        let (accumulated, whole) = merge_results(*work, std::mem::take(&mut self.parts), cancelled)?;
+        let cancelled = self.shared.shared_driver.lock().driver.is_cancelled();
+        let (accumulated, result) = merge_results(*work, std::mem::take(&mut self.parts), cancelled)?;
         let bytes = Arc::new(if self.processes { self.encode(&accumulated)? } else { Vec::new() });
         for to in (1..self.ranks).map(Rank) {
-            let told = PoolResult { accumulated: bytes.clone(), ..whole.clone() };
-            self.send(to, PoolPacket::PoolResult(Box::new(told)))?;
+            let copy = PoolResult { accumulated: bytes.clone(), ..result.clone() };
+            self.send(to, PoolPacket::PoolResult(Box::new(copy)))?;
         }
-        self.report_end(&whole);
-        Ok((Some(accumulated), whole))
+        self.report_end(&result);
+        Ok((Some(accumulated), result))
     }
 
-    /// Tells a program that follows the pool of its end.
-    fn report_end(&mut self, whole: &PoolResult) {
-        self.report_progress(whole.iterations);
+    /// Reports the last progress to the program.
+    fn report_end(&mut self, result: &PoolResult) {
+        self.report_progress(result.iterations);
     }
 
-    /// Tells the program how far the pool is, if that is news.
+    /// Reports the progress to the program unless it was reported before.
     fn report_progress(&mut self, done: u64) {
-        if self.follow.last_reported.replace(done) != Some(done) {
+        if self.progress.last_reported.replace(done) != Some(done) {
             self.shared.work.progress(done, self.shared.clock.now_ns());
         }
     }
 
-    /// Hands this rank's part over when it is through.
+    /// Sends this rank's part to rank 0 when the part is complete.
     fn hand_over(&mut self) -> Result<(), Error> {
         if !self.handed_over
             && let Some((accumulated, mut part)) = self.shared.part()
@@ -346,14 +359,14 @@ impl<'m> CommThread<'m> {
         let now_ns = clock.now_ns();
         let times = [
             self.wake_at_ns,
-            self.follow.every_ns.map(|_| self.follow.next_ns),
+            self.progress.every_ns.map(|_| self.progress.next_ns),
             self.wait_detector.every_ns.map(|_| self.wait_detector.next_ns),
             work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
         let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
         let nap = self.transport.as_mut().and_then(|transport| {
             let all_left = transport.idle();
-            // Who makes room for what waits here wakes nobody.
+            // A receiver that makes room for a packet does not wake its sender.
             transport.nap().or((!all_left).then_some(UNSENT_NAP))
         });
         let quiet_ns = (now_ns.saturating_sub(self.last_packet_ns) / NAP_PART).min(NAP_MAX_NS);
@@ -361,13 +374,13 @@ impl<'m> CommThread<'m> {
         [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos)
     }
 
-    /// Tells the others that the run has failed here, and why.
+    /// Tells the other ranks why the run has failed, unless they know.
     fn broadcast_failure(&mut self) {
-        let Some(error) = self.shared.outcome.error().filter(|_| !self.told) else { return };
-        self.told = true;
+        let Some(error) = self.shared.outcome.error().filter(|_| !self.failure_sent) else { return };
+        self.failure_sent = true;
         let Some(transport) = &mut self.transport else { return };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.shared.rank) {
-            // Who cannot be told any more knows.
+            // A rank that can no longer be reached knows already.
             let _ = transport.send(to, PoolPacket::Abort(Box::new(error.clone())));
         }
         transport.idle();
@@ -385,18 +398,18 @@ impl<'m> CommThread<'m> {
 
 impl StepTask for CommThread<'_> {
     fn step(&mut self) -> StepOutcome {
-        if self.shared.meeting.team.stopped() {
+        if self.shared.shared_driver.team.stopped() {
             return StepOutcome::Over;
         }
         match self.poll_once() {
-            Ok(Some((accumulated, whole))) => {
+            Ok(Some((accumulated, result))) => {
                 if let Some(accumulated) = accumulated {
-                    (self.deliver)(accumulated, whole);
+                    (self.deliver)(accumulated, result);
                 }
                 StepOutcome::Over
             }
             Ok(None) => {
-                self.wake_at_ns = self.shared.meeting.lock().driver.wake_at();
+                self.wake_at_ns = self.shared.shared_driver.lock().driver.wake_at();
                 StepOutcome::Sleep { timeout: self.timeout() }
             }
             Err(error) => {
@@ -407,7 +420,7 @@ impl StepTask for CommThread<'_> {
     }
 
     fn has_work(&mut self) -> bool {
-        self.shared.meeting.has_work_for_comm(self.wake_at_ns, !self.handed_over)
+        self.shared.shared_driver.has_work_for_comm(self.wake_at_ns, !self.handed_over)
             || self.transport.as_mut().is_some_and(|transport| transport.ready())
     }
 
@@ -415,12 +428,12 @@ impl StepTask for CommThread<'_> {
         format!("{}, telling progress or collecting the result", self.shared.asking)
     }
 
-    /// The rank is through, or has failed: its workers leave, and the others hear why.
+    /// The rank has finished or failed: its workers leave, and the other ranks are told of a failure.
     fn end(&mut self) {
-        // While all workers are there to be looked at.
+        // First, while all workers can still be sampled.
         self.shared.catching("observing its workers", || self.shared.observe(SampleTrigger::AtEnd));
-        // Those that are still in a range come back from it; others need not wait for that.
-        self.shared.meeting.team.stop();
+        // A worker that still executes a range returns from it; the other ranks need not wait for that.
+        self.shared.shared_driver.team.stop();
         self.shared.catching("telling others why it failed", || self.broadcast_failure());
     }
 }

@@ -1,4 +1,4 @@
-//! Makes the whole of the parts of all ranks.
+//! Merges the parts of all ranks into the result of the pool.
 
 use litemap::LiteMap;
 
@@ -10,27 +10,27 @@ use crate::pools::core::work::{Accumulated, PoolWork};
 /// Merges the parts in the order of their ranks.
 ///
 /// # Errors
-/// [`Error::Miscounted`] if the iterations executed are not those of the pool, each once, unless it was cancelled.
+/// [`Error::Miscounted`] if not every iteration was executed exactly once, unless the pool was cancelled.
 pub(super) fn merge_results(
     work: &dyn PoolWork,
     parts: LiteMap<Rank, (Accumulated, Part)>,
     cancelled: bool,
 ) -> Result<(Accumulated, PoolResult), Error> {
-    let mut whole = PoolResult::default();
-    let mut tally = IterationChecksum::default();
+    let mut result = PoolResult::default();
+    let mut checksum = IterationChecksum::default();
     let mut all = None;
     for (_, (accumulated, part)) in parts {
         work.gather(&mut all, accumulated);
-        tally.add(part.checksum);
-        whole.workers.extend(part.workers);
-        whole.messages += part.messages;
-        whole.said = whole.said.or(part.said);
+        checksum.add(part.checksum);
+        result.workers.extend(part.workers);
+        result.messages += part.messages;
+        result.said = result.said.or(part.said);
     }
-    whole.iterations = tally.count;
+    result.iterations = checksum.count;
     let expected = IterationChecksum::of(&(0..work.iterations()));
-    whole.cancelled = cancelled && tally != expected;
-    if !cancelled && tally != expected {
-        return Err(Error::Miscounted { executed: tally.count, iterations: expected.count });
+    result.cancelled = cancelled && checksum != expected;
+    if !cancelled && checksum != expected {
+        return Err(Error::Miscounted { executed: checksum.count, iterations: expected.count });
     }
-    Ok((all.expect("a pool has a rank"), whole))
+    Ok((all.expect("a pool has a rank"), result))
 }

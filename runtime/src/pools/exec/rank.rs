@@ -2,14 +2,15 @@
 //!
 //! | thread | does |
 //! |---|---|
-//! | the *monitor*, which is the calling thread | takes and sends packets, passes time, collects parts; sleeps nearly always |
-//! | one for each worker, on its vCPU | asks the driver for a range, executes it, asks again |
+//! | the *communication thread*, which is the calling thread | receives and sends packets, passes time, collects parts |
+//! | one thread per worker, on its vCPU | asks the driver for a range, executes it, asks again |
 //!
-//! Each lives in [`task`](super::task), between which it sleeps.
+//! Each thread runs a [`task`](super::task): steps, with sleep between them. The communication thread sleeps nearly always.
 //!
-//! A monitor of its own, because an iteration may take seconds and other ranks must not wait for an answer that long. It
-//! has no vCPU of its own; a few hundred wake-ups a run cost nothing that could be seen. Workers wait on one lock, once per
-//! range (0.1 s by default), so it is a plain mutex.
+//! # Decisions
+//! - *A thread of its own for communication*: an iteration may take seconds, and other ranks must not wait that long for an
+//!   answer. The thread has no vCPU of its own: a few hundred wake-ups per run have no measurable cost.
+//! - *A plain mutex*: each worker takes one lock once per range (0.1 s by default).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,13 +36,13 @@ use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
-/// One rank of a pool about to run.
+/// One rank of a pool that is about to run.
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
     pub(crate) context: RankContext<'p, PoolPacket>,
-    /// Makes the policy's machine of this rank.
+    /// Makes the policy's machine for this rank.
     pub(crate) make: &'p dyn Fn() -> Machine,
-    /// Takes the result, in each process once.
+    /// Takes the result, once per process.
     pub(crate) deliver: &'p (dyn Fn(Accumulated, PoolResult) + Sync),
 }
 
@@ -52,29 +53,20 @@ pub(super) struct Shared<'p> {
     pub(super) clock: &'p Clock,
     pub(super) outcome: &'p Outcome,
     pub(super) recording: Arc<Recording>,
-    pub(super) meeting: SharedDriver,
-    /// The gauges of the workers.
+    pub(super) shared_driver: SharedDriver,
+    /// The performance counters of the workers.
     pub(super) gauges: RankCounters,
-    /// Asking the policy, in words.
+    /// Says that the policy is asked, for the report of a panic.
     pub(super) asking: String,
 }
 
 impl PoolRun<'_> {
-    /// Runs the rank; returns when its part and all others' are in the result, or when the run has failed.
+    /// Runs the rank. Returns when the parts of all ranks are in the result, or when the run has failed.
     pub(crate) fn run(self) {
-        let RankContext {
-            config,
-            rank,
-            plan,
-            watch,
-            team,
-            clock,
-            outcome,
-            transport,
-            run_recording: session,
-        } = self.context;
-        let (recording, untraced) = session.rank(rank, &[], &clock);
-        let seats = &plan.placements[rank.index()];
+        let RankContext { config, rank, plan, watch, team, clock, outcome, transport, run_recording } =
+            self.context;
+        let (recording, untraced) = run_recording.rank(rank, &[], &clock);
+        let placement = &plan.placements[rank.index()];
         let (machine, refused) = machine(self.make);
         let shared = &Shared {
             work: self.work,
@@ -82,31 +74,31 @@ impl PoolRun<'_> {
             clock: &clock,
             outcome: &outcome,
             recording,
-            meeting: SharedDriver::new(team, machine, seats.workers),
-            gauges: RankCounters::new(seats.workers, config.background),
+            shared_driver: SharedDriver::new(team, machine, placement.workers),
+            gauges: RankCounters::new(placement.workers, config.background),
             asking: asking_policy(config),
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.recording.iterations_total.get_or_init(|| shared.work.iterations());
-        shared.meeting.comm_thread().bind_to_thread();
+        shared.shared_driver.comm_thread().bind_to_thread();
         if shared.recording.has_file() {
             shared.gauges.begin_process_scans(clock.now_ns());
         }
-        let mut monitor =
+        let mut comm_thread =
             CommThread::new(shared, transport, plan.placements.len() as u32, config, self.deliver);
         if let Some(error) = untraced {
             shared.fail(error);
         }
-        monitor.begin(refused);
+        comm_thread.begin(refused);
         thread::scope(|scope| {
-            for worker in (0..seats.workers).map(WorkerId) {
+            for worker in (0..placement.workers).map(WorkerId) {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{worker}"));
                 let run = move || {
-                    let _bound = seats.pin_worker(rank, worker, watch);
-                    let bed = shared.meeting.worker(worker);
-                    bed.bind_to_thread();
+                    let _bound = placement.pin_worker(rank, worker, watch);
+                    let sleeper = shared.shared_driver.worker(worker);
+                    sleeper.bind_to_thread();
                     shared.gauges.workers[worker.index()].bind_to_thread();
-                    run_task(&mut Worker::new(shared, worker), shared, bed);
+                    run_task(&mut Worker::new(shared, worker), shared, sleeper);
                 };
                 let started = builder.spawn_scoped(scope, move || shared.catching("starting a worker", run));
                 if let Err(why) = started {
@@ -114,14 +106,14 @@ impl PoolRun<'_> {
                     break;
                 }
             }
-            run_task(&mut monitor, shared, shared.meeting.comm_thread());
+            run_task(&mut comm_thread, shared, shared.shared_driver.comm_thread());
         });
-        monitor.close();
+        comm_thread.close();
         outcome.finish(clock.now_ns());
     }
 }
 
-/// In place of a machine that could not be made.
+/// Stands in for a machine that could not be made.
 struct NullMachine;
 
 impl PoolRank for NullMachine {
@@ -130,7 +122,7 @@ impl PoolRank for NullMachine {
     fn step(&mut self, _now: u64, _input: Input<()>, _out: &mut Vec<Output<()>>) {}
 }
 
-/// The policy's machine; another, and the panic, if it could not be made.
+/// Makes the policy's machine. If that panics, returns a [`NullMachine`] and the panic.
 pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn Any + Send>>) {
     match catch_unwind(AssertUnwindSafe(make)) {
         Ok(machine) => (machine, None),
@@ -138,24 +130,24 @@ pub(super) fn machine(make: &dyn Fn() -> Machine) -> (Machine, Option<Box<dyn An
     }
 }
 
-/// The action in which the policy may panic, in words.
+/// Says that the policy is asked, for the report of a panic.
 pub(super) fn asking_policy(config: &Config) -> String {
     format!("asking the policy `{}`", config.lb_spec(Shape::Pools))
 }
 
 impl Shared<'_> {
-    /// Gives the driver an input, and sees to what follows from it.
+    /// Gives the driver an input and carries out the actions that follow.
     pub(super) fn with<T>(&self, input: impl FnOnce(&mut Inner, u64, &mut Vec<Action>) -> T) -> T {
-        self.meeting.with(|inner, actions| input(inner, self.clock.now_ns(), actions))
+        self.shared_driver.with(|inner, actions| input(inner, self.clock.now_ns(), actions))
     }
 
-    /// Ends the run on this rank; the monitor tells the others.
+    /// Ends the run on this rank; the communication thread tells the other ranks.
     pub(super) fn fail(&self, error: Error) {
         self.outcome.fail(error);
-        self.meeting.team.stop();
+        self.shared_driver.team.stop();
     }
 
-    /// A panic of user code, or of the policy, ends the run.
+    /// Calls user code or the policy; a panic there ends the run.
     pub(super) fn catching(&self, doing: &str, act: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
             self.fail(Error::Panicked {
@@ -166,7 +158,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Keeps for the record how the rank is doing, if that was not done just before.
+    /// Adds a sample of the counters to the record of the run, unless one was taken shortly before.
     pub(super) fn observe(&self, when: SampleTrigger) {
         if self.recording.profiled
             && let Some(sample) = self.gauges.sample_for_record(self.clock.now_ns(), when)
@@ -176,10 +168,10 @@ impl Shared<'_> {
         }
     }
 
-    /// The part of this rank, once all workers have handed in; their values merged in their order.
+    /// The part of this rank, once all workers have handed in their results. Merges them in the order of the workers.
     pub(super) fn part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages, said) = {
-            let mut inner = self.meeting.lock();
+            let mut inner = self.shared_driver.lock();
             if !inner.is_through() {
                 return None;
             }
@@ -189,8 +181,8 @@ impl Shared<'_> {
         parts.sort_unstable_by_key(|(_, _, record)| record.worker);
         let mut part = Part { messages, said, ..Part::default() };
         let mut all = None;
-        for (accumulated, tally, record) in parts {
-            part.checksum.add(tally);
+        for (accumulated, checksum, record) in parts {
+            part.checksum.add(checksum);
             part.workers.push(record);
             self.work.gather(&mut all, accumulated);
         }
@@ -209,7 +201,7 @@ mod tests {
     use crate::threads::team::Team;
     use crate::wire::WireError;
 
-    /// Work that nobody begins.
+    /// Work of which no iteration is executed.
     struct Untouched;
 
     impl PoolWork for Untouched {
@@ -254,10 +246,10 @@ mod tests {
         let mut plan =
             plan(&[topology::rank_resources(Some(1))], config.pin).expect("one worker can be placed");
         let name = RunName::new(&config).expect("no trace is wanted");
-        let session = Session::begin(&config, Shape::Pools, "silent", &plan, name);
+        let run_recording = Session::begin(&config, Shape::Pools, "silent", &plan, name);
         // One vCPU too few.
         plan.placements[0].vcpus = Some(Vec::new());
-        let seat = RankContext {
+        let context = RankContext {
             config: &config,
             rank: Rank(0),
             plan: &plan,
@@ -265,11 +257,10 @@ mod tests {
             team: Arc::new(Team::new(2)),
             clock: Clock::machine(),
             outcome: outcome.clone(),
-            run_recording: &session,
+            run_recording: &run_recording,
             transport: None,
         };
-        PoolRun { work: &Untouched, context: seat, make: &|| Machine::new(NullMachine), deliver: &|_, _| {} }
-            .run();
+        PoolRun { work: &Untouched, context, make: &|| Machine::new(NullMachine), deliver: &|_, _| {} }.run();
         let Some(Error::Panicked { doing, .. }) = outcome.error() else { panic!("no panic") };
         assert_eq!(doing, "starting a worker");
     }

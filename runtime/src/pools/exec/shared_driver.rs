@@ -1,11 +1,16 @@
-//! The shared_driver of a rank's workers with its monitor: one lock, and the place where each sleeps.
+//! The driver of a rank, shared by its workers and its communication thread: one lock, and one sleeper per thread.
 //!
 //! # Rules
-//! 1. What anybody waits for is in [`Inner`], and changes only under its lock, in [`SharedDriver::with`].
-//! 2. Who has changed it wakes those whom it concerns, after the lock: workers that have an order now, and the monitor when
-//!    there is something to send, another time to wait for, or nothing left to do.
-//! 3. Who goes to sleep looks once more, under the lock, when it has said that it sleeps (see [`sleep`](crate::threads::sleep)).
-//!    So nothing is missed, whichever comes first; loom tries both.
+//! 1. All that a thread can wait for is in [`Inner`]. It changes only under the lock, in [`SharedDriver::with`].
+//! 2. A thread that has changed it releases the lock and then wakes the threads that the change concerns:
+//!
+//!    | wakes | if |
+//!    |---|---|
+//!    | a worker | it has an order now |
+//!    | the communication thread | there is a packet to send, another time to wait for, or nothing left to do |
+//!
+//! 3. A thread that goes to sleep announces that, then checks once more under the lock (see
+//!    [`sleep`](crate::threads::sleep)). So no wake-up is lost, whichever thread comes first; loom tests both orders.
 
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -20,7 +25,7 @@ use crate::threads::sleep::Sleeper;
 use crate::threads::sync::{Mutex, MutexGuard};
 use crate::threads::team::Team;
 
-/// The bed of the monitor; workers' follow.
+/// The index of the communication thread's sleeper; those of the workers follow.
 const COMM_THREAD: usize = 0;
 
 pub(super) struct SharedDriver {
@@ -30,34 +35,39 @@ pub(super) struct SharedDriver {
 
 pub(super) struct Inner {
     pub(super) driver: Driver,
-    /// Workers that have handed in nothing yet.
+    /// Number of workers that have not handed in their results.
     working: u32,
-    /// For the transport, which only the monitor may call.
+    /// Packets to send: only the communication thread may call the transport.
     pub(super) outbound: Vec<(Rank, PoolPacket)>,
-    /// Parts that workers have handed in.
+    /// Results that workers have handed in.
     pub(super) parts: Vec<(Accumulated, IterationChecksum, PoolWorker)>,
 }
 
 impl Inner {
-    /// A worker was released, and hands in what it has.
-    pub(super) fn hand_in(&mut self, accumulated: Accumulated, tally: IterationChecksum, record: PoolWorker) {
-        self.parts.push((accumulated, tally, record));
+    /// A worker was released and hands in its result.
+    pub(super) fn hand_in(
+        &mut self,
+        accumulated: Accumulated,
+        checksum: IterationChecksum,
+        record: PoolWorker,
+    ) {
+        self.parts.push((accumulated, checksum, record));
         self.working -= 1;
     }
 
-    /// Tells whether nothing will be executed here any more, and the machine wants nothing.
+    /// Tells whether all workers have handed in and the machine has ended.
     pub(super) fn is_through(&self) -> bool {
         self.working == 0 && self.driver.is_over()
     }
 
-    /// Leaves messages to the monitor; says which workers to call, and whether there are messages.
+    /// Queues messages for the communication thread. Returns the workers to wake, and whether there are messages.
     fn dispatch(&mut self, actions: Vec<Action>) -> (Vec<WorkerId>, bool) {
         let (mut called, left) = (Vec::new(), self.outbound.len());
         for action in actions {
             match action {
                 Action::Send { to, message } => self.outbound.push((to, PoolPacket::Machine(message))),
                 Action::Call { worker } => called.push(worker),
-                // It is asked for that.
+                // The communication thread reads it from the driver.
                 Action::WakeAt(_) => {}
             }
         }
@@ -76,38 +86,38 @@ impl SharedDriver {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what all share, and wakes whom that concerns.
+    /// Changes the shared state and wakes the threads that the change concerns.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Inner, &mut Vec<Action>) -> T) -> T {
         let mut actions = Vec::new();
-        let (answer, called, concerns_monitor) = {
+        let (answer, called, wakes_comm_thread) = {
             let mut inner = self.lock();
             let wake_at_ns = inner.driver.wake_at();
             let answer = change(&mut inner, &mut actions);
             let (called, messages) = inner.dispatch(actions);
-            let news = messages || inner.driver.wake_at() != wake_at_ns;
-            (answer, called, news || inner.is_through())
+            let has_work = messages || inner.driver.wake_at() != wake_at_ns;
+            (answer, called, has_work || inner.is_through())
         };
         for worker in called {
             self.worker(worker).wake();
         }
-        if concerns_monitor {
+        if wakes_comm_thread {
             self.comm_thread().wake();
         }
         answer
     }
 
-    /// The place where the monitor sleeps.
+    /// The sleeper of the communication thread.
     pub(super) fn comm_thread(&self) -> &Sleeper {
         &self.team.sleepers[COMM_THREAD]
     }
 
-    /// The place where a worker sleeps.
+    /// The sleeper of a worker.
     pub(super) fn worker(&self, worker: WorkerId) -> &Sleeper {
         &self.team.sleepers[COMM_THREAD + 1 + worker.index()]
     }
 
-    /// Tells whether there is something for a monitor that sleeps: something to send, the time that the driver waits
-    /// for is not `wake_at_ns` any more, or nothing is left to do, and it `expects` that.
+    /// Tells whether a sleeping communication thread has work: a packet to send, a driver that no longer waits for
+    /// `wake_at_ns`, the end of the rank if the thread `expects_end`, or a stop.
     pub(super) fn has_work_for_comm(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
         let inner = self.lock();
         self.team.stopped()
@@ -116,7 +126,7 @@ impl SharedDriver {
             || (expects_end && inner.is_through())
     }
 
-    /// Tells whether there is something for a worker that sleeps: an order, if it `expects` one, or the end.
+    /// Tells whether a sleeping worker has work: an order, if it `expects_order`, or a stop.
     pub(super) fn has_work_for_worker(&self, worker: WorkerId, expects_order: bool) -> bool {
         self.team.stopped() || (expects_order && self.lock().driver.has_order(worker))
     }
@@ -130,13 +140,13 @@ mod loom_tests {
 
     const WORKER: WorkerId = WorkerId(0);
 
-    /// The request of the machine when a worker wants something.
+    /// What the machine does when a worker asks for an order: it sends a message, or waits for a time.
     enum Way {
         Message,
         Time,
     }
 
-    /// Answers whoever wants something when the other rank has spoken.
+    /// A machine that gives a worker an order once the other rank has sent a message.
     struct Asks {
         way: Way,
         wants: Option<WorkerId>,
@@ -170,7 +180,7 @@ mod loom_tests {
         Arc::new(SharedDriver::new(Arc::new(Team::new(2)), machine, 1))
     }
 
-    /// As the worker's steps do it, on a thread.
+    /// Waits for an order as the steps of a worker do, on a thread.
     fn order_for_the_worker(shared_driver: &SharedDriver) -> Option<Order> {
         shared_driver.worker(WORKER).bind_to_thread();
         while !shared_driver.team.stopped() {
@@ -183,15 +193,15 @@ mod loom_tests {
         None
     }
 
-    /// A lost wake-up is a park that never ends: loom reports it as a deadlock.
+    /// A lost wake-up would be a park that never ends, which loom reports as a deadlock.
     #[test]
-    fn loom_a_workers_wish_reaches_the_monitor_and_its_answer_the_worker() {
+    fn loom_a_request_wakes_the_communication_thread_and_its_order_the_worker() {
         loom::model(|| {
             let shared_driver = shared_driver(Way::Message);
-            let its = shared_driver.clone();
+            let for_worker = shared_driver.clone();
             let worker = thread::spawn(move || {
-                its.with(|inner, actions| inner.driver.wants(WORKER, 0, actions));
-                order_for_the_worker(&its)
+                for_worker.with(|inner, actions| inner.driver.wants(WORKER, 0, actions));
+                order_for_the_worker(&for_worker)
             });
             shared_driver.comm_thread().bind_to_thread();
             while shared_driver.lock().outbound.is_empty() {
@@ -206,12 +216,13 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_a_new_time_to_wait_for_wakes_the_monitor() {
+    fn loom_a_new_time_to_wait_for_wakes_the_communication_thread() {
         loom::model(|| {
             let shared_driver = shared_driver(Way::Time);
-            let its = shared_driver.clone();
-            let worker =
-                thread::spawn(move || its.with(|inner, actions| inner.driver.wants(WORKER, 0, actions)));
+            let for_worker = shared_driver.clone();
+            let worker = thread::spawn(move || {
+                for_worker.with(|inner, actions| inner.driver.wants(WORKER, 0, actions))
+            });
             shared_driver.comm_thread().bind_to_thread();
             while shared_driver.lock().driver.wake_at().is_none() {
                 shared_driver.comm_thread().park(None, || shared_driver.has_work_for_comm(None, false));
@@ -224,8 +235,8 @@ mod loom_tests {
     fn loom_a_stop_is_seen_by_a_sleeper() {
         loom::model(|| {
             let shared_driver = shared_driver(Way::Message);
-            let its = shared_driver.clone();
-            let worker = thread::spawn(move || order_for_the_worker(&its));
+            let for_worker = shared_driver.clone();
+            let worker = thread::spawn(move || order_for_the_worker(&for_worker));
             shared_driver.team.stop();
             assert_eq!(worker.join().expect("the worker does not panic"), None);
         });

@@ -1,13 +1,20 @@
-//! A pool in one thread and virtual time, by seed: the production driver, workers, monitors and meetings; only time,
-//! vCPUs and links are simulated.
+//! Simulates a pool in one thread and virtual time, by seed: production driver, workers, communication threads and locks.
+//! Only time, vCPUs and links are simulated.
 //!
 //! # Rules
-//! 1. Who sleeps goes on only when its `Sleeper` was woken, or its timeout has passed, and after a seeded delay. So a
-//!    wake-up that is forgotten is one that nobody makes up for: the run stalls, and says so.
-//! 2. Between the step that finds nothing to do and the look with which a sleep begins others may act, in between as well.
-//! 3. A range is executed for real when the time that it takes has passed.
-//! 4. The seed draws: how fast each worker is, and when; ranks that stop for a while; whether ranks are woken for what
-//!    arrives, or have to nap; how long packets, steps and wake-ups take. All packets cross the wire.
+//! 1. A sleeping actor goes on only when its `Sleeper` was woken or its timeout has passed, and after a seeded delay.
+//!    Nothing makes up for a forgotten wake-up: the run stalls, and the simulation reports it.
+//! 2. A step that finds nothing to do and the last check before the sleep are separate events. Other actors may act between
+//!    them.
+//! 3. A range is executed for real when the virtual time that it takes has passed.
+//! 4. All packets are encoded and decoded.
+//!
+//! | the seed draws | |
+//! |---|---|
+//! | speeds | of each worker, changing with time |
+//! | stops | the ranks that stop for a while, and when |
+//! | naps | whether a rank is woken for packets that arrive, or has to nap |
+//! | durations | of packets, steps and wake-ups |
 
 mod actor;
 mod cluster;
@@ -46,11 +53,12 @@ use crate::transport::sim::{SimEndpoint, SimTransport};
 
 /// Sleep of a rank that is not woken for packets.
 const NAP: Duration = Duration::from_micros(50);
-/// A step or a wake-up takes up to this, and now and then a hundred times as long, ns.
+/// Longest duration of a step or a wake-up, ns.
 const PAUSE_MAX_NS: f64 = 20e3;
+/// Part of the steps and wake-ups that take a hundred times as long.
 const SLOW: f64 = 0.02;
-/// Events in a row in which monitors only look whether there is something to do, while no worker acts and no packet is on
-/// its way: after so many there never will be.
+/// Number of consecutive events in which communication threads only poll, while no worker acts and no packet is in flight,
+/// after which the run is taken to be stalled.
 const IDLE_POLLS_MAX: u32 = 10_000;
 
 /// Runs a pool under simulation.
@@ -78,7 +86,7 @@ pub(crate) fn run(
                 clock: &clock,
                 outcome: &outcome,
                 recording: Arc::new(Recording::disabled_for(rank, workers)),
-                meeting: SharedDriver::new(Arc::new(Team::new(workers + 1)), machine, workers),
+                shared_driver: SharedDriver::new(Arc::new(Team::new(workers + 1)), machine, workers),
                 gauges: RankCounters::new(workers, config.background),
                 asking: asking_policy(config),
             };
@@ -86,21 +94,21 @@ pub(crate) fn run(
         })
         .unzip();
     let result = Mutex::new(None);
-    let deliver = |accumulated, whole| {
-        result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((accumulated, whole));
+    let deliver = |accumulated, pool_result| {
+        result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((accumulated, pool_result));
     };
-    // In the machine's time: it is an iteration that does not return.
+    // The watchdog runs in real time: it looks for an iteration that does not return.
     let recordings: Vec<_> = ranks.iter().map(|shared| shared.recording.clone()).collect();
-    let (machine_clock, mut sightings) = (Clock::machine(), ActivitySampler::default());
-    let look = move || sightings.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
+    let (machine_clock, mut sampler) = (Clock::machine(), ActivitySampler::default());
+    let look = move || sampler.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(config, &outcome, look);
     let mut simulation = Simulation::new(pool, seed, &now_ns);
     for (shared, refused) in ranks.iter().zip(refused) {
         let (transport, mail) = SimTransport::connect(simulation.naps.then_some(NAP));
         let transport = (ranks.len() > 1).then(|| TransportHandle::boxed(transport));
-        let mut monitor = CommThread::new(shared, transport, ranks.len() as u32, config, &deliver);
-        monitor.begin(refused);
-        simulation.enter(shared, mail, monitor);
+        let mut comm_thread = CommThread::new(shared, transport, ranks.len() as u32, config, &deliver);
+        comm_thread.begin(refused);
+        simulation.enter(shared, mail, comm_thread);
     }
     if !simulation.run() {
         let (live, policy) = (simulation.live(), config.lb_spec(Shape::Pools));
@@ -123,35 +131,31 @@ pub(crate) fn run(
 }
 
 enum Event {
-    /// An actor does what it is about to do.
+    /// An actor does its next act.
     Acts(usize),
-    /// It has slept long enough, if it is that night.
-    TimesOut {
-        actor: usize,
-        night: u64,
-    },
-    Arrives {
-        from: Rank,
-        to: Rank,
-    },
+    /// The timeout of the actor's sleep of this number has passed.
+    TimesOut { actor: usize, sleep_number: u64 },
+    /// A packet arrives.
+    Arrives { from: Rank, to: Rank },
 }
 
 struct Simulation<'r> {
     now_ns: &'r AtomicU64,
     events: Events<Event>,
-    /// Of these, packets and what workers do.
+    /// Number of events that are arrivals of packets or acts of workers.
     pending: usize,
-    /// Monitors' looks since there were any.
+    /// Number of events since one was pending.
     idle_polls: u32,
     cluster: Cluster,
     rng: SplitMix64,
+    /// True if ranks are not woken for packets.
     naps: bool,
     post: Post<Erratic, PoolPacket>,
     mail: Vec<SimEndpoint<PoolPacket>>,
-    /// Of each rank the monitor, then its workers.
+    /// By rank: the communication thread, then the workers.
     actors: Vec<Actor<'r>>,
-    /// Of each rank its monitor.
-    monitors: Vec<usize>,
+    /// The index of each rank's communication thread among the actors.
+    comm_threads: Vec<usize>,
 }
 
 impl<'r> Simulation<'r> {
@@ -168,24 +172,24 @@ impl<'r> Simulation<'r> {
             rng,
             mail: Vec::new(),
             actors: Vec::new(),
-            monitors: Vec::new(),
+            comm_threads: Vec::new(),
         }
     }
 
-    /// A rank takes part.
-    fn enter(&mut self, shared: &'r Shared<'r>, mail: SimEndpoint<PoolPacket>, monitor: CommThread<'r>) {
+    /// Adds a rank.
+    fn enter(&mut self, shared: &'r Shared<'r>, mail: SimEndpoint<PoolPacket>, comm_thread: CommThread<'r>) {
         let place = |number| Place { rank: shared.rank, number };
         self.mail.push(mail);
-        self.monitors.push(self.actors.len());
-        self.actors.push(Actor::new(shared, place(0), None, Box::new(monitor)));
+        self.comm_threads.push(self.actors.len());
+        self.actors.push(Actor::new(shared, place(0), None, Box::new(comm_thread)));
         for number in 0..shared.recording.workers() {
             let worker = Worker::new(shared, WorkerId(number));
             self.actors.push(Actor::new(shared, place(number), Some(WorkerId(number)), Box::new(worker)));
         }
-        (self.monitors[shared.rank.index()]..self.actors.len()).for_each(|actor| self.acts_soon(actor));
+        (self.comm_threads[shared.rank.index()]..self.actors.len()).for_each(|actor| self.acts_soon(actor));
     }
 
-    /// Lets everything happen; false if it ends before all have.
+    /// Runs until all actors have ended. Returns false if the run stalls before that.
     fn run(&mut self) -> bool {
         while self.actors.iter().any(|actor| actor.act != Act::Over) {
             let Some((now_ns, event)) = self.events.pop() else { return false };
@@ -196,8 +200,8 @@ impl<'r> Simulation<'r> {
             }
             match event {
                 Event::Acts(actor) => self.acts(actor),
-                Event::TimesOut { actor, night } => {
-                    if self.actors[actor].times_out(night) {
+                Event::TimesOut { actor, sleep_number } => {
+                    if self.actors[actor].times_out(sleep_number) {
                         self.acts_soon(actor);
                     }
                 }
@@ -207,7 +211,7 @@ impl<'r> Simulation<'r> {
         true
     }
 
-    /// The actors that have not ended, in words.
+    /// Names the actors that have not ended, with the verb.
     fn live(&self) -> String {
         let live: Vec<String> =
             self.actors.iter().filter(|actor| actor.act != Act::Over).map(ToString::to_string).collect();
@@ -217,14 +221,14 @@ impl<'r> Simulation<'r> {
     fn arrives(&mut self, from: Rank, to: Rank) {
         self.pending -= 1;
         let packet = self.post.take(from, to).expect("it is on its way");
-        let monitor = self.monitors[to.index()];
-        // Who has ended hears nothing any more.
-        if self.actors[monitor].act == Act::Over {
+        let comm_thread = self.comm_threads[to.index()];
+        // A rank that has ended receives nothing.
+        if self.actors[comm_thread].act == Act::Over {
             return;
         }
         self.mail[to.index()].arrives(from, packet);
         if !self.naps {
-            self.actors[monitor].sleeper.wake();
+            self.actors[comm_thread].sleeper.wake();
         }
         self.schedule_woken(to);
     }
@@ -240,9 +244,9 @@ impl<'r> Simulation<'r> {
                 self.acts_at(index, at_ns);
             }
             Act::Step | Act::PrepareSleep(_) => self.acts_soon(index),
-            Act::Sleep { timeout: Some(timeout), sleep_number: night } => {
+            Act::Sleep { timeout: Some(timeout), sleep_number } => {
                 let at_ns = now_ns.saturating_add(timeout.as_nanos() as u64);
-                self.events.at(at_ns, Event::TimesOut { actor: index, night });
+                self.events.at(at_ns, Event::TimesOut { actor: index, sleep_number });
             }
             Act::Sleep { timeout: None, .. } | Act::Over => {}
         }
@@ -254,9 +258,9 @@ impl<'r> Simulation<'r> {
         self.schedule_woken(rank);
     }
 
-    /// Whoever of a rank was woken acts soon.
+    /// Schedules the actors of a rank that were woken.
     fn schedule_woken(&mut self, rank: Rank) {
-        for actor in self.monitors[rank.index()].. {
+        for actor in self.comm_threads[rank.index()].. {
             let of_rank = self.actors.get(actor).is_some_and(|actor| actor.place.rank == rank);
             if !of_rank {
                 break;

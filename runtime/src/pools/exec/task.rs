@@ -1,8 +1,12 @@
-//! Lives in steps that do not block: what workers and monitors do, apart from who lets them do it.
+//! Cooperative tasks: what workers and communication threads do, in steps that do not block.
 //!
-//! A thread drives a life and parks where it sleeps; the [simulation](super::simulation) drives those of all ranks, one step
-//! at a time, and lets them sleep in virtual time. Both keep to the protocol of [`sleep`](crate::threads::sleep): who would
-//! sleep says so, and asks once more whether it is called.
+//! | runs a task | where it sleeps |
+//! |---|---|
+//! | a thread, with [`run_task`] | the thread parks |
+//! | the [simulation](super::simulation), which runs the tasks of all ranks step by step | in virtual time |
+//!
+//! Both keep to the protocol of [`sleep`](crate::threads::sleep): a task that is about to sleep announces that, and checks
+//! once more whether it has work.
 
 use std::time::Duration;
 
@@ -12,41 +16,41 @@ use crate::threads::sleep::Sleeper;
 /// The continuation after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StepOutcome {
-    /// Another, at once.
+    /// Another step, at once.
     Step,
-    /// Another, in which so many iterations are executed.
+    /// Another step, which executes this number of iterations.
     Execute(u64),
-    /// Another when it is called, or when so much time has passed.
+    /// Another step when the task is woken, or when the timeout has passed.
     Sleep { timeout: Option<Duration> },
-    /// Nothing.
+    /// The task has ended.
     Over,
 }
 
-/// The life of a worker, or of the monitor.
+/// The task of a worker or of the communication thread.
 pub(super) trait StepTask {
-    /// Does what there is to do, as far as that does not take waiting.
+    /// Does all that can be done without waiting.
     fn step(&mut self) -> StepOutcome;
 
-    /// Tells whether there is something to do for one that sleeps. Changes nothing.
+    /// Tells whether a sleeping task has something to do. Changes nothing.
     fn has_work(&mut self) -> bool;
 
-    /// In what it may panic, in words.
+    /// Says what the task does, for the report of a panic.
     fn doing(&self) -> String;
 
-    /// After the last step, also if that panicked.
+    /// Called after the last step, also if that panicked.
     fn end(&mut self) {}
 }
 
-/// Lives to the end, on the calling thread, which sleeps here.
-pub(super) fn run_task(life: &mut dyn StepTask, shared: &Shared<'_>, sleeper: &Sleeper) {
-    shared.catching(&life.doing(), || {
+/// Runs a task to its end on the calling thread, which parks where the task sleeps.
+pub(super) fn run_task(task: &mut dyn StepTask, shared: &Shared<'_>, sleeper: &Sleeper) {
+    shared.catching(&task.doing(), || {
         loop {
-            match life.step() {
+            match task.step() {
                 StepOutcome::Step | StepOutcome::Execute(_) => {}
-                StepOutcome::Sleep { timeout } => sleeper.park(timeout, || life.has_work()),
+                StepOutcome::Sleep { timeout } => sleeper.park(timeout, || task.has_work()),
                 StepOutcome::Over => return,
             }
         }
     });
-    life.end();
+    task.end();
 }

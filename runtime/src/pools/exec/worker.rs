@@ -1,14 +1,14 @@
 //! A worker of a pool: asks the driver for a range, executes it, asks again.
 //!
-//! | state | a step |
+//! | state | its step |
 //! |---|---|
-//! | `New` | makes what it accumulates into |
+//! | `New` | makes the initial value to accumulate into |
 //! | `Wants` | asks for an order, and follows it if there is one |
 //! | `Waits` | follows the order that has come |
 //! | `Runs` | executes the range |
-//! | `Through` | has handed in; nothing |
+//! | `Through` | nothing: the result was handed in |
 //!
-//! A step ends its life instead if the run is over on this rank.
+//! In each state the step ends the task instead if the run is over on this rank.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,10 +31,11 @@ pub(super) struct Worker<'p> {
     shared: &'p Shared<'p>,
     id: WorkerId,
     state: State,
-    /// None before it begins, and when it has handed in.
+    /// None before the first step, and after the result was handed in.
     accumulated: Option<Accumulated>,
-    tally: IterationChecksum,
-    /// The result that it keeps apart until it is told whether that counts.
+    /// The iterations whose results are in `accumulated`.
+    checksum: IterationChecksum,
+    /// The result of a speculative range, until the driver tells whether it counts.
     speculative: Option<(Accumulated, IterationChecksum)>,
     log: WorkerLog,
 }
@@ -46,7 +47,7 @@ enum State {
     Waits,
     Runs {
         range: Range<u64>,
-        /// The value to accumulate into, if it is kept apart.
+        /// The value that a speculative range accumulates into; none for any other range.
         speculative: Option<Accumulated>,
     },
     Through,
@@ -57,8 +58,8 @@ enum State {
 impl<'p> Worker<'p> {
     pub(super) fn new(shared: &'p Shared<'p>, id: WorkerId) -> Worker<'p> {
         let log = WorkerLog::new(&shared.recording, shared.rank, id, shared.clock.now_ns());
-        let tally = IterationChecksum::default();
-        Worker { shared, id, state: State::New, accumulated: None, tally, speculative: None, log }
+        let checksum = IterationChecksum::default();
+        Worker { shared, id, state: State::New, accumulated: None, checksum, speculative: None, log }
     }
 
     fn ask(&mut self) -> State {
@@ -66,7 +67,7 @@ impl<'p> Worker<'p> {
         let cancelled = shared.work.is_cancelled();
         shared.recording.at_work[id.index()].set_asking();
         let ask = |inner: &mut Inner, now_ns, actions: &mut Vec<Action>| {
-            // At once: until the monitor looks, cheap iterations may all be executed.
+            // Here, since all cheap iterations may be executed before the communication thread looks.
             if cancelled {
                 inner.driver.cancel(actions);
             }
@@ -81,48 +82,48 @@ impl<'p> Worker<'p> {
         let (answer, sent) = shared.with(ask);
         shared.recording.at_work[id.index()].set_idle();
         self.log.asked(&sent, shared.clock.now_ns());
-        if shared.meeting.team.stopped() {
+        if shared.shared_driver.team.stopped() {
             return self.leave(false);
         }
         match answer {
-            Some((counts, order)) => self.follow(counts, order),
+            Some((accepted, order)) => self.follow(accepted, order),
             None => self.rests(State::Waits),
         }
     }
 
     fn look_for_order(&mut self) -> State {
-        let answer = self.shared.meeting.lock().driver.take_order(self.id);
-        let Some((counts, order)) = answer else { return State::Waits };
+        let answer = self.shared.shared_driver.lock().driver.take_order(self.id);
+        let Some((accepted, order)) = answer else { return State::Waits };
         self.wakes();
-        self.follow(counts, order)
+        self.follow(accepted, order)
     }
 
-    fn follow(&mut self, counts: Option<bool>, order: Order) -> State {
-        if let Some((kept, tally)) = self.speculative.take() {
-            if counts == Some(true) {
+    fn follow(&mut self, accepted: Option<bool>, order: Order) -> State {
+        if let Some((kept, range_checksum)) = self.speculative.take() {
+            if accepted == Some(true) {
                 self.shared.work.merge(self.accumulated.as_mut().expect(BEGUN), kept);
-                self.count(tally);
+                self.count(range_checksum);
             } else {
-                self.log.record.discarded += tally.count;
+                self.log.record.discarded += range_checksum.count;
             }
         }
-        let fresh = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
+        let speculative = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
         self.log.waited(self.shared.clock.now_ns());
         match order {
-            Order::Run { range, .. } => State::Runs { range, speculative: fresh },
+            Order::Run { range, .. } => State::Runs { range, speculative },
             Order::Leave => {
                 let accumulated = self.accumulated.take().expect(BEGUN);
-                let (tally, record) = (self.tally, self.log.record);
-                self.shared.with(|inner, _, _| inner.hand_in(accumulated, tally, record));
+                let (checksum, record) = (self.checksum, self.log.record);
+                self.shared.with(|inner, _, _| inner.hand_in(accumulated, checksum, record));
                 self.rests(State::Through)
             }
         }
     }
 
-    fn execute(&mut self, range: Range<u64>, mut fresh: Option<Accumulated>) -> State {
+    fn execute(&mut self, range: Range<u64>, mut speculative: Option<Accumulated>) -> State {
         let shared = self.shared;
         let cpu_start_ns = self.cpu_ns();
-        let into = fresh.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
+        let into = speculative.as_mut().or(self.accumulated.as_mut()).expect(BEGUN);
         let at_work = &shared.recording.at_work[self.id.index()];
         at_work.set_iterations(range.start);
         let executed = catch_unwind(AssertUnwindSafe(|| shared.work.execute(into, range.clone())));
@@ -138,26 +139,26 @@ impl<'p> Worker<'p> {
         self.log.executed(&range, cpu_clock_ns - cpu_start_ns, end_ns, || shared.clock.now_ns());
         shared.gauges.workers[self.id.index()].publish(self.log.published(cpu_clock_ns));
         shared.observe(SampleTrigger::Periodic);
-        match fresh {
+        match speculative {
             Some(kept) => self.speculative = Some((kept, IterationChecksum::of(&range))),
             None => self.count(IterationChecksum::of(&range)),
         }
         State::Wants
     }
 
-    /// Some iterations count.
-    fn count(&mut self, its: IterationChecksum) {
-        self.tally.add(its);
-        self.log.record.iterations = self.tally.count;
-        self.shared.recording.at_work[self.id.index()].set_done(self.tally.count);
+    /// Adds executed iterations to those that count.
+    fn count(&mut self, executed: IterationChecksum) {
+        self.checksum.add(executed);
+        self.log.record.iterations = self.checksum.count;
+        self.shared.recording.at_work[self.id.index()].set_done(self.checksum.count);
     }
 
-    /// CPU time of its thread; in virtual time it has none of its own.
+    /// CPU time of the worker's thread; 0 in virtual time, where it has no thread of its own.
     fn cpu_ns(&self) -> u64 {
         if self.shared.clock.is_virtual() { 0 } else { thread_cpu_ns() }
     }
 
-    /// From now on it is idle.
+    /// The worker becomes idle.
     fn rests(&self, state: State) -> State {
         let shared = self.shared;
         shared.gauges.workers[self.id.index()].begin_park(self.log.last_ns());
@@ -170,6 +171,7 @@ impl<'p> Worker<'p> {
         state
     }
 
+    /// The worker is no longer idle.
     fn wakes(&mut self) {
         let now_ns = self.shared.clock.now_ns();
         self.shared.gauges.workers[self.id.index()].end_park(now_ns);
@@ -190,8 +192,8 @@ const BEGUN: &str = "it has begun and not handed in";
 
 impl StepTask for Worker<'_> {
     fn step(&mut self) -> StepOutcome {
-        let over = self.shared.meeting.team.stopped();
-        // A step that panics is its last.
+        let over = self.shared.shared_driver.team.stopped();
+        // A step that panics leaves the default state, `Over`.
         self.state = match std::mem::take(&mut self.state) {
             state if over => self.leave(matches!(state, State::Waits | State::Through)),
             State::New => {
@@ -199,7 +201,7 @@ impl StepTask for Worker<'_> {
                 self.log.waited(self.shared.clock.now_ns());
                 State::Wants
             }
-            State::Runs { range, speculative: fresh } => self.execute(range, fresh),
+            State::Runs { range, speculative } => self.execute(range, speculative),
             State::Wants => self.ask(),
             State::Waits => self.look_for_order(),
             state @ (State::Through | State::Over) => state,
@@ -213,7 +215,7 @@ impl StepTask for Worker<'_> {
     }
 
     fn has_work(&mut self) -> bool {
-        self.shared.meeting.has_work_for_worker(self.id, matches!(self.state, State::Waits))
+        self.shared.shared_driver.has_work_for_worker(self.id, matches!(self.state, State::Waits))
     }
 
     fn doing(&self) -> String {

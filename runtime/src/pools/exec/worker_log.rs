@@ -1,4 +1,4 @@
-//! The notes of one worker of a pool on its time: for the report, and for the record of the run.
+//! Time accounting of one worker of a pool: for the report, and for the record of the run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::trace::Part;
 use crate::trace::recorder::Recorder;
 use crate::trace::recording::Recording;
 
-/// One worker's notes. Its time is cut into stretches that follow each other; each is noted when it ends.
+/// Time accounting of one worker. Its time is a sequence of intervals; each is recorded when it ends.
 pub(super) struct WorkerLog {
     pub(super) record: PoolWorker,
     recorder: Option<Recorder>,
-    /// End of the last stretch.
+    /// End of the last interval.
     last_ns: u64,
-    /// Time without work, but for that when it was parked, since it was published last.
+    /// Time without work since the last [`published`](Self::published), without the time when the worker was parked.
     idle_ns: u64,
-    /// CPU time in iterations when it was published last.
+    /// CPU time in iterations at the last [`published`](Self::published).
     published_cpu_ns: u64,
 }
 
@@ -29,7 +29,7 @@ impl WorkerLog {
         WorkerLog { record, recorder, last_ns: now_ns, idle_ns: 0, published_cpu_ns: 0 }
     }
 
-    /// It asked the policy, which sent messages to these ranks.
+    /// The worker asked the policy, which sent messages to these ranks.
     pub(super) fn asked(&mut self, sent: &[u32], now_ns: u64) {
         self.record.policy_ns += now_ns - self.last_ns;
         self.last_ns = now_ns;
@@ -39,18 +39,18 @@ impl WorkerLog {
         }
     }
 
-    /// End of the last stretch.
+    /// End of the last interval.
     pub(super) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// It took an order, or merged what it had kept apart.
+    /// The worker took an order, or merged a speculative result.
     pub(super) fn waited(&mut self, now_ns: u64) {
         self.idle_ns += now_ns - self.last_ns;
         self.rested(now_ns);
     }
 
-    /// It was parked.
+    /// The worker was parked.
     pub(super) fn rested(&mut self, now_ns: u64) {
         self.last_ns = now_ns;
         if let Some(recorder) = &mut self.recorder {
@@ -58,7 +58,7 @@ impl WorkerLog {
         }
     }
 
-    /// It executed a range of iterations until `now_ns`, and had the vCPU for `cpu_ns`.
+    /// The worker executed a range of iterations until `now_ns`, with `cpu_ns` of CPU time.
     pub(super) fn executed(
         &mut self,
         range: &Range<u64>,
@@ -82,7 +82,7 @@ impl WorkerLog {
         }
     }
 
-    /// The times since the last call, with its CPU clock.
+    /// The times since the last call, with the CPU clock of the worker.
     pub(super) fn published(&mut self, cpu_clock_ns: u64) -> Published {
         let charged_ns = self.record.cpu_ns - self.published_cpu_ns;
         self.published_cpu_ns = self.record.cpu_ns;
@@ -90,7 +90,7 @@ impl WorkerLog {
     }
 }
 
-/// Also when it panics.
+/// The recording is finished also when the worker panics.
 impl Drop for WorkerLog {
     fn drop(&mut self) {
         if let Some(recorder) = &mut self.recorder {

@@ -1,4 +1,4 @@
-//! One that acts in a simulation: a worker or a monitor, with the bed that it sleeps in.
+//! An actor of a simulation: the task of a worker or of a communication thread, with its sleeper.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,25 +12,26 @@ use crate::threads::sleep::Sleeper;
 
 pub(super) struct Actor<'r> {
     shared: &'r Shared<'r>,
-    /// The vCPU that it has; a monitor that of worker 0.
+    /// The vCPU of the actor; a communication thread has that of worker 0.
     pub(super) place: Place,
-    /// None is the monitor.
+    /// None for the communication thread.
     pub(super) worker: Option<WorkerId>,
-    life: Box<dyn StepTask + 'r>,
+    task: Box<dyn StepTask + 'r>,
     pub(super) sleeper: &'r Sleeper,
-    /// Its next act.
+    /// The next act.
     pub(super) act: Act,
+    /// Number of sleeps so far.
     sleeps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Step,
-    /// A step after so many iterations.
+    /// A step that ends after this number of iterations.
     Execute(u64),
-    /// Looks once more, and sleeps if nothing has come.
+    /// The last check for work; a sleep if there is none.
     PrepareSleep(Option<Duration>),
-    /// Nothing, until it is called or so much time has passed.
+    /// Nothing, until the actor is woken or the timeout has passed.
     Sleep {
         timeout: Option<Duration>,
         sleep_number: u64,
@@ -43,15 +44,15 @@ impl<'r> Actor<'r> {
         shared: &'r Shared<'r>,
         place: Place,
         worker: Option<WorkerId>,
-        life: Box<dyn StepTask + 'r>,
+        task: Box<dyn StepTask + 'r>,
     ) -> Actor<'r> {
-        let meeting = &shared.meeting;
-        let sleeper = worker.map_or(meeting.comm_thread(), |worker| meeting.worker(worker));
+        let driver = &shared.shared_driver;
+        let sleeper = worker.map_or(driver.comm_thread(), |worker| driver.worker(worker));
         sleeper.bind_to_thread();
-        Actor { shared, place, worker, life, sleeper, act: Act::Step, sleeps: 0 }
+        Actor { shared, place, worker, task, sleeper, act: Act::Step, sleeps: 0 }
     }
 
-    /// Does what it was about to do; says what it does next.
+    /// Does the next act. Returns the one after it.
     pub(super) fn act(&mut self) -> Act {
         self.act = match self.act {
             Act::Step | Act::Execute(_) => self.step(),
@@ -63,20 +64,20 @@ impl<'r> Actor<'r> {
 
     fn step(&mut self) -> Act {
         let mut next = StepOutcome::Over;
-        self.shared.catching(&self.life.doing(), || next = self.life.step());
+        self.shared.catching(&self.task.doing(), || next = self.task.step());
         match next {
             StepOutcome::Step => Act::Step,
             StepOutcome::Execute(iterations) => Act::Execute(iterations),
             StepOutcome::Sleep { timeout } => Act::PrepareSleep(timeout),
             StepOutcome::Over => {
-                self.life.end();
+                self.task.end();
                 Act::Over
             }
         }
     }
 
     fn prepare_sleep(&mut self, timeout: Option<Duration>) -> Act {
-        if self.sleeper.prepare_sleep(|| self.life.has_work()) {
+        if self.sleeper.prepare_sleep(|| self.task.has_work()) {
             self.sleeps += 1;
             return Act::Sleep { timeout, sleep_number: self.sleeps };
         }
@@ -84,18 +85,18 @@ impl<'r> Actor<'r> {
         Act::Step
     }
 
-    /// Wakes it if it sleeps and was called; tells whether it did.
+    /// Ends the sleep of an actor that was woken. Returns whether it did.
     pub(super) fn wake_if_woken(&mut self) -> bool {
-        let called = matches!(self.act, Act::Sleep { .. }) && self.sleeper.is_woken();
-        if called {
+        let woken = matches!(self.act, Act::Sleep { .. }) && self.sleeper.is_woken();
+        if woken {
             self.end_sleep();
         }
-        called
+        woken
     }
 
-    /// Wakes it if it still sleeps in that night, which is over now; tells whether it did.
-    pub(super) fn times_out(&mut self, over: u64) -> bool {
-        let sleeps = matches!(self.act, Act::Sleep { sleep_number, .. } if sleep_number == over);
+    /// The timeout of a sleep has passed: ends the sleep if the actor is still in it. Returns whether it did.
+    pub(super) fn times_out(&mut self, timed_out: u64) -> bool {
+        let sleeps = matches!(self.act, Act::Sleep { sleep_number, .. } if sleep_number == timed_out);
         if sleeps {
             self.end_sleep();
         }
@@ -112,7 +113,7 @@ impl fmt::Display for Actor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.worker {
             Some(_) => write!(f, "worker {}", self.place),
-            None => write!(f, "the monitor of rank {}", self.place.rank.0),
+            None => write!(f, "the communication thread of rank {}", self.place.rank.0),
         }
     }
 }

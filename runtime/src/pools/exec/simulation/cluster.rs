@@ -1,15 +1,15 @@
-//! The vCPUs of a simulated pool: slow ranks and fast ones, speeds that change, ranks that stop for a while.
+//! The vCPUs of a simulated pool: slow and fast ranks, speeds that change, ranks that stop for a while.
 
 use lb_strategies::pool::{Pool, SECOND};
 use lb_strategies::virtual_time::{SplitMix64, Traces, Vcpus, Worker};
 
 /// The fastest speed, iterations per second.
 const SPEED_MAX: f64 = 1e6;
-/// The slowest rank is so much slower than the fastest, and a worker at its slowest than itself at its fastest.
+/// Ratio of the fastest rank to the slowest, and of the highest speed of a worker to its lowest.
 const SPREAD: f64 = 10.0;
 /// The part of the ranks that stop for a while.
 const STOPS: f64 = 0.2;
-/// Speeds change so often while the pool runs, about.
+/// Approximate number of speed changes while the pool runs.
 const CHANGES: f64 = 64.0;
 
 type Speeds = Box<dyn FnMut(Worker, f64) -> f64>;
@@ -21,7 +21,7 @@ pub(super) struct Cluster {
 impl Cluster {
     pub(super) fn new(pool: &Pool, seed: u64) -> Cluster {
         let mut rng = SplitMix64::new(seed);
-        // With all at their fastest: from a hundredth of a second to five.
+        // The length of the run if all workers had their highest speed: from 0.01 s to 5 s.
         let length_s = 0.01 * 500f64.powf(rng.uniform());
         let workers: u32 = pool.workers.iter().sum();
         let speed = (pool.iterations.max(1) as f64 / f64::from(workers) / length_s).min(SPEED_MAX);
@@ -45,12 +45,12 @@ impl Cluster {
         Cluster { vcpus: Traces::new((length_s / CHANGES * SECOND as f64) as u64, speeds) }
     }
 
-    /// The time at which a worker has executed so many iterations that it begins now.
+    /// The time at which a worker has executed this number of iterations if it begins now.
     pub(super) fn through_at(&mut self, worker: Worker, iterations: u64, now_ns: u64) -> u64 {
         self.vcpus.through_at(worker, iterations as f64, now_ns)
     }
 
-    /// The time at which a rank goes on that wants to do something now: now, unless it is stopped.
+    /// The time at which a worker can act: now, or the end of the stop of its rank.
     pub(super) fn goes_on_at(&mut self, worker: Worker, now_ns: u64) -> u64 {
         let mut at_ns = now_ns;
         while let (0.0, until_ns) = self.vcpus.speed(worker, at_ns) {
