@@ -472,7 +472,7 @@ impl Config {
             };
             return Err(wrong("slowed", why));
         }
-        // Ranks of threads are counted when they are started, processes by who started them.
+        // Ranks of threads are counted when they are started, processes by their launcher.
         if self.simulate.is_some() && u64::from(ranks) * u64::from(workers) > SIMULATED_MAX {
             let all = format!("{} x {workers}", counted(ranks as usize, "rank", "ranks"));
             return Err(wrong(

@@ -2,7 +2,7 @@
 //! crate than this.
 //!
 //! A strategy turns a [`Snapshot`] of what was measured into an [`Assignment`] of chunks to ranks. Set it with
-//! [`Config::strategy`](crate::Config::strategy), or offer it by name to whoever starts the program:
+//! [`Config::strategy`](crate::Config::strategy), or offer it by name to those who start the program:
 //!
 //! ```
 //! use caribou::lb::{Assignment, ChunkLoad, Entry, Parameter, Rank, Shape, Snapshot, Strategy};

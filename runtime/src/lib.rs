@@ -65,7 +65,7 @@
 //! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
 //! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
 //! | pool, iteration, policy | independent work by index; what hands out ranges of it | loop, task bag; scheduler |
-//! | unit, share, division | data that is divided; what a worker has of it; who has what | row, block, distribution |
+//! | unit, share, division | data that is divided; the part of a worker; which worker has which part | row, block, distribution |
 //! | step, job, part | a superstep; a worker's units in it; what came of them | iteration, task, contribution |
 //! | copy | the same job on another worker, which drops it when it is finished | replica |
 //! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |

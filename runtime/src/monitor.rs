@@ -7,7 +7,7 @@
 //! | `/` | what there is |
 //!
 //! One thread for all connections, asleep while nobody asks; figures are collected when somebody does, and at most four
-//! times a second. Connections, their time and what they may send are bounded, so that nobody who connects can hold up
+//! times a second. Connections, their time and what they may send are bounded, so that no client can hold up
 //! or fill up the program. That is why the server is our own: `tiny_http` takes a thread a connection, reads lines of
 //! any length, waits for ever and cannot be joined.
 //!

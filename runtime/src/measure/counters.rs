@@ -93,7 +93,7 @@ pub(crate) struct WorkerCounters {
     /// Time without work in which it was awake.
     idle_ns: AtomicU64,
     /// Twice the time that it was parked so far; while it is parked, twice what lacks to the present for that, plus 1. One
-    /// number, so that whoever reads it in the middle of a long rest counts that part of it, and none twice.
+    /// number, so that a reader in the middle of a long rest counts the part so far, and none twice.
     parked: AtomicU64,
     speed_bits: AtomicU64,
 }
@@ -277,7 +277,7 @@ impl RankCounters {
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
     }
 
-    /// From now on [`competing_processes`](Self::competing_processes) says who was here.
+    /// From now on [`competing_processes`](Self::competing_processes) says which processes ran here.
     pub(crate) fn begin_process_scans(&self, now_ns: u64) {
         self.takers.begin(now_ns);
     }

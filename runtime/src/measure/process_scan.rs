@@ -90,7 +90,7 @@ impl ProcessScan {
         ProcessScan { at_ns, cost_ns: thread_cpu_ns().saturating_sub(begun_ns), processes }
     }
 
-    /// Looks again, and at who has run on these vCPUs since.
+    /// Scans again: the processes that have run on these vCPUs since.
     fn again(&self, at_ns: u64, vcpus: &[usize]) -> (ProcessScan, Vec<Taker>) {
         let mut takers = Vec::new();
         let counts =

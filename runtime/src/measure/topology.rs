@@ -1,7 +1,7 @@
 //! The vCPUs that this process may use, and the one of each worker.
 //!
 //! Here is what asks the operating system: affinity masks are read, set and put back. Where the vCPUs lie in the
-//! machine is in [`layout`]; who sits where follows from that by the pure function of [`plan`](mod@plan).
+//! machine is in [`layout`]; the vCPUs of each worker follow from that by the pure function of [`plan`](mod@plan).
 
 use std::marker::PhantomData;
 

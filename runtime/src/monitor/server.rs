@@ -7,7 +7,7 @@
 //! | `Draining` | the client has closed, which keeps what it still sends from undoing an answer that it has not read |
 //!
 //! 1. There are at most [`CONNECTIONS_MAX`]; for a further one the oldest goes that has not asked yet, or else the oldest:
-//!    whoever connects and says nothing keeps nobody waiting.
+//!    a client that connects and sends nothing delays no other.
 //! 2. Each ends [`CONNECTION_NS_MAX`] after it began, whatever state it is in.
 //! 3. Of a head at most [`HEAD_MAX`] bytes are kept; of a body none.
 //! 4. Nothing blocks but `poll`, which the other end of `woken` ends by going away.

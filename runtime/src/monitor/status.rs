@@ -20,7 +20,7 @@ const OTHER_KINDS: &str = "(others)";
 /// Characters of a name or of why a run failed.
 const TEXT_MAX: usize = 2000;
 
-/// The state of a run, as one of its processes knows it. Times are totals since the run began: whoever wants to know
+/// The state of a run, as one of its processes knows it. Times are totals since the run began: a reader that wants to know
 /// about an interval asks twice.
 ///
 /// ```

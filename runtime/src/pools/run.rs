@@ -42,7 +42,7 @@ use crate::wire::codec::SerdeCodec;
 /// use caribou::{Config, stream};
 /// use rand::RngExt;
 ///
-/// // Pi by throwing darts: each has random numbers of its own, so the answer does not depend on who threw it.
+/// // Pi by throwing darts: each has random numbers of its own, so the answer does not depend on the worker that threw it.
 /// let hits = caribou::pool(&Config::default(), 10_000, || 0, |hits: &mut u64, range| {
 ///     for dart in range {
 ///         let mut random = stream(42, dart);

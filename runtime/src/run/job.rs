@@ -247,7 +247,7 @@ struct CurrentRun {
 
 /// The processes of a communicator, connected.
 pub(crate) struct Job {
-    /// Dropped first: who leaves says so before MPI's end, which waits for all. None where a process could not reach the one
+    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None where a process could not reach the one
     /// that is to watch it: then nobody tells it of a loss.
     liveness: Option<Liveness>,
     rank: Rank,
@@ -376,7 +376,7 @@ impl Job {
         Ok((report.placed(&plan), all.into_iter().map(|rank| rank.figures).collect()))
     }
 
-    /// Sets the run up with all others: who sits where, or why there will be no run.
+    /// Sets the run up with all others: the placement of ranks, or why there will be no run.
     fn agree<T>(
         &mut self,
         config: &Config,

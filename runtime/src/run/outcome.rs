@@ -48,7 +48,7 @@ impl Outcome {
         move |silent| self.lost() || (clock.now_ns() >= until_ns && self.give_up(&silent()))
     }
 
-    /// Leaves a run that has failed without those who have not heard of it.
+    /// Leaves a run that has failed without the ranks that have not heard of it.
     fn give_up(&self, silent: &[Rank]) -> bool {
         let Some(error) = self.error() else { return false };
         let ranks: Vec<String> = silent.iter().take(NAMED_MAX).map(ToString::to_string).collect();

@@ -46,7 +46,7 @@ impl RunReport {
         RunReport { placement, record, ..RunReport::default() }
     }
 
-    /// With who sat where.
+    /// With the placement of ranks.
     pub(crate) fn placed(self, plan: &Plan) -> RunReport {
         RunReport {
             placement: plan.to_string(),

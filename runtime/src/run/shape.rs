@@ -1,4 +1,4 @@
-//! One shape of program, as whoever starts its ranks sees it.
+//! One shape of program, as the code that starts its ranks sees it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -138,7 +138,7 @@ fn add_kinds(profile: &Profile, names: &[Name], arrays: &[String], kinds: &mut L
     }
 }
 
-/// The address with the port of this rank. What is no address is told by whoever listens on it.
+/// The address with the port of this rank. The listener reports a setting that is no address.
 fn with_rank(address: &str, rank: Rank) -> String {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     match port.parse::<u32>() {

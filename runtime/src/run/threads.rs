@@ -76,7 +76,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
             let life = move || {
                 catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
                     process.fail(panicked(rank, &*panic));
-                    // Nobody is left who could tell them in order.
+                    // No thread is left that could tell them in order.
                     all.iter().for_each(|team| team.stop());
                     S::Figures::default()
                 })

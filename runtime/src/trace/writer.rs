@@ -206,7 +206,7 @@ impl Writer {
         }
     }
 
-    /// Writes who was seen on the rank's vCPUs.
+    /// Writes the processes that were seen on the rank's vCPUs.
     pub fn looks(&mut self, looks: &[Look]) -> io::Result<()> {
         if looks.is_empty() { Ok(()) } else { self.record(Kind::Looks, 0, looks.len(), &looks) }
     }

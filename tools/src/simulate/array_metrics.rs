@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lb_strategies::Strategy;
 use lb_strategies::pool::Nanos;
-use presentation::chart::{Axis, Chart, Series};
+use presentation::chart::Chart;
 use presentation::format::decimal;
 use serde::Serialize;
 use virtual_cluster::{ArrayRun, ArrayScenario, SyncRun};
@@ -97,12 +97,7 @@ impl Comparable for ArrayScenario {
         ArrayMetrics::new(spec, self, ideal_s, &self.run(Arc::clone(policy)))
     }
 
-    fn comparison(&self, ideal_s: f64, mut outcomes: Vec<ArrayMetrics>) -> Comparison<ArrayMetrics> {
-        let none = outcomes.iter().find(|outcome| outcome.policy == "none");
-        if let Some(none_s) = none.map(|none| none.makespan_s) {
-            let complete = outcomes.iter_mut().filter(|outcome| outcome.missing == 0 && none_s > 0.0);
-            complete.for_each(|one| one.saved_percent = Some(100.0 * (1.0 - one.makespan_s / none_s)));
-        }
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<ArrayMetrics>) -> Comparison<ArrayMetrics> {
         Comparison {
             scenario: self.name.clone(),
             chunks: Some(self.array.chunks),
@@ -155,28 +150,11 @@ impl Metrics for ArrayMetrics {
         (self.missing > 0).then(|| format!("{} iterations of chunks missing", self.missing))
     }
 
-    fn chart(comparison: &Comparison<Self>) -> Chart {
-        let times = comparison.outcomes.iter().flat_map(|outcome| &outcome.iteration_times_s);
-        let top = 1.08 * times.copied().fold(1e-9, f64::max);
-        let iterations = comparison.iterations as f64;
-        Chart {
-            caption: comparison.title(),
-            horizontal: Axis { title: "iteration".into(), from: 0.0, to: iterations, whole: true },
-            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
-            bands: Vec::new(),
-            level: Some(comparison.ideal_s / iterations.max(1.0)),
-            series: comparison.outcomes.iter().map(times_of_iterations).collect(),
-        }
+    fn set_saved(&mut self, percent: f64) {
+        self.saved_percent = Some(percent);
     }
-}
 
-fn times_of_iterations(outcome: &ArrayMetrics) -> Series {
-    let times = outcome.iteration_times_s.iter().copied();
-    Series {
-        name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
-        dots: Vec::new(),
-        radius: 0.0,
-        opacity: 1.0,
-        line: (0..).map(f64::from).zip(times).collect(),
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        comparison.chart_of_times("iteration", |outcome| &outcome.iteration_times_s)
     }
 }

@@ -9,7 +9,8 @@ use std::thread;
 use indicatif::{ProgressBar, ProgressStyle};
 use lb_strategies::Table;
 use lb_strategies::spec::split_list;
-use presentation::chart::Chart;
+use presentation::chart::{Axis, Chart, Series};
+use presentation::format::decimal;
 use serde::Serialize;
 
 use super::table;
@@ -77,6 +78,9 @@ pub(super) trait Metrics: Serialize {
     fn cells(&self) -> Vec<String>;
     fn values(&self) -> Vec<String>;
 
+    /// The part of the baseline's time that it saves is known, in percent.
+    fn set_saved(&mut self, _percent: f64) {}
+
     /// Faults in words; nothing if all was done.
     fn complaint(&self) -> Option<String>;
 
@@ -117,6 +121,37 @@ impl<O: Metrics> Comparison<O> {
         Some((baseline, (1.0 - self.ideal_s / run.makespan_s()).max(0.0)))
     }
 
+    /// Tells each complete run what part of the baseline's time it saves.
+    fn tell_savings(&mut self) {
+        let baseline = O::BASELINE.and_then(|name| self.outcomes.iter().find(|one| one.policy() == name));
+        let Some(baseline_s) = baseline.map(O::makespan_s).filter(|&seconds| seconds > 0.0) else { return };
+        for outcome in self.outcomes.iter_mut().filter(|outcome| outcome.excess_percent().is_some()) {
+            outcome.set_saved(100.0 * (1.0 - outcome.makespan_s() / baseline_s));
+        }
+    }
+
+    /// A panel with a line for each policy: how long each iteration or step took, in seconds.
+    pub(super) fn chart_of_times(&self, turn: &str, times_s: impl Fn(&O) -> &[f64]) -> Chart {
+        let finite = |outcome| times_s(outcome).iter().copied().filter(|time| time.is_finite());
+        let top = 1.08 * self.outcomes.iter().flat_map(finite).fold(1e-9, f64::max);
+        let turns = self.iterations as f64;
+        let line = |outcome| Series {
+            name: format!("{}: {} s", O::policy(outcome), decimal(outcome.makespan_s(), 1)),
+            dots: Vec::new(),
+            radius: 0.0,
+            opacity: 1.0,
+            line: (0..).map(f64::from).zip(finite(outcome)).collect(),
+        };
+        Chart {
+            caption: self.title(),
+            horizontal: Axis { title: turn.into(), from: 0.0, to: turns, whole: true },
+            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
+            bands: Vec::new(),
+            level: Some(self.ideal_s / turns.max(1.0)),
+            series: self.outcomes.iter().map(line).collect(),
+        }
+    }
+
     /// What it is, for the title of a panel: its name, or its size if it has none of its own.
     pub(super) fn title(&self) -> String {
         if self.scenario == DESCRIBED { table::size(self) } else { self.scenario.clone() }
@@ -136,7 +171,9 @@ pub(super) fn compare<S: Comparable>(
     });
     let mut outcomes = outcomes.into_iter();
     let of_scenario = |(scenario, &ideal_s): (&S, &f64)| {
-        scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect())
+        let mut comparison = scenario.comparison(ideal_s, outcomes.by_ref().take(policies.len()).collect());
+        comparison.tell_savings();
+        comparison
     };
     scenarios.iter().zip(&ideals).map(of_scenario).collect()
 }

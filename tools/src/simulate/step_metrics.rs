@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lb_strategies::supersteps::SuperstepStrategy;
-use presentation::chart::{Axis, Chart, Series};
+use presentation::chart::Chart;
 use presentation::format::decimal;
 use serde::Serialize;
 use virtual_cluster::{NewDivision, StepScenario, StepsRun, Times};
@@ -81,12 +81,7 @@ impl Comparable for StepScenario {
         StepMetrics::new(spec, self.program.steps, ideal_s, self.run(&**policy))
     }
 
-    fn comparison(&self, ideal_s: f64, mut outcomes: Vec<StepMetrics>) -> Comparison<StepMetrics> {
-        let equal = outcomes.iter().find(|outcome| outcome.policy == "equal");
-        if let Some(equal_s) = equal.map(|equal| equal.makespan_s).filter(|equal_s| *equal_s > 0.0) {
-            let complete = outcomes.iter_mut().filter(|outcome| outcome.missing == 0);
-            complete.for_each(|one| one.saved_percent = Some(100.0 * (1.0 - one.makespan_s / equal_s)));
-        }
+    fn comparison(&self, ideal_s: f64, outcomes: Vec<StepMetrics>) -> Comparison<StepMetrics> {
         let workers = match &self.times {
             Times::Vcpus(_, workers) => workers.clone(),
             Times::Jobs(series) | Times::Steps(series) => vec![1; series.len()],
@@ -143,28 +138,11 @@ impl Metrics for StepMetrics {
         (self.missing > 0).then(|| format!("{} steps missing", self.missing))
     }
 
-    fn chart(comparison: &Comparison<Self>) -> Chart {
-        let times = comparison.outcomes.iter().flat_map(|outcome| &outcome.step_times_s);
-        let top = 1.08 * times.copied().filter(|time| time.is_finite()).fold(1e-9, f64::max);
-        let steps = comparison.iterations as f64;
-        Chart {
-            caption: comparison.title(),
-            horizontal: Axis { title: "step".into(), from: 0.0, to: steps, whole: true },
-            vertical: Axis { title: "time (s)".into(), from: 0.0, to: top, whole: false },
-            bands: Vec::new(),
-            level: Some(comparison.ideal_s / steps.max(1.0)),
-            series: comparison.outcomes.iter().map(times_of_steps).collect(),
-        }
+    fn set_saved(&mut self, percent: f64) {
+        self.saved_percent = Some(percent);
     }
-}
 
-fn times_of_steps(outcome: &StepMetrics) -> Series {
-    let times = outcome.step_times_s.iter().copied().filter(|time| time.is_finite());
-    Series {
-        name: format!("{}: {} s", outcome.policy, decimal(outcome.makespan_s, 1)),
-        dots: Vec::new(),
-        radius: 0.0,
-        opacity: 1.0,
-        line: (0..).map(f64::from).zip(times).collect(),
+    fn chart(comparison: &Comparison<Self>) -> Chart {
+        comparison.chart_of_times("step", |outcome| &outcome.step_times_s)
     }
 }

@@ -33,7 +33,7 @@ use crate::wire::{self, WireError, catching};
 ///
 /// impl Combine for Summit {
 ///     fn combine(&mut self, other: Summit) {
-///         // Of two of the same height that of the lower index, whoever is asked first.
+///         // Of two of the same height the one with the lower index, in whatever order they are combined.
 ///         let order = self.height.total_cmp(&other.height).then(other.hill.cmp(&self.hill));
 ///         if order.is_lt() { *self = other; }
 ///     }
@@ -155,7 +155,7 @@ fn combine<T: Combine>(values: &[Vec<u8>]) -> Result<T, WireError> {
     })
 }
 
-/// The same for who has only bytes.
+/// The same of encoded bytes.
 fn combine_all<T: Combine>(values: &[Vec<u8>]) -> Result<Vec<u8>, WireError> {
     let value = combine::<T>(values)?;
     catching::<T, _>("encoded", || wire::encode(&value))

@@ -19,7 +19,7 @@ use crate::ids::{ArrayId, ChunkId};
 /// use caribou::{Array, Chunk, Config, Ctx, ReplyTo};
 /// use serde::{Deserialize, Serialize};
 ///
-/// /// Squares numbers for whoever asks.
+/// /// Squares numbers for any chunk that asks.
 /// #[derive(Serialize, Deserialize)]
 /// struct Square;
 ///

@@ -175,7 +175,7 @@ impl Setup {
     /// use serde::{Deserialize, Serialize};
     /// #[derive(Serialize, Deserialize)]
     /// struct Block;
-    /// /// Where a block's particles are; it counts who is on the rank of its block.
+    /// /// A block's particles, on the rank of the block; it counts those that are there.
     /// #[derive(Serialize, Deserialize)]
     /// struct Swarm { blocks: Array<Block> }
     ///

@@ -35,7 +35,7 @@ pub struct Effects<C: Chunk> {
     pub messages: Vec<(C::Index, C::Message)>,
     /// Broadcasts to the same array.
     pub broadcasts: Vec<C::Message>,
-    /// Multicasts: to whom, and what.
+    /// Multicasts: the receivers, and the message.
     pub multicasts: Vec<(Vec<C::Index>, C::Message)>,
     /// Contributions: tag and values.
     pub contributions: Vec<(u32, crate::Values)>,

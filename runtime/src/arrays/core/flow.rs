@@ -36,7 +36,7 @@
 //!    a time that doubles with each use ([`FlowControl::backoff_expired`]).
 //! 8. *Migration.* A chunk may leave with its messages, so that its rank falls below its low watermark. Then the acks that the
 //!    rank has deferred go along ([`FlowControl::hand_over_acks`]). The new rank defers them from now on and says so to their
-//!    receivers, who count these bytes as in flight to it ([`FlowControl::count_moved`]). For chunks of the old rank that this
+//!    receivers, which count these bytes as in flight to it ([`FlowControl::count_moved`]). For chunks of the old rank that this
 //!    rank blocks, the moved bytes count as if they had sent them.
 //!
 //! # Proof that memory is bounded

@@ -327,7 +327,7 @@ impl Worker<'_> {
         let text = error.to_string();
         self.with_core(|core, _, out| core.fail(error, out));
         // At once: the run returns it when all handlers have returned, and one of them may never. But after everybody
-        // was told: whoever writes the log may panic.
+        // was told: the writer of the log may panic.
         tracing::error!(rank = self.shared.info.rank.0, error = %text, "the run has failed");
     }
 }

@@ -262,7 +262,7 @@ impl<'r> RemoteSender<'r> {
         let Some(mut transport) = self.transport.take() else { return };
         if let Some(error) = shared.ending.unannounced() {
             for to in (0..shared.info.ranks).map(Rank).filter(|&to| to != shared.info.rank) {
-                // Each for itself: who cannot be told must not keep the others from hearing it.
+                // One rank that cannot be told must not keep the others from hearing of it.
                 let abort = Packet::Abort(Box::new(error.clone()));
                 let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
             }

@@ -375,7 +375,7 @@ impl<'r> Worker<'r> {
         self.clear_blocked();
         self.count_out(kept_bytes + bytes_of(&mail) + bytes_of(&newer));
         let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
-        // Broadcasts and results for all have no number: they are for whoever is there.
+        // Broadcasts and results for all have no number: a chunk that is gone does not miss them.
         let own = unread.filter(|delivery| delivery.from.number > 0);
         let array = &self.shared.arrays[chunk.array.index()];
         let kinds: Vec<_> = own.map(|delivery| array.kind(&delivery.payload)).collect();

@@ -8,7 +8,7 @@
 //!
 //! A core is named by its lowest vCPU that is online, a cache likewise, a NUMA domain by the number the kernel gave it.
 //! So the names mean the same to all processes of a host, whatever their affinity masks and their source. Nothing here
-//! decides who sits where.
+//! decides which worker is bound to which vCPU.
 
 use serde::{Deserialize, Serialize};
 

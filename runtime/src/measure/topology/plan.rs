@@ -7,7 +7,7 @@
 //! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next so many, so that the
 //!    workers of a rank, and ranks that follow each other, are neighbours.
 //! 3. Where a group has a physical core for every worker, hyperthread siblings stay idle.
-//! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for those who follow.
+//! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for the ranks that follow.
 //! 5. Workers that nobody asked for are no more than a CPU quota keeps busy. Where a quota allows less than all workers
 //!    can use, they must not spin: what one spins away another could have used.
 //! 6. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
@@ -269,7 +269,7 @@ impl Group<'_> {
     /// all whenever there are. Masks that overlap in other ways come from no launcher, and may end up crowded.
     fn map_workers_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
         let alike = self.members.iter().all(|member| member.place.vcpus == self.members[0].place.vcpus);
-        // What may be skipped. With different masks it cannot be told who will need what is skipped.
+        // What may be skipped. With different masks it is not known which rank will need the skipped vCPUs.
         let mut spare = if alike { vcpus.len() - self.workers() as usize } else { 0 };
         let mut taken = vec![false; vcpus.len()];
         let mut blocks = vec![Vec::new(); self.members.len()];

@@ -1,4 +1,4 @@
-//! Random numbers for iterations: a stream of its own for each, so that results do not depend on who ran what.
+//! Random numbers for iterations: a stream of its own for each, so that results do not depend on which worker ran which.
 
 use std::convert::Infallible;
 
