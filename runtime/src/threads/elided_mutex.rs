@@ -1,4 +1,4 @@
-//! A mutex that is elided for a single thread. The first of three files with `unsafe` in them.
+//! A mutex that is elided for a single thread. The first of three places with `unsafe` (`tsc_clock.rs`, `transport/mpi/raw`).
 //!
 //! Most ranks have one worker, and so are one thread. State that several workers of a rank would share is behind an
 //! [`ElidedMutex`]. With several workers it is a mutex. With one it only checks that the caller is that worker and that no

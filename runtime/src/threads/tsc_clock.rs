@@ -1,5 +1,5 @@
 //! A fast clock per worker, for laps and for times that the core needs: the TSC, calibrated against the machine's clock. The
-//! second file with `unsafe`, for the one instruction.
+//! second place with `unsafe`, for the one instruction.
 //!
 //! The TSC takes half as long to read as the clock, which takes a fifth of a short message. The worker reads the clock at
 //! least every [`REACH_NS`]. Each reading is an *anchor*, from which the TSC gives the time until the next. The rate of the

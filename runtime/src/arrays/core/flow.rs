@@ -192,12 +192,12 @@ impl FlowControl {
         FlowControl::new(me, 1, u64::MAX, &Arc::default())
     }
 
-    /// So many more bytes are queued for chunks on their way to this rank.
+    /// Bytes are queued for chunks on their way to this rank.
     pub(crate) fn add_incoming(&mut self, bytes: u64) {
         self.incoming_bytes.change(bytes as i64);
     }
 
-    /// So many of these are so no longer.
+    /// Bytes no longer wait for incoming chunks.
     pub(crate) fn remove_incoming(&mut self, bytes: u64) {
         self.incoming_bytes.change(-(bytes as i64));
     }

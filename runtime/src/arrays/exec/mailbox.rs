@@ -160,7 +160,7 @@ impl<S, M> Mailbox<S, M> {
         // No closure: its result would be moved through memory.
         let mut inner = self.inner.lock();
         let starts = inner.state == State::New;
-        assert!(starts || inner.state == State::Ready, "a entry belongs to a ready chunk");
+        assert!(starts || inner.state == State::Ready, "a ready entry belongs to a ready chunk");
         if inner.gate != Gate::Open {
             assert!(!starts, "a chunk that leaves has come to a sync, so it has started");
             inner.state = State::Idle;

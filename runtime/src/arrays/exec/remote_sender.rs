@@ -103,7 +103,7 @@ impl<'r> RemoteSender<'r> {
         all
     }
 
-    /// The same of one packet, which goes through the wire format where a run asks for that.
+    /// Gives the transport one packet, through the wire format where a run asks for that.
     #[inline(never)]
     fn flush_one(&mut self, to: Rank, packet: Packet) -> SendResult {
         // Messages between chunks have been there and back before they were routed.
@@ -129,7 +129,7 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// The same where the transport sends bytes.
+    /// Encodes a message into the bytes that the transport sends, where it sends bytes.
     #[inline(never)]
     fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> SendResult {
         let codec = &self.shared.codec;
@@ -188,21 +188,21 @@ impl<'r> RemoteSender<'r> {
         self.times.rare
     }
 
-    /// It has ended.
+    /// The poll has ended.
     pub(crate) fn end_poll(&mut self, now_ns: u64) {
         self.times.ended_ns = now_ns;
     }
 
-    /// The time from which on the next look is due, if chunks are to run for so long at least, ns. They run for as long
-    /// as the last look took: while chunks migrate it may copy one.
+    /// When the next poll is due, ns: `run_ns` after the last, or later if the last poll took longer than that. While chunks
+    /// migrate, a poll may copy one.
     #[inline]
     pub(crate) fn next_poll_ns(&self, run_ns: u64) -> u64 {
         let PollTimes { began_ns, ended_ns, .. } = self.times;
         ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
-    /// Hop 3, receiving side: the local_delivery gets what has come, as long as it takes more. Between
-    /// threads by a closure that nothing else calls: it is inlined, and no packet is copied to be handed over.
+    /// Hop 3, receiving side: passes packets to local delivery until that wants no more. Between threads by a closure that
+    /// nothing else calls: it is inlined, which saves a copy of each packet.
     ///
     /// # Errors
     /// A packet cannot be decoded.

@@ -38,12 +38,13 @@ use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
 
-/// Time that a chunk runs before its worker looks at the transport in between, ns; and number of handlers between two
-/// readings of the clock where no time is measured, and they are not long.
+/// Time that a chunk runs before its worker polls the transport in the middle of the run, ns.
 const RUN_NS_MAX: u64 = 50_000;
+/// Number of short handlers in a run between two readings of the clock, where handlers are not measured.
 const RUN_HANDLERS: u64 = 8;
-/// The same between runs of chunks: short ones share a look.
+/// Time between two polls that separate runs of chunks, ns: short runs share a poll.
 const POLL_EVERY_NS: u64 = 1_000;
+/// Number of short handlers between two such polls, where handlers are not measured.
 const POLL_EVERY_HANDLERS: u64 = 4;
 
 /// One thread of a rank.

@@ -4,7 +4,7 @@
 
 use caribou::SyncReport;
 
-/// A time for each rank, as long as the phase before the sync was: see [`Outcome::scaled`].
+/// A time for each rank, as long as the phase before the sync was: see [`SyncEffect::scaled`].
 pub(crate) type PerRank = Vec<u64>;
 
 /// A sync and the one after it.

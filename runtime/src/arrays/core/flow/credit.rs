@@ -118,7 +118,7 @@ impl Credits {
         deferred.map(|(&rank, counts)| (rank, std::mem::take(&mut counts.deferred_ack))).collect()
     }
 
-    /// Tells whether senders that a destination blocks stay blocked.
+    /// Tells whether more than half a window is in flight: then senders that the destination blocks stay blocked.
     pub(super) fn blocks(&self, by: Destination) -> bool {
         let (counts, window) = match by {
             Destination::Rank(rank) => (self.ranks.get(&rank), self.window),
