@@ -247,8 +247,8 @@ struct CurrentRun {
 
 /// The processes of a communicator, connected.
 pub(crate) struct Job {
-    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None where a process could not reach the one
-    /// that is to watch it: then nobody tells it of a loss.
+    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None where a process could not
+    /// reach the one that is to watch it: then nobody tells it of a loss.
     liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,

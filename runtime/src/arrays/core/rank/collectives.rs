@@ -159,7 +159,7 @@ impl RankCore {
         let values = if spec.target == ResultTarget::Scan { values.scanned(chunk.key) } else { values };
         let partial = Partial::contribution(report, spec, values);
         let added = self.collectives.reductions.contribute(array, report.sequence, partial, local);
-        let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
+        let added = added.map_err(|why| self.seen_at(chunk, &why));
         self.advance_reductions(array, report.sequence, added, out);
     }
 
@@ -181,6 +181,11 @@ impl RankCore {
             (chunk.array, report.sequence, self.routing.location.count(chunk.array));
         let added = self.collectives.reductions.leave(array, sequence, Partial::empty(report), local);
         self.advance_reductions(array, sequence, added, out);
+    }
+
+    /// Why a reduction fails, with the chunk whose contribution showed it.
+    fn seen_at(&self, chunk: ChunkId, why: &str) -> String {
+        format!("{why}; seen when {} contributed", self.describe(chunk))
     }
 
     /// A chunk's contribution is invalid: the run ends with the reason.
@@ -244,7 +249,7 @@ impl RankCore {
         let here = |key: &&u64| location.cell(ChunkId { array, key: **key }).is_some();
         let root = || self.arrays[array.index()].home(first, self.tree.ranks);
         let added = self.collectives.sections.contribute(part, root, |keys| keys.iter().filter(here).count());
-        let added = added.map_err(|why| format!("{why}; seen when {} contributed", self.describe(chunk)));
+        let added = added.map_err(|why| self.seen_at(chunk, &why));
         self.advance_section(array, added, out);
     }
 
