@@ -63,11 +63,11 @@ fn sync_us(report: &Report) -> f64 {
 fn hand_over_us(load: Load) -> f64 {
     let (to_other, from_here) = channel::<Box<Vec<f64>>>();
     let (to_here, from_other) = channel();
-    let vcpus = caribou::vcpus();
+    let vcpus = caribou::machine::vcpus();
     let (here, there) = (vcpus[0], vcpus[vcpus.len() - 1]);
     thread::scope(|scope| {
         scope.spawn(move || {
-            caribou::pin_to(there);
+            caribou::machine::pin_to(there);
             loop {
                 let arrived: Vec<_> = from_here.iter().take(load.chunks as usize).collect();
                 if arrived.is_empty() || to_here.send(arrived).is_err() {
@@ -76,7 +76,7 @@ fn hand_over_us(load: Load) -> f64 {
             }
         });
         let giver = scope.spawn(move || {
-            caribou::pin_to(here);
+            caribou::machine::pin_to(here);
             let mut boxes: Vec<_> =
                 (0..load.chunks).map(|_| Box::new(vec![1.0; load.bytes / size_of::<f64>()])).collect();
             let all = seconds(|| {

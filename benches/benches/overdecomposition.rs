@@ -70,7 +70,7 @@ fn compare(edge: usize, ranks: usize) {
 
 fn main() {
     let asked: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    let vcpus = caribou::vcpus().len();
+    let vcpus = caribou::machine::vcpus().len();
     let mut sizes = vec![1, vcpus];
     sizes.dedup();
     for edge in EDGES.into_iter().filter(|edge| asked.is_empty() || asked.contains(edge)) {

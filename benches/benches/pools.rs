@@ -12,7 +12,8 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::thread;
 
-use caribou::{Config, PoolReport};
+use caribou::Config;
+use caribou::pools::PoolReport;
 use caribou_benches::{Contender, in_turn, seconds};
 use lb_strategies::POOLS;
 
@@ -32,12 +33,12 @@ fn execute(sum: &mut u64, range: Range<u64>) {
 
 /// Seconds that two threads take which share the iterations equally.
 fn limit() -> f64 {
-    let vcpus = caribou::vcpus();
+    let vcpus = caribou::machine::vcpus();
     seconds(|| {
         thread::scope(|scope| {
             for (worker, vcpu) in (0..u64::from(WORKERS)).zip(vcpus) {
                 scope.spawn(move || {
-                    caribou::pin_to(vcpu);
+                    caribou::machine::pin_to(vcpu);
                     let half = ITERATIONS / u64::from(WORKERS);
                     let mut sum = 0;
                     execute(&mut sum, worker * half..(worker + 1) * half);
@@ -54,7 +55,7 @@ fn pool(lb: &str, ranks: u32) -> PoolReport {
 }
 
 fn main() {
-    if caribou::vcpus().len() < WORKERS as usize {
+    if caribou::machine::vcpus().len() < WORKERS as usize {
         eprintln!("skipped: {WORKERS} vCPUs are needed");
         return;
     }

@@ -19,7 +19,8 @@ use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use caribou::{Chunk, Config, Ctx, Placement, Report, Runtime, SyncReport};
+use caribou::report::SyncReport;
+use caribou::{Chunk, Config, Ctx, Placement, Report, Runtime};
 use caribou_benches::figures::figure;
 use caribou_benches::nomad::{Holder, Nomad};
 use caribou_benches::{Contender, Quartiles, in_turn, job, seconds};

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::thread;
 
-use caribou::{Config, Job, Parts, Supersteps, Then};
+use caribou::Config;
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou_benches::figures::figure;
 use caribou_benches::{Contender, in_turn, seconds};
 
@@ -102,10 +103,10 @@ impl Barrier {
 fn by_hand(size: usize, steps: u64) -> (f64, Vec<f64>) {
     let (x, barrier, took) = (RwLock::new(vec![0.0; size]), Barrier::default(), Mutex::new(0.0));
     thread::scope(|scope| {
-        for (me, vcpu) in caribou::vcpus().into_iter().take(2).enumerate() {
+        for (me, vcpu) in caribou::machine::vcpus().into_iter().take(2).enumerate() {
             let (x, barrier, took) = (&x, &barrier, &took);
             scope.spawn(move || {
-                caribou::pin_to(vcpu);
+                caribou::machine::pin_to(vcpu);
                 let rows = me * size / 2..(me + 1) * size / 2;
                 let matrix: Vec<Vec<f64>> = rows.clone().map(|row| coefficients(size, row)).collect();
                 barrier.wait(1);
@@ -128,7 +129,7 @@ fn by_hand(size: usize, steps: u64) -> (f64, Vec<f64>) {
 }
 
 fn main() {
-    if caribou::vcpus().len() < 2 {
+    if caribou::machine::vcpus().len() < 2 {
         return eprintln!("it takes two vCPUs");
     }
     for (size, steps) in SIZES {

@@ -18,12 +18,12 @@ pub const NEAR_NS: f64 = 200.0;
 pub fn round_trip_ns(trips: u64) -> f64 {
     #[repr(align(128))]
     struct Line(AtomicU64);
-    let vcpus = caribou::vcpus();
+    let vcpus = caribou::machine::vcpus();
     let (here, there) = (vcpus[0], vcpus[vcpus.len() - 1]);
     let (ball, up) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
     thread::scope(|scope| {
         scope.spawn(|| {
-            caribou::pin_to(there);
+            caribou::machine::pin_to(there);
             up.0.store(1, Ordering::Release);
             for trip in 0..trips {
                 await_value(&ball.0, 2 * trip + 1);
@@ -32,7 +32,7 @@ pub fn round_trip_ns(trips: u64) -> f64 {
         });
         // On a thread of its own, so that the caller stays where it was.
         let player = scope.spawn(|| {
-            caribou::pin_to(here);
+            caribou::machine::pin_to(here);
             await_value(&up.0, 1);
             seconds(|| {
                 for trip in 0..trips {

@@ -25,7 +25,7 @@ pub fn figure(name: &str, unit: &str, what: &str, spread: Quartiles) {
 /// The round trip of a cache line between the vCPUs of this process, ns; measured once. None where it has one vCPU.
 fn distance_ns() -> Option<f64> {
     static DISTANCE_NS: OnceLock<Option<f64>> = OnceLock::new();
-    *DISTANCE_NS.get_or_init(|| (caribou::vcpus().len() > 1).then(|| round_trip_ns(TRIPS)))
+    *DISTANCE_NS.get_or_init(|| (caribou::machine::vcpus().len() > 1).then(|| round_trip_ns(TRIPS)))
 }
 
 fn line(name: &str, unit: &str, what: &str, spread: Quartiles, distance_ns: Option<f64>) -> String {

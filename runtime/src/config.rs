@@ -32,7 +32,7 @@ use crate::warn::warn;
 /// The nature of ranks: threads, or processes.
 ///
 /// ```
-/// assert_eq!(caribou::Processes::default(), caribou::Processes::Auto);
+/// assert_eq!(caribou::config::Processes::default(), caribou::config::Processes::Auto);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processes {
@@ -198,7 +198,7 @@ impl Config {
     }
 
     /// Keeps in the report on each sync, in the trace as well, what ranks reported to it
-    /// ([`SyncReport::reported`](crate::SyncReport::reported)): all that a
+    /// ([`SyncReport::reported`](crate::report::SyncReport::reported)): all that a
     /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync; the
     /// report of the run has it of as many of the newest syncs as fit in some 64 MB.
     #[must_use]
@@ -486,7 +486,7 @@ impl Config {
 
 /// vCPUs that this process can keep busy.
 fn useful_vcpus() -> u32 {
-    vcpus_within(crate::cpu_quota(), crate::vcpus().len()) as u32
+    vcpus_within(crate::machine::cpu_quota(), crate::machine::vcpus().len()) as u32
 }
 
 fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {

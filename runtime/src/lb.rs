@@ -41,7 +41,7 @@
 //!
 //! The moves of a strategy are made only if they pay: `Deal` deals the cards, and where that makes the next phase no shorter
 //! all stay where they are. A line in the log at level `info` says so, which the subscriber of your program must let through (see
-//! `docs/traces.md`), and [`SyncReport::proposed`](crate::SyncReport::proposed) is how many moves there would have been. A strategy that is to move
+//! `docs/traces.md`), and [`SyncReport::proposed`](crate::report::SyncReport::proposed) is how many moves there would have been. A strategy that is to move
 //! chunks whatever they cost says so in its [terms](Strategy::terms).
 //!
 //! The examples of single items say `lb_strategies`, the crate they are from: read `caribou::lb`, which has the same names.

@@ -79,7 +79,7 @@
 //! the map, the five hops from `send` to `receive`, and the invariants.
 
 mod arrays;
-mod config;
+pub mod config;
 mod error;
 mod heap;
 mod ids;
@@ -87,12 +87,15 @@ mod launch;
 pub mod lb;
 #[cfg(feature = "mpi")]
 mod liveness;
+pub mod machine;
 mod measure;
 pub mod monitor;
 mod panics;
-mod pools;
+pub mod pools;
+pub mod random;
+pub mod report;
 mod run;
-mod supersteps;
+pub mod supersteps;
 mod text;
 mod threads;
 pub mod trace;
@@ -113,30 +116,35 @@ pub use arrays::api::setup::{Placement, Setup};
 pub use arrays::api::testing;
 pub use arrays::core::collectives::own::Own;
 pub use arrays::core::collectives::reduction::{Reducer, Values};
-pub use arrays::core::termination::undelivered::{Addressee, Undelivered};
 pub use arrays::report::Report;
 pub use arrays::run::run;
-pub use config::{BackgroundSource, Config, Pin, Processes, VARIABLES, Variable};
+pub use config::Config;
 pub use error::Error;
 pub use launch::Launch;
-pub use lb_strategies::pool::PoolStrategy;
-pub use lb_strategies::supersteps::SuperstepStrategy;
-pub use lb_strategies::{Assignment, Background, Rank, Snapshot, Strategy};
-pub use measure::cgroup::{available_memory, cpu_quota};
-pub use measure::topology::{allowed_vcpus as vcpus, pin_to};
-pub use pools::api::accumulator::{Accumulator, Collected};
-pub use pools::api::extremes::{Largest, Max, Min, Smallest};
-pub use pools::api::histogram::Histogram;
-pub use pools::api::pool::{Cancel, Pool, PoolOutcome, PoolProgress};
-pub use pools::api::stream::{Stream, stream};
-pub use pools::report::{PoolReport, PoolWorker};
+pub use pools::api::pool::Pool;
 pub use pools::run::pool;
 #[cfg(feature = "mpi")]
 pub use run::job::Runtime;
-pub use run::report::RunReport;
-pub use supersteps::api::{Exchange, Job, Parts, Supersteps, Then};
-pub use supersteps::report::{DivisionReport, SuperstepOutcome, SuperstepReport, SuperstepWorker};
 pub use supersteps::run::supersteps;
-pub use threads::limits::check_room;
-pub use trace::{ClockOffset, SyncReport, SyncTotals};
 pub use wire::bulk;
+
+/// Paths of version 0.1, kept so that programs compile. (The compiler does not warn of a deprecated re-export.)
+#[doc(hidden)]
+mod old_paths {
+    pub use crate::config::{BackgroundSource, Pin, Processes, VARIABLES, Variable};
+    pub use crate::lb::pool::PoolStrategy;
+    pub use crate::lb::supersteps::SuperstepStrategy;
+    pub use crate::lb::{Assignment, Background, Rank, Snapshot, Strategy};
+    pub use crate::machine::{available_memory, check_room, cpu_quota, pin_to, vcpus};
+    pub use crate::pools::{Accumulator, Cancel, Collected, Histogram, Largest, Max, Min, Smallest};
+    pub use crate::pools::{PoolOutcome, PoolProgress, PoolReport, PoolWorker};
+    pub use crate::random::{Stream, stream};
+    pub use crate::report::{Addressee, ClockOffset, RunReport, SyncReport, SyncTotals, Undelivered};
+    pub use crate::supersteps::{DivisionReport, Exchange, Job, Parts, SuperstepOutcome, SuperstepReport};
+    pub use crate::supersteps::{SuperstepWorker, Supersteps, Then};
+}
+#[doc(hidden)]
+#[deprecated(
+    note = "import it from `config`, `lb`, `machine`, `pools`, `random`, `report` or `supersteps`"
+)]
+pub use old_paths::*;

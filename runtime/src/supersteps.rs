@@ -1,4 +1,5 @@
-//! Programs in supersteps (BSP): steps on divisible data, each of which ends when all workers have finished it.
+//! Programs in supersteps (BSP): steps on divisible data, each of which ends when all workers have finished it. Start one
+//! with [`supersteps()`](crate::supersteps()).
 //!
 //! A layer on arrays. The share of a worker is a chunk that stays where it is, and shares exchange messages of chunks. So
 //! simulation by seed, MPI, traces and exactly-once delivery are those of arrays.
@@ -23,3 +24,6 @@ pub(crate) mod report;
 mod root;
 pub(crate) mod run;
 mod share;
+
+pub use self::api::{Exchange, Job, Parts, Supersteps, Then};
+pub use self::report::{DivisionReport, SuperstepOutcome, SuperstepReport, SuperstepWorker};

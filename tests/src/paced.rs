@@ -8,7 +8,8 @@ use std::sync::Once;
 use std::thread::sleep;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Job, Launch, Parts, Placement, Supersteps, Then};
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
+use caribou::{Chunk, Config, Ctx, Error, Launch, Placement};
 use serde::{Deserialize, Serialize};
 
 const STEPS: u64 = 200;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
-use caribou::{Chunk, Config, Ctx, Pin};
+use caribou::config::Pin;
+use caribou::{Chunk, Config, Ctx};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 

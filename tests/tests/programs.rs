@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use caribou::lb::Rank;
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::testing::probe;
 use caribou::{
-    Array, Chunk, Combine, Config, Ctx, Error, Grid, Halo, Halos, Index, Job, Launch, Parts, Placement, Rank,
-    Reducer, ReplyTo, Section, Seed, Supersteps, Target, Then, Values,
+    Array, Chunk, Combine, Config, Ctx, Error, Grid, Halo, Halos, Index, Launch, Placement, Reducer, ReplyTo,
+    Section, Seed, Target, Values,
 };
 use caribou_tests::with_timeout;
 use serde::de::DeserializeOwned;

@@ -5,8 +5,9 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use caribou::lb::supersteps::{Divider, Division, Problem, Row, Step, SuperstepStrategy, Weights};
+use caribou::supersteps::{Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
 use caribou::trace::{StepRecord, StepWorker};
-use caribou::{Config, Error, Exchange, Job, Parts, SuperstepOutcome, Supersteps, Then};
+use caribou::{Config, Error};
 use lb_strategies::virtual_time::SplitMix64;
 use lb_strategies::{Listing, SUPERSTEPS};
 use trace_reader::Trace;

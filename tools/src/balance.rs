@@ -118,7 +118,7 @@ fn snapshot(options: &Options) -> Result<Snapshot, Error> {
     if let Some(file) = &options.snapshot {
         return Ok(snapshot_file::read(file)?);
     }
-    options.check_room(caribou::available_memory())?;
+    options.check_room(caribou::machine::available_memory())?;
     let workload = Workload::named(&options.workload).expect("clap lets only listed names pass");
     Ok(workload.snapshot(options.chunks as usize, options.ranks as usize, options.seed))
 }

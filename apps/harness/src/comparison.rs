@@ -245,7 +245,8 @@ mod tests {
     use crate::arrays::Array;
     use crate::pools::{self, Pool};
     use crate::program::Total;
-    use caribou::{PoolReport, lb};
+    use caribou::lb;
+    use caribou::pools::PoolReport;
     use clap::Parser;
     use std::time::Duration;
 

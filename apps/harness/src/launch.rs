@@ -88,7 +88,7 @@ pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32, workers: u32) -> Re
             "--ranks {other}: {ranks} processes were started, and each is one rank"
         )));
     }
-    caribou::check_room(here, workers).map_err(|error| match error {
+    caribou::machine::check_room(here, workers).map_err(|error| match error {
         caribou::Error::Config { why, .. } => Error::Usage(format!("--ranks, --workers: {why}")),
         other => other.into(),
     })?;
@@ -129,7 +129,7 @@ mod tests {
     fn an_error_is_printed_once_unless_others_may_not_know_it() {
         let usage = Error::Usage("no".to_owned());
         let lost =
-            Error::Runtime(caribou::Error::RankLost { rank: caribou::Rank(1), why: "killed".to_owned() });
+            Error::Runtime(caribou::Error::RankLost { rank: caribou::lb::Rank(1), why: "killed".to_owned() });
         assert!(prints(Launch::Alone, &usage) && prints(Launch::Alone, &lost));
         assert!(prints(Launch::Together { process: 0, processes: 4 }, &usage));
         assert!(!prints(LAST, &usage) && prints(LAST, &lost));

@@ -25,7 +25,12 @@ impl Machine {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let model = model.map_or_else(|| "unknown".to_owned(), |(_, name)| name.to_owned());
-        Self { vcpus: caribou::vcpus(), quota: caribou::cpu_quota(), model, vcpu_distance: "unknown" }
+        Self {
+            vcpus: caribou::machine::vcpus(),
+            quota: caribou::machine::cpu_quota(),
+            model,
+            vcpu_distance: "unknown",
+        }
     }
 
     /// Tells if there is a vCPU for each worker.

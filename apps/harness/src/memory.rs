@@ -18,7 +18,7 @@ pub fn check(options: &str, needed: u64, launch: Launch) -> Result<(), Error> {
         Launch::Alone => 1,
         Launch::Together { processes, .. } => u64::from(processes.max(1)),
     };
-    fits(options, needed / processes, caribou::available_memory())
+    fits(options, needed / processes, caribou::machine::available_memory())
 }
 
 fn fits(options: &str, needed: u64, available: Option<u64>) -> Result<(), Error> {

@@ -9,7 +9,8 @@ mod progress;
 use std::ops::Range;
 use std::time::Duration;
 
-use caribou::{Accumulator, Config, PoolReport, lb};
+use caribou::pools::{Accumulator, PoolReport};
+use caribou::{Config, lb};
 
 pub use self::facts::PoolFacts;
 use self::progress::ProgressSteps;

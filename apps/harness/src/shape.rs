@@ -3,7 +3,8 @@
 
 use std::fmt::Debug;
 
-use caribou::{Config, RunReport, lb};
+use caribou::report::RunReport;
+use caribou::{Config, lb};
 use serde::Serialize;
 
 use super::disturbance::{SlowSpec, Window};

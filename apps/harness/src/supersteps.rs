@@ -6,7 +6,8 @@
 mod clocked;
 mod facts;
 
-use caribou::{Config, SuperstepOutcome, SuperstepReport, lb};
+use caribou::supersteps::{SuperstepOutcome, SuperstepReport};
+use caribou::{Config, lb};
 
 use self::clocked::ClockedProgram;
 pub use self::facts::SuperstepFacts;
@@ -62,7 +63,10 @@ impl Shape for Superstep {
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run<P: caribou::Supersteps>(stage: &RunContext<'_>, program: P) -> Result<SuperstepOutcome<P>, Error> {
+pub fn run<P: caribou::supersteps::Supersteps>(
+    stage: &RunContext<'_>,
+    program: P,
+) -> Result<SuperstepOutcome<P>, Error> {
     let clocked = ClockedProgram::new(program, stage.clock.clone());
     let SuperstepOutcome { shared, units, report } = caribou::supersteps(stage.config, clocked)?;
     Ok(SuperstepOutcome { shared: shared.1, units, report })

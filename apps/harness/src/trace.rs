@@ -1,6 +1,6 @@
 //! The trace of a run, as a program tells of it.
 
-use caribou::RunReport;
+use caribou::report::RunReport;
 use serde::Serialize;
 
 /// Where the trace of a run is, if it has one.

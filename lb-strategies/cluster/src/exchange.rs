@@ -1,6 +1,6 @@
 //! How long parts take from those who computed them to all workers.
 //!
-//! The first three ways are those of production (`caribou::Exchange`); the other two are what programs with MPI
+//! The first three ways are those of production (`caribou::supersteps::Exchange`); the other two are what programs with MPI
 //! do, as in jacobi-factor.txt. A worker's link carries one message after the other each way, both ways at once.
 
 /// How the parts of a step get to all workers.

@@ -28,7 +28,7 @@ fn read_file(path: &Path) -> Option<String> {
 /// vCPUs' worth of CPU time that control groups allow this process; none where there is no quota.
 ///
 /// ```
-/// assert!(caribou::cpu_quota().is_none_or(|vcpus| vcpus > 0.0));
+/// assert!(caribou::machine::cpu_quota().is_none_or(|vcpus| vcpus > 0.0));
 /// ```
 #[must_use]
 pub fn cpu_quota() -> Option<f64> {
@@ -68,7 +68,7 @@ pub(crate) fn vcpus_within(quota: Option<f64>, vcpus: usize) -> usize {
 /// what its address space may still grow (`ulimit -v`). None where nothing of that is told.
 ///
 /// ```
-/// assert!(caribou::available_memory().is_none_or(|bytes| bytes > 0));
+/// assert!(caribou::machine::available_memory().is_none_or(|bytes| bytes > 0));
 /// ```
 #[must_use]
 pub fn available_memory() -> Option<u64> {

@@ -7,7 +7,7 @@ use crate::run::report::RunReport;
 /// The record of a finished pool.
 ///
 /// ```
-/// use caribou::{PoolReport, PoolWorker};
+/// use caribou::pools::{PoolReport, PoolWorker};
 /// let worker = |busy_ns| PoolWorker { busy_ns, end_ns: busy_ns, ..PoolWorker::default() };
 /// let report = PoolReport { elapsed_ns: 100, workers: vec![worker(100), worker(90)], ..PoolReport::default() };
 /// assert_eq!((report.bound_ns(), report.idle_ns()), (95, 10));
@@ -36,7 +36,7 @@ pub struct PoolReport {
 /// One worker's part in a pool. Times are ns.
 ///
 /// ```
-/// let worker = caribou::PoolWorker { cpu_ns: 60, busy_ns: 100, ..Default::default() };
+/// let worker = caribou::pools::PoolWorker { cpu_ns: 60, busy_ns: 100, ..Default::default() };
 /// assert!(worker.share() < 0.61, "somebody else had the vCPU for the rest");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,7 +39,8 @@ use crate::wire::codec::SerdeCodec;
 /// pools are better one long one.
 ///
 /// ```
-/// use caribou::{Config, stream};
+/// use caribou::random::stream;
+/// use caribou::Config;
 /// use rand::RngExt;
 ///
 /// // Pi by throwing darts: each has random numbers of its own, so the answer does not depend on the worker that threw it.

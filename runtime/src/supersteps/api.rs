@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 /// Under `mpirun` every process makes the same program. Only its units move.
 ///
 /// ```
-/// use caribou::{Config, Job, Parts, Supersteps, Then};
+/// use caribou::supersteps::{Job, Parts, Supersteps, Then};
+/// use caribou::Config;
 ///
 /// /// Heat in a bar, whose ends are kept at 0 and 1.
 /// struct Bar { cells: u64 }

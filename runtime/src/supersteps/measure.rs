@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_worker_that_others_keep_from_its_vcpu_between_slices_has_lost_time() {
         const BUSY_NS: u64 = 40_000_000;
-        let vcpu = crate::vcpus()[0];
+        let vcpu = crate::machine::vcpus()[0];
         let (beside, over) = (Barrier::new(2), AtomicBool::new(false));
         let worked = |stopwatch: Stopwatch| {
             let pinned = pin_to(vcpu) && SchedStat::of_this_thread().is_some();

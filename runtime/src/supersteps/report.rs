@@ -19,7 +19,7 @@ pub struct SuperstepOutcome<P: Supersteps> {
 /// The record of a finished program in supersteps.
 ///
 /// ```
-/// use caribou::{SuperstepReport, SuperstepWorker};
+/// use caribou::supersteps::{SuperstepReport, SuperstepWorker};
 /// let worker = |weight, computing_ns| SuperstepWorker { weight, computing_ns, ..SuperstepWorker::default() };
 /// // Ten steps of equal shares, one worker half as fast. With two thirds of the units on the other, a step takes 8 ns.
 /// let workers = vec![worker(60.0, 60), worker(60.0, 120)];

@@ -26,7 +26,8 @@ use crate::launch::Launch;
 /// each other's shares. So where vCPUs differ, use one rank per vCPU, as by default.
 ///
 /// ```
-/// use caribou::{Config, Job, Parts, Supersteps, Then};
+/// use caribou::supersteps::{Job, Parts, Supersteps, Then};
+/// use caribou::Config;
 ///
 /// /// A x = b by Jacobi's method: A has its size on the diagonal and 0.5 elsewhere, x is all ones.
 /// struct Jacobi { size: usize }
@@ -83,7 +84,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let row = Row::new(&weights);
     let together = matches!(config.launch(), Launch::Together { .. });
     // Of several processes it is not known which share a host. A simulated run has no use for vCPUs.
-    let vcpus = (!together && simulated.is_none()).then(|| crate::vcpus().len());
+    let vcpus = (!together && simulated.is_none()).then(|| crate::machine::vcpus().len());
     let problem = Problem { workers, vcpus, weights };
     let in_process = if together { per_rank } else { workers as u32 };
     let machine = Stopwatch::Machine { in_process, in_rank: per_rank };

@@ -34,8 +34,8 @@ pub(crate) fn check_can_start_threads(ranks: u32, workers: u32) -> Result<(), Er
 /// A run checks this when it starts. A program that prints something first can check it earlier.
 ///
 /// ```
-/// assert!(caribou::check_room(2, 4).is_ok());
-/// assert!(caribou::check_room(1, 100_000).unwrap_err().to_string().contains("at most 4096 threads"));
+/// assert!(caribou::machine::check_room(2, 4).is_ok());
+/// assert!(caribou::machine::check_room(1, 100_000).unwrap_err().to_string().contains("at most 4096 threads"));
 /// ```
 ///
 /// # Errors

@@ -67,7 +67,7 @@ pub enum Kind {
     Names,
     /// Events of one worker.
     Events,
-    /// [`SyncReport`](crate::SyncReport)s.
+    /// [`SyncReport`](crate::report::SyncReport)s.
     Syncs,
     /// [`Sample`](super::Sample)s.
     Samples,

@@ -107,7 +107,7 @@ impl Names {
 /// The offset of a rank's clock to the clock of rank 0. All times of a run are corrected by `begin_ns`.
 ///
 /// ```
-/// let clock = caribou::ClockOffset { begin_ns: -1_200, drift_ns: 40, error_ns: 900 };
+/// let clock = caribou::report::ClockOffset { begin_ns: -1_200, drift_ns: 40, error_ns: 900 };
 /// assert!(clock.drift_ns.unsigned_abs() < clock.error_ns, "nothing that could be told from an error");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

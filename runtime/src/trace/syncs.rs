@@ -128,7 +128,7 @@ impl SyncReport {
     /// False if the strategy was not asked, because no moves could have saved as much time as a decision takes.
     ///
     /// ```
-    /// let asked = caribou::SyncReport::default();
+    /// let asked = caribou::report::SyncReport::default();
     /// assert!(asked.was_asked());
     /// ```
     pub fn was_asked(&self) -> bool {

@@ -9,7 +9,7 @@ use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, StepRecord, StepWorker, What,
     Writer,
 };
-use caribou::{ClockOffset, SyncReport};
+use caribou::report::{ClockOffset, SyncReport};
 
 const MAGIC: usize = 16;
 const HEADER: usize = 44;

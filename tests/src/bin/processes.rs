@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use caribou::pools::Cancel;
+use caribou::random::stream;
 use caribou::trace::Activity;
-use caribou::{Cancel, Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime, stream};
+use caribou::{Chunk, Config, Ctx, Error, Launch, Placement, Pool, Report, Runtime};
 use caribou_tests::counter::COUNTER;
 use caribou_tests::dynamic::PROGRAMS;
 use caribou_tests::faulty::{DROPS, ENDLESS, MUTE};

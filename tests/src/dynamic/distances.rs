@@ -10,7 +10,7 @@ pub(super) struct Distances(Vec<Vec<u32>>);
 impl Distances {
     pub(super) fn new() -> Distances {
         let place = |city| {
-            let mut random = caribou::stream(1, city);
+            let mut random = caribou::random::stream(1, city);
             [random.random_range(0..100), random.random_range(0..100_i32)]
         };
         let places: Vec<[i32; 2]> = (0..CITIES as u64).map(place).collect();

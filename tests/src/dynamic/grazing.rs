@@ -26,7 +26,7 @@ impl Agent {
 
     /// 1 and a checksum.
     pub(super) fn count(self) -> Vec<u64> {
-        vec![1, caribou::stream(self.id.pack(), self.energy.into()).next_u64()]
+        vec![1, caribou::random::stream(self.id.pack(), self.energy.into()).next_u64()]
     }
 
     /// The pasture that it goes to after a step.
@@ -36,7 +36,7 @@ impl Agent {
 
     /// The slot of that pasture.
     pub(super) fn slot(self, step: u64) -> usize {
-        caribou::stream(self.id.pack(), step).random_range(0..8)
+        caribou::random::stream(self.id.pack(), step).random_range(0..8)
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) type MeshSummary = Vec<u64>;
 pub(super) fn summary_of(level: u16, cells: impl Iterator<Item = ([usize; 2], i64)>) -> [u64; 2] {
     cells.fold([0, 0], |[sum, checksum]: [u64; 2], ([x, y], heat)| {
         let place = (u64::from(level) << 32) + ((x as u64) << 16) + y as u64;
-        let random = caribou::stream(place, heat as u64).next_u64();
+        let random = caribou::random::stream(place, heat as u64).next_u64();
         [sum.wrapping_add(heat as u64), checksum.wrapping_add(random)]
     })
 }

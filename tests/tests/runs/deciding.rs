@@ -6,8 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use caribou::lb::Terms;
+use caribou::lb::{Assignment, Rank, Snapshot, Strategy};
+use caribou::report::SyncReport;
 use caribou::trace::{Part, What};
-use caribou::{Assignment, Chunk, Config, Ctx, Error, Load, Rank, Report, Snapshot, Strategy, SyncReport};
+use caribou::{Chunk, Config, Ctx, Error, Load, Report};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Undelivered};
+use caribou::report::Undelivered;
+use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 

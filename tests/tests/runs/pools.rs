@@ -4,7 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use caribou::{Accumulator, Cancel, Collected, Config, Error, Pool, pool, stream};
+use caribou::pools::{Accumulator, Cancel, Collected};
+use caribou::random::stream;
+use caribou::{Config, Error, Pool, pool};
 use caribou_tests::counter::COUNTER;
 use caribou_tests::faulty::{AFAR, DROPS, ECHO};
 use lb_strategies::POOLS;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Target, Values};
+use caribou::lb::Rank;
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
 use caribou_tests::full_ring::FullRing;
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};

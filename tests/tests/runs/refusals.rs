@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
+use caribou::config::Pin;
 use caribou::lb::pool::PoolStrategy;
+use caribou::lb::{Assignment, Rank, Snapshot, Strategy};
 use caribou::lb::{Entry, POOLS, Parameter};
-use caribou::{
-    Assignment, Chunk, Combine, Config, Ctx, Error, Pin, Rank, Reducer, Report, Section, Setup, Snapshot,
-    Strategy, Target, Values,
-};
+use caribou::{Chunk, Combine, Config, Ctx, Error, Reducer, Report, Section, Setup, Target, Values};
 use caribou_tests::with_timeout;
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -761,7 +760,7 @@ fn a_policy_of_ones_own_for_pools_is_selected_by_name() {
 
 #[test]
 fn settings_that_cannot_be_kept_are_refused_before_anything_starts() {
-    let too_many = caribou::vcpus().len() as u32 + 1;
+    let too_many = caribou::machine::vcpus().len() as u32 + 1;
     let result = run("pinning", config(too_many).pin(Pin::On), |_| panic!("nothing is set up"));
     let Err(Error::Config { setting, why }) = result else { panic!("{result:?}") };
     assert!(setting == "CARIBOU_PIN" && why.contains("vCPUs"), "{setting}: {why}");

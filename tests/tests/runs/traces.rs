@@ -10,12 +10,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use caribou::config::Pin;
 use caribou::monitor::Status;
+use caribou::pools::{Accumulator, Cancel};
 use caribou::trace::{Activity, ArrayId, ChunkId, Event, Filter, NameId, RUNTIME, Shape, What};
-use caribou::{
-    Accumulator, Array, Cancel, Chunk, Config, Ctx, Error, Pin, Placement, Pool, Reducer, Report, Target,
-    pool,
-};
+use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Pool, Reducer, Report, Target, pool};
 use serde::{Deserialize, Serialize};
 use trace_reader::Trace;
 

@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use caribou::{Cancel, Config, Error, Pool, PoolOutcome, PoolReport, stream};
+use caribou::pools::{Cancel, PoolOutcome, PoolReport};
+use caribou::random::stream;
+use caribou::{Config, Error, Pool};
 use lb_strategies::POOLS;
 use rand::RngExt;
 

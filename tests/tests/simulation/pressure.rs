@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Report, Target};
+use caribou::lb::Rank;
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Report, Target};
 use caribou_tests::full_ring::FullRing;
 use serde::{Deserialize, Serialize};
 

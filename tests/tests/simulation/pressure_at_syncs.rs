@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use caribou::{Array, Chunk, Config, Ctx, Placement, Rank, Reducer, Report, Target};
+use caribou::lb::Rank;
+use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Report, Target};
 use serde::{Deserialize, Serialize};
 
 use super::{repeat, seeds};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use caribou::{Chunk, Config, Ctx, Placement, Rank, Reducer, Seed, Target, Values};
+use caribou::lb::Rank;
+use caribou::{Chunk, Config, Ctx, Placement, Reducer, Seed, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::{repeat, seeds};

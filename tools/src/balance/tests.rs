@@ -1,8 +1,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use caribou::config::Pin;
+use caribou::report::SyncReport;
 use caribou::trace::{End, RunRecord, Writer};
-use caribou::{Chunk, Config, Ctx, Load, Pin, Reducer, SyncReport, Target, Values};
+use caribou::{Chunk, Config, Ctx, Load, Reducer, Target, Values};
 use lb_strategies::Rank;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
+use caribou::report::SyncReport;
 use caribou::trace::{Shape, StepsSoFar};
 use serde::Serialize;
 

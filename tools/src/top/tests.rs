@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use caribou::SyncReport;
 use caribou::monitor::{KindStatus, RankStatus, Status, WorkerStatus};
+use caribou::report::SyncReport;
 use caribou::trace::{Sample, Shape, StepsSoFar};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -515,7 +515,7 @@ fn syncs_share(spent: &TimeBreakdown, outcomes: &[SyncEffect<'_>]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use caribou::SyncReport;
+    use caribou::report::SyncReport;
 
     use super::super::analysis::sync_effect::sync_effects;
     use super::*;

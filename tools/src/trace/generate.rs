@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
     What, Writer,

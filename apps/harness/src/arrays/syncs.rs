@@ -1,6 +1,7 @@
 //! Facts of the syncs of an array: imbalance, moves, how soon it settled, and what it would have taken at best.
 
-use caribou::{Report, RunReport, SyncTotals};
+use caribou::Report;
+use caribou::report::{RunReport, SyncTotals};
 use lb_strategies::median;
 use presentation::format::plural;
 use serde::Serialize;
@@ -70,8 +71,8 @@ pub struct SyncRecord {
     pub bound_ns: u64,
 }
 
-impl From<&caribou::SyncReport> for SyncRecord {
-    fn from(sync: &caribou::SyncReport) -> Self {
+impl From<&caribou::report::SyncReport> for SyncRecord {
+    fn from(sync: &caribou::report::SyncReport) -> Self {
         Self {
             sync: sync.sync,
             at_ns: sync.at_ns,
@@ -86,7 +87,7 @@ impl From<&caribou::SyncReport> for SyncRecord {
 }
 
 /// Work is what a rank's capacity does in the time that the rank needed.
-fn bound_ns(sync: &caribou::SyncReport) -> u64 {
+fn bound_ns(sync: &caribou::report::SyncReport) -> u64 {
     let work = |(&ns, capacity): (&u64, &f64)| ns as f64 * capacity;
     let work: f64 = sync.before_ns.iter().zip(&sync.capacity).map(work).sum();
     let capacity: f64 = sync.capacity.iter().sum();
@@ -247,7 +248,7 @@ pub(crate) mod tests {
         for (number, ((complete, ms), &moved)) in
             phases.zip(moved.iter().chain(std::iter::repeat(&0))).enumerate()
         {
-            let mut sync = caribou::SyncReport::default();
+            let mut sync = caribou::report::SyncReport::default();
             (sync.sync, sync.at_ns, sync.moved) = (number as u64, complete[period - 1], moved);
             sync.imbalance_before = 1.5;
             (sync.before_ns, sync.capacity) =
@@ -272,7 +273,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_bound_is_all_work_over_all_capacity_and_never_more_than_the_run_took() {
-        let mut sync = caribou::SyncReport::default();
+        let mut sync = caribou::report::SyncReport::default();
         // One rank needed a second of the whole vCPU, the other two of half of one.
         (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
         assert_eq!(bound_ns(&sync), 1_333_333_333);

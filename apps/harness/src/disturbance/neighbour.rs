@@ -68,7 +68,7 @@ impl Neighbour {
         let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
         let age = now().duration_since(self.started);
         let wanted_ns = self.duty * age.as_nanos() as f64;
-        let judged = age >= JUDGED_AFTER && caribou::cpu_quota().is_none();
+        let judged = age >= JUDGED_AFTER && caribou::machine::cpu_quota().is_none();
         is_stopped(&read("stat"))
             || judged && asked_ns(&read("schedstat")).is_some_and(|ns| ns < wanted_ns / 2.0)
     }
@@ -199,7 +199,7 @@ mod tests {
         kill_process(id, Signal::CONT).unwrap();
         neighbour.started -= 2 * JUDGED_AFTER;
         let counts = fs::read_to_string(format!("/proc/{}/schedstat", neighbour.id()));
-        if asked_ns(&counts.unwrap_or_default()).is_some() && caribou::cpu_quota().is_none() {
+        if asked_ns(&counts.unwrap_or_default()).is_some() && caribou::machine::cpu_quota().is_none() {
             assert!(neighbour.was_stopped(), "it did not want its vCPU");
         }
         assert!(is_stopped("7 (a) b) T 1 2") && !is_stopped("7 (x) T) R 1 2") && !is_stopped(""));

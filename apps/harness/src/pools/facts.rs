@@ -1,6 +1,7 @@
 //! Facts of a run of a pool: the runtime's report, and how far it was from a run in which nobody was ever idle.
 
-use caribou::{PoolReport, RunReport};
+use caribou::pools::PoolReport;
+use caribou::report::RunReport;
 use serde::Serialize;
 
 use crate::shape::Facts;
@@ -85,7 +86,7 @@ mod tests {
     use crate::program::Total;
     use crate::summary::{Run, Summary};
     use crate::table::table;
-    use caribou::PoolWorker;
+    use caribou::pools::PoolWorker;
 
     fn ended_at(wall_ns: u64) -> RunReport {
         let mut run = RunReport::default();

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use caribou::PoolProgress;
+use caribou::pools::PoolProgress;
 
 use crate::iteration_clock::IterationClock;
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use caribou::{Exchange, Job, Parts, Supersteps, Then};
+use caribou::supersteps::{Exchange, Job, Parts, Supersteps, Then};
 
 use crate::iteration_clock::IterationClock;
 

@@ -1,6 +1,7 @@
 //! Facts of a run in supersteps: the runtime's report, and how far it was from a run in which everybody always computed.
 
-use caribou::{RunReport, SuperstepReport};
+use caribou::report::RunReport;
+use caribou::supersteps::SuperstepReport;
 use serde::Serialize;
 
 use crate::shape::Facts;
@@ -98,7 +99,7 @@ impl Facts for SuperstepFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::{DivisionReport, SuperstepWorker};
+    use caribou::supersteps::{DivisionReport, SuperstepWorker};
 
     #[test]
     fn what_moved_was_dropped_and_could_have_been_is_told() {

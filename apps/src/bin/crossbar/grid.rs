@@ -3,7 +3,7 @@
 use super::scheduler::Scheduler;
 use super::switch::{PORTS_MAX, Served, Switch};
 use super::traffic::Traffic;
-use caribou::stream;
+use caribou::random::stream;
 use harness::error::Error;
 
 /// All simulations; a task is one of them.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use caribou::Accumulator;
+use caribou::pools::Accumulator;
 use serde::{Deserialize, Serialize};
 
 use super::grid::Grid;

@@ -72,7 +72,7 @@ fn longest(waiting: u64, lengths: &[u32], start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::stream;
+    use caribou::random::stream;
 
     const LENGTHS: [u32; 6] = [1, 0, 4, 2, 0, 4];
     const WAITING: u64 = 0b10_1101;

@@ -62,7 +62,7 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::stream;
+    use caribou::random::stream;
     use caribou_apps::estimate::Estimate;
 
     /// The arrivals at one input of four in so many slots.

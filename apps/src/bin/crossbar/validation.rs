@@ -3,7 +3,7 @@
 use super::scheduler::Scheduler;
 use super::switch::{Served, Switch};
 use super::traffic::Traffic;
-use caribou::stream;
+use caribou::random::stream;
 use caribou_apps::estimate::Moments;
 
 /// More than any of these simulations needs.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use caribou::Exchange;
+use caribou::supersteps::Exchange;
 use presentation::count_parser;
 
 /// A dense system of linear equations by Jacobi's method, whose rows are divided among the workers while it runs.

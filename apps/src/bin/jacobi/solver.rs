@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use caribou::{Exchange, Job, Parts, Supersteps, Then};
+use caribou::supersteps::{Exchange, Job, Parts, Supersteps, Then};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{dot, greater};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use caribou::{Config, Exchange, SuperstepReport};
+use caribou::Config;
+use caribou::supersteps::{Exchange, SuperstepReport};
 use clap::Parser;
 use harness::iteration_clock::IterationClock;
 use harness::{Conditions, Program, RunContext};

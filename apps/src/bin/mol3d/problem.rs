@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use caribou::{Index, stream};
+use caribou::Index;
+use caribou::random::stream;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 

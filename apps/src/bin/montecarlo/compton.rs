@@ -49,7 +49,7 @@ pub(crate) fn scatter(energy_kev: f64, rng: &mut impl Rng) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::stream;
+    use caribou::random::stream;
     use caribou_apps::estimate::Moments;
 
     /// The integral of the differential cross-section times `weight(fraction kept, cosine)`, by the midpoint rule.

@@ -66,7 +66,7 @@ fn toil(steps: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::stream;
+    use caribou::random::stream;
     use caribou_apps::estimate::Moments;
 
     fn steps(spread: CostDistribution) -> Vec<u64> {

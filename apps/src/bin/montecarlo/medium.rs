@@ -114,7 +114,7 @@ fn henyey_greenstein(asymmetry: f64, rng: &mut impl Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caribou::stream;
+    use caribou::random::stream;
     use caribou_apps::estimate::Moments;
 
     #[test]

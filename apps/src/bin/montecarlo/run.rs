@@ -86,7 +86,7 @@ pub(crate) fn serial(problem: &Problem, histories: u64) -> Tally {
 mod tests {
     use super::*;
     use crate::options::Options;
-    use caribou::Accumulator;
+    use caribou::pools::Accumulator;
     use clap::Parser;
 
     fn problem(arguments: &str) -> Problem {

@@ -1,6 +1,6 @@
 //! The tally: where photons end, and where they leave their energy. Whole numbers only, so that merging is exact.
 
-use caribou::Accumulator;
+use caribou::pools::Accumulator;
 use serde::{Deserialize, Serialize};
 
 use super::energy::Energy;

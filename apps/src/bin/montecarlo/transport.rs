@@ -14,7 +14,7 @@ use super::energy::Energy;
 use super::medium::Attenuation;
 use super::slabs::Stack;
 use super::tally::Tally;
-use caribou::stream;
+use caribou::random::stream;
 
 /// Photons below this are absorbed where they are: they would not leave the bin.
 const CUTOFF_KEV: f64 = 1.0;

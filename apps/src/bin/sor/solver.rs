@@ -1,7 +1,7 @@
 //! The steps: each relaxes the points of one colour. Rows of other shares are seen as they were when it began, which is how they
 //! are: the points that are read do not change in it.
 
-use caribou::{Job, Parts, Supersteps, Then};
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;

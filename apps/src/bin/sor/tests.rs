@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use caribou::{Config, SuperstepReport};
+use caribou::Config;
+use caribou::supersteps::SuperstepReport;
 use harness::iteration_clock::IterationClock;
 use harness::{Program, RunContext};
 use lb_strategies::{Listing, SUPERSTEPS};

@@ -3,7 +3,7 @@
 //! Everything here is a function of the cell's row and column on the whole grid, so every chunk fills its own part and
 //! nobody ever holds, or sends, the whole.
 
-use caribou::stream;
+use caribou::random::stream;
 use caribou_apps::stencil2d::plate::Part;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};

@@ -633,7 +633,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// this, the one of the lowest array counts.
     ///
     /// ```
-    /// use caribou::{Chunk, Config, Ctx, Rank, Reducer, Target};
+    /// use caribou::lb::Rank;
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
     /// use serde::{Deserialize, Serialize};
     /// /// Goes to the rank that its index names.
     /// #[derive(Serialize, Deserialize)]

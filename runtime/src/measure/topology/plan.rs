@@ -29,7 +29,7 @@ pub(crate) use display::compact;
 /// The rule by which workers are bound to vCPUs.
 ///
 /// ```
-/// assert_eq!(caribou::Pin::default(), caribou::Pin::Auto);
+/// assert_eq!(caribou::config::Pin::default(), caribou::config::Pin::Auto);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pin {

@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 /// | `u64`, `i64`, `f64` | the sum; of integers the nearest that there is | O(1) |
 /// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part by itself | that of the parts |
 /// | `Vec<A>`, `Box<[A]>` | element by element; see there for different lengths | that of the elements |
-/// | [`Min`](crate::Min), [`Max`](crate::Max) | the smallest, the largest value | O(1) |
-/// | [`Smallest`](crate::Smallest), [`Largest`](crate::Largest) | the k smallest, the k largest values | O(k) |
-/// | [`Histogram`](crate::Histogram) | counts, bin by bin | O(bins) |
+/// | [`Min`](crate::pools::Min), [`Max`](crate::pools::Max) | the smallest, the largest value | O(1) |
+/// | [`Smallest`](crate::pools::Smallest), [`Largest`](crate::pools::Largest) | the k smallest, the k largest values | O(k) |
+/// | [`Histogram`](crate::pools::Histogram) | counts, bin by bin | O(bins) |
 /// | [`Collected`] | all values, one after the other | O(values of the other) |
 /// | `()` | nothing | none |
 ///
 /// They nest: `(u64, Max<f64>, Vec<Histogram>)` is an accumulator. Your own type implements the trait:
 ///
 /// ```
-/// use caribou::Accumulator;
+/// use caribou::pools::Accumulator;
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct Hits { inside: u64, all: u64 }
 /// impl Accumulator for Hits {
@@ -159,7 +159,8 @@ fn merge_elements<A: Accumulator>(mine: &mut [A], others: impl IntoIterator<Item
 /// The values that the iterations have found, in no particular order.
 ///
 /// ```
-/// use caribou::{Collected, Config, pool};
+/// use caribou::pools::Collected;
+/// use caribou::{Config, pool};
 /// let found = pool(&Config::default(), 1000, Collected::default, |found: &mut Collected<u64>, range| {
 ///     found.0.extend(range.filter(|number| number % 250 == 7));
 /// })?;

@@ -20,7 +20,8 @@ use super::accumulator::Accumulator;
 /// ```
 /// use std::cmp::Reverse;
 ///
-/// use caribou::{Config, Max, pool};
+/// use caribou::pools::Max;
+/// use caribou::{Config, pool};
 /// // The number below 10 000 with the longest Collatz sequence, and its steps.
 /// let steps = |number: u64| {
 ///     let next = |n: &u64| (*n > 1).then(|| if n % 2 == 0 { n / 2 } else { 3 * n + 1 });
@@ -36,7 +37,7 @@ use super::accumulator::Accumulator;
 /// A NaN is left out, and 0.0 and -0.0 are equal, as for `f64::max`; a tuple that holds a NaN is left out as well.
 ///
 /// ```
-/// let mut max = caribou::Max::default();
+/// let mut max = caribou::pools::Max::default();
 /// max.add(f64::NAN);
 /// assert_eq!(max.value(), None);
 /// max.add(-1.0);
@@ -76,7 +77,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// holds here too; of two tuples with the same first part, the one with the smaller second part is smaller.
 ///
 /// ```
-/// use caribou::{Config, Min, pool};
+/// use caribou::pools::Min;
+/// use caribou::{Config, pool};
 /// // Where the polynomial is lowest.
 /// let lowest = pool(&Config::default(), 101, Min::default, |lowest, range| {
 ///     for index in range {
@@ -121,7 +123,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// Merging takes O(k). What [`Max`] says of indices and NaN holds here too.
 ///
 /// ```
-/// use caribou::{Config, Largest, pool};
+/// use caribou::pools::Largest;
+/// use caribou::{Config, pool};
 /// let remainders = pool(&Config::default(), 1000, || Largest::new(3), |largest, range| {
 ///     range.for_each(|number| largest.add((number * number % 1009, number)));
 /// })?;
@@ -184,7 +187,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// are as for [`Largest`].
 ///
 /// ```
-/// use caribou::{Config, Smallest, pool};
+/// use caribou::pools::Smallest;
+/// use caribou::{Config, pool};
 /// let remainders = pool(&Config::default(), 1000, || Smallest::new(3), |smallest, range| {
 ///     range.for_each(|number| smallest.add((number * number % 1009, number)));
 /// })?;

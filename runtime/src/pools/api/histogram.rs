@@ -13,7 +13,9 @@ use super::accumulator::Accumulator;
 /// order. For bins of equal ratio add the logarithm.
 ///
 /// ```
-/// use caribou::{Config, Histogram, pool, stream};
+/// use caribou::pools::Histogram;
+/// use caribou::random::stream;
+/// use caribou::{Config, pool};
 /// use rand::RngExt;
 ///
 /// // The sum of two dice has 2 to 12 points: a bin for each.

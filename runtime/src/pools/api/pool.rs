@@ -15,7 +15,8 @@ use crate::wire::{self, WireError};
 /// Stops a pool from outside.
 ///
 /// ```
-/// use caribou::{Cancel, Config, Pool};
+/// use caribou::pools::Cancel;
+/// use caribou::{Config, Pool};
 /// let cancel = Cancel::default();
 /// let config = Config::default().workers(1);
 /// let pool = Pool::new(&config, u64::MAX / 2).cancelled_by(&cancel);
@@ -78,7 +79,7 @@ pub struct Pool<'p> {
 /// The progress of a pool.
 ///
 /// ```
-/// let progress = caribou::PoolProgress { done: 30, iterations: 120, elapsed_ns: 1_000 };
+/// let progress = caribou::pools::PoolProgress { done: 30, iterations: 120, elapsed_ns: 1_000 };
 /// assert_eq!(progress.done * 100 / progress.iterations, 25);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 ///
 /// ```
 /// use rand::Rng;
-/// let draw = |iteration| caribou::stream(7, iteration).next_u64();
+/// let draw = |iteration| caribou::random::stream(7, iteration).next_u64();
 /// assert_eq!(draw(3), draw(3));
 /// assert_ne!(draw(3), draw(4));
 /// ```

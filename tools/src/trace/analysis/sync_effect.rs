@@ -2,7 +2,7 @@
 //!
 //! Records may come from anywhere: figures are `f64`, lists may be of any length, and whatever is no number is none.
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 
 /// A time for each rank, as long as the phase before the sync was: see [`SyncEffect::scaled`].
 pub(crate) type PerRank = Vec<u64>;

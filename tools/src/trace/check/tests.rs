@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, End, Event, Name, NameId, Profile, RunRecord, Sample, Shape, StepRecord, StepWorker,
     What, Writer,
@@ -118,8 +118,8 @@ fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_i
     );
     ranks[1].events = vec![handler(100, 300, 2, Some(1), 1)];
     finds("backwards-long", &ranks, "is handled 700 ns before rank 0 sent it; clocks explain 0 ns");
-    let clock = |error_ns| caribou::ClockOffset { begin_ns: 0, drift_ns: -100, error_ns };
-    ranks[0].end.clocks = vec![caribou::ClockOffset::default(), clock(600)];
+    let clock = |error_ns| caribou::report::ClockOffset { begin_ns: 0, drift_ns: -100, error_ns };
+    ranks[0].end.clocks = vec![caribou::report::ClockOffset::default(), clock(600)];
     let (text, sound) = checked("explained", 1, &ranks);
     assert!(
         sound && text.contains("1 of 1 messages are handled before they were sent, by at most 700 ns"),

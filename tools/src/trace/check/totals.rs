@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{Activity, Event, Part, Sample, Shape, What};
 use trace_reader::{RankTrace, Trace};
 

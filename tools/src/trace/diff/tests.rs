@@ -1,6 +1,6 @@
 //! Runs that differ in one thing each.
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Pages of traces that are large, wide, or not to be trusted; those of ordinary ones are looked at in a browser.
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
     What, Writer,

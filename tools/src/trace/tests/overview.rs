@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, Row, RunRecord, Sample, Shape, What,
     Writer,

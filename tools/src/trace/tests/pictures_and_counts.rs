@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Shape, What,
     Writer,

@@ -3,8 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
+use caribou::Config;
+use caribou::config::Pin;
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::trace::{End, RunRecord, Sample, Shape, StepRecord, StepWorker, Writer};
-use caribou::{Config, Job, Parts, Pin, Supersteps, Then};
 use serde_json::Value;
 
 use super::Scratch;

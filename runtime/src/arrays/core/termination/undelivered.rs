@@ -38,7 +38,7 @@ const NAMED_MAX: usize = 8;
 /// ready, and broadcasts. Displayed, it is one line for people.
 ///
 /// ```
-/// use caribou::{Addressee, Undelivered};
+/// use caribou::report::{Addressee, Undelivered};
 /// let addressee = Addressee { chunk: "Tile[9]".into(), kind: "Halo".into(), messages: 2, removed: false };
 /// let undelivered = Undelivered { messages: 3, addressees: vec![addressee] };
 /// assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::Sample;
 use trace_reader::Trace;
 

@@ -1,6 +1,6 @@
 //! Chrome JSON, LB data, snapshots and listings, read again.
 
-use caribou::SyncReport;
+use caribou::report::SyncReport;
 use caribou::trace::{Sample, Shape};
 use lb_strategies::metrics::completion_ns;
 use lb_strategies::{Assignment, Background, Snapshot};
