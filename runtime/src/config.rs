@@ -6,6 +6,7 @@
 //! the nearest name.
 
 mod balancing;
+mod period;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use lb_strategies::Shape;
 
 use self::balancing::Balancing;
+pub use self::period::Period;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
 use crate::error::Error;
@@ -59,7 +61,7 @@ pub struct Config {
     pub(crate) ranks: Option<u32>,
     pub(crate) workers: Option<u32>,
     lb: Balancing,
-    pub(crate) period: u64,
+    pub(crate) period: Period,
     pub(crate) pin: Pin,
     pub(crate) measure: bool,
     pub(crate) background: BackgroundSource,
@@ -89,7 +91,7 @@ impl Default for Config {
             ranks: None,
             workers: None,
             lb: Balancing::default(),
-            period: 20,
+            period: Period::Steps(20),
             pin: Pin::Auto,
             measure: true,
             background: BackgroundSource::Auto,
@@ -190,10 +192,17 @@ impl Config {
         self.also_agreed.iter().cloned().chain(own).collect()
     }
 
-    /// Steps between two syncs, for [`Ctx::sync_due`](crate::Ctx::sync_due); 0 for never.
+    /// Balances chunks at syncs, with so many steps between two of them, for [`Ctx::sync_due`](crate::Ctx::sync_due);
+    /// never, if 0. Short for [`balance`](Config::balance) with [`Period::Steps`].
     #[must_use]
-    pub fn period(mut self, steps: u64) -> Config {
-        self.period = steps;
+    pub fn period(self, steps: u64) -> Config {
+        self.balance(Period::Steps(steps))
+    }
+
+    /// When chunks are balanced.
+    #[must_use]
+    pub fn balance(mut self, period: Period) -> Config {
+        self.period = period;
         self
     }
 
@@ -450,9 +459,17 @@ impl Config {
         (ranks, self.workers.unwrap_or(share).max(1))
     }
 
-    /// Steps between two syncs.
-    pub fn sync_period(&self) -> u64 {
+    /// When chunks are balanced.
+    pub fn balanced(&self) -> Period {
         self.period
+    }
+
+    /// Steps between two syncs; 0 if none is due.
+    pub fn sync_period(&self) -> u64 {
+        match self.period {
+            Period::Steps(steps) => steps,
+            Period::Auto | Period::Every(_) => 0,
+        }
     }
 
     /// Refuses numbers that no run of so many ranks and workers can have.

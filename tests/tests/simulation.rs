@@ -23,7 +23,9 @@ mod taking_part;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use caribou::config::Period;
 use caribou::lb::ARRAYS;
 use caribou::lb::balancer::{Balancer, Decision};
 use caribou::{Chunk, Config, Ctx, Reducer, Report, Target, Values};
@@ -296,7 +298,14 @@ impl Chunk for Node {
 
 const DONE: u32 = 3;
 
-fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
+/// When chunks are balanced: at syncs, or in windows that open at any moment.
+#[derive(Clone, Copy, PartialEq)]
+enum Balance {
+    AtSyncs,
+    InWindows,
+}
+
+fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error> {
     let ledger = Ledger::default();
     let strategies = ["random", "rotate", "greedy", "refine,tolerance=0.01", "none"];
     let strategy = (seed / 5 % 5) as usize;
@@ -306,7 +315,10 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
         .simulate(seed)
         .ranks(ranks as u32)
         .lb(strategies[strategy])?
-        .period(PERIOD)
+        .balance(match balance {
+            Balance::AtSyncs => Period::Steps(PERIOD),
+            Balance::InWindows => Period::Every(Duration::from_micros(1)),
+        })
         .mail_limit([u64::MAX, 1, 500, 3000][(seed / 3 % 4) as usize])
         .wire_always(seed % 2 == 1);
     let nowait = seed / 25 % 2 == 1;
@@ -316,14 +328,15 @@ fn simulate(seed: u64) -> Result<Totals, caribou::Error> {
         setup.array(CHUNKS, move |_| Node::new(0, false, nowait, true));
     })?;
     assert_eq!(report.undelivered.messages, 0, "{}", report.undelivered);
-    if strategies[strategy] != "none" && !nowait {
+    let at_syncs = balance == Balance::AtSyncs;
+    if at_syncs && strategies[strategy] != "none" && !nowait {
         assert_eq!(report.syncs.len() as u64, STEPS / PERIOD - 1);
     }
-    if ranks > 1 && strategy < 2 {
+    if at_syncs && ranks > 1 && strategy < 2 {
         assert!(report.syncs.iter().all(|sync| sync.moved > 0), "random and rotate always move something");
     }
     let totals = std::mem::take(&mut *ledger.0.lock().expect("the run is over"));
-    Ok(totals)
+    Ok((totals, report.sync_totals.moved))
 }
 
 fn repeat(seed: u64) -> String {
@@ -332,11 +345,22 @@ fn repeat(seed: u64) -> String {
 
 #[test]
 fn every_seed_delivers_everything_exactly_once_and_in_order() {
+    check(Balance::AtSyncs);
+}
+
+#[test]
+fn every_seed_delivers_everything_exactly_once_and_in_order_in_windows() {
+    assert!(check(Balance::InWindows) > 100, "chunks move");
+}
+
+/// Checks all seeds. Returns the number of moves.
+fn check(balance: Balance) -> u64 {
     let visitors = u64::from(CHUNKS) / 3 * (STEPS / 2);
+    let mut all_moved = 0;
     for seed in seeds(200) {
         let repeat = repeat(seed);
-        let totals =
-            simulate(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
+        let (totals, moved) = simulate(seed, balance)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {repeat}"));
         let expected = Totals {
             halos: u64::from(CHUNKS) * STEPS * 2,
             broadcasts: u64::from(CHUNKS) * STEPS,
@@ -344,7 +368,9 @@ fn every_seed_delivers_everything_exactly_once_and_in_order() {
             visitors_done: visitors,
         };
         assert_eq!(totals, expected, "seed {seed}; repeat with: {repeat}");
+        all_moved += moved;
     }
+    all_moved
 }
 
 /// Chunks moved by the default strategy among chunks that declare no load.
@@ -433,7 +459,7 @@ impl Chunk for Dreamer {
     type Message = ();
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
-        simulate(7).expect("the simulation in the simulation ends");
+        simulate(7, Balance::AtSyncs).expect("the simulation in the simulation ends");
         ctx.send(ctx.index(), ());
     }
 

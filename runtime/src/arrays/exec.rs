@@ -8,6 +8,7 @@ pub(crate) mod cells;
 pub(crate) mod control_plane;
 pub(crate) mod deciding;
 pub(crate) mod ending;
+mod facts;
 pub(crate) mod instruments;
 pub(crate) mod local_delivery;
 pub(crate) mod mailbox;

@@ -48,9 +48,9 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB_PERIOD",
         default: "20",
-        meaning: "of arrays: steps between two syncs, for programs that ask sync_due; 0 for never",
+        meaning: "of arrays: steps between two syncs, for programs that ask sync_due; 0 for never; auto or a time such as 5ms: chunks are balanced while they run, without syncs",
         example: "7",
-        set: |config, value| Ok(config.period(parse_integer(value, 0)?)),
+        set: |config, value| Ok(config.balance(value.parse()?)),
     },
     Variable {
         name: "CARIBOU_LB_REPORTS",

@@ -123,7 +123,14 @@ pub struct Probe<'c, C: Chunk> {
 
 /// Prepares to call handlers of `chunk` as if its index were `index`.
 pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
-    let info = RankInfo { rank: Rank(0), ranks: 1, period: 0, slowness: 1.0, services: Vec::new() };
+    let info = RankInfo {
+        rank: Rank(0),
+        ranks: 1,
+        period: 0,
+        by_windows: false,
+        slowness: 1.0,
+        services: Vec::new(),
+    };
     Probe { chunk, index, info }
 }
 

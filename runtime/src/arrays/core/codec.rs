@@ -56,7 +56,11 @@ impl Codec for ArrayCodec {
             return self.encode_message(*to, delivery, *epoch, bytes);
         }
         let encoded = match packet {
-            Packet::Lifecycle(LifecyclePacket::TransferChunk(_)) => self.encode_chunk(packet, bytes),
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer))
+                if !matches!(transfer.body, ChunkBody::Removed) =>
+            {
+                self.encode_chunk(packet, bytes)
+            }
             _ => self.encode_packet(packet, bytes),
         };
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
@@ -155,7 +159,7 @@ impl ArrayCodec {
             Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) => {
                 match std::mem::replace(&mut transfer.body, ChunkBody::Follows) {
                     ChunkBody::Live(slot) => slot,
-                    ChunkBody::Follows | ChunkBody::Encoded(_) => {
+                    ChunkBody::Follows | ChunkBody::Removed | ChunkBody::Encoded(_) => {
                         return Err(WireError::new("the chunk is gone"));
                     }
                 }
@@ -188,6 +192,11 @@ impl ArrayCodec {
                 let ChunkId { key, .. } = transfer.chunk;
                 transfer.encoded_bytes = Some((rest.len() + beside) as u64);
                 transfer.body = ChunkBody::Live(self.array(transfer.chunk)?.decode_slot(key, rest)?);
+            }
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer))
+                if !matches!(transfer.body, ChunkBody::Removed) =>
+            {
+                return Err(WireError::new("it has no chunk"));
             }
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),
             _ => {}

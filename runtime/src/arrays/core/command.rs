@@ -68,7 +68,9 @@ pub(crate) enum Task {
     MigrateOut { chunk: ChunkId, cell: CellId, to: Rank, transit: Transit },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
     Sample(UnmeasuredReport),
-    /// Let the balancer decide a sync; answer with `RankCore::decided`.
+    /// Measure this rank and these chunks of it, in a window; answer with `RankCore::window_sampled`.
+    SampleWindow { number: u64, chunks: Vec<(ChunkId, CellId)> },
+    /// Let the balancer decide a sync or a window; answer with `RankCore::decided`.
     Decide(Box<DecisionRequest>),
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
     /// `RankCore::explained`.

@@ -97,7 +97,10 @@ impl Packet {
             Packet::Collective(packet) => matches!(packet, CollectivePacket::Broadcast { .. }),
             Packet::Flow(packet) => matches!(packet, FlowPacket::MaxReceivers { .. }),
             Packet::Sync(packet) => {
-                matches!(packet, SyncPacket::Decision { .. } | SyncPacket::CompleteMigration)
+                matches!(
+                    packet,
+                    SyncPacket::OpenWindow(_) | SyncPacket::Decision { .. } | SyncPacket::CompleteMigration
+                )
             }
             Packet::Termination(packet) => {
                 matches!(packet, TerminationPacket::Probe | TerminationPacket::Explain { .. })

@@ -24,6 +24,7 @@ use super::routing::envelope::{Delivery, Envelope};
 use super::routing::in_flight::Epoch;
 use super::sync::SyncProtocol;
 use super::sync::coordinator::Coordinator;
+use super::sync::window::Windows;
 use super::termination::Termination;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank};
@@ -77,6 +78,12 @@ impl RankCore {
             lifecycle: Lifecycle::new(&tree, &arrays),
             arrays,
         }
+    }
+
+    /// Balances chunks in windows; at syncs they resume at once.
+    pub(crate) fn by_windows(mut self) -> RankCore {
+        self.sync.windows = Some(Windows::default());
+        self
     }
 
     /// Number of chunks on this rank.

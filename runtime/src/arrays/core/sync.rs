@@ -1,23 +1,24 @@
-//! A sync: chunks of all ranks report to rank 0, rank 0 decides, and chunks migrate.
+//! Load balancing: rank 0 hears what chunks cost, decides, and chunks migrate. Rank 0 hears it at a sync, to which all chunks
+//! come, or in a window, in which ranks measure their chunks as they run.
 //!
 //! | module | part |
 //! |---|---|
 //! | [`sync_arrivals`] | chunks of one rank come to a sync |
 //! | [`report_aggregation`] | their reports go up the tree of ranks |
+//! | [`window`] | all ranks measure their chunks, and report |
 //! | [`coordinator`] | rank 0 collects the reports, has them balanced, keeps the record ([`sync_log`]) |
 //! | [`migration`] | the decision ([`move_list`]) is carried out; what it moved is measured ([`migration_bytes`]) |
 
 use serde::{Deserialize, Serialize};
 
 use self::coordinator::Coordinator;
-use self::migration::Migrations;
+use self::migration::{Migrations, Occasion};
 use self::migration_bytes::MigrationBytes;
 use self::move_list::MoveList;
 use self::report_aggregation::{AggregatedReports, NextSync, ReportAggregation};
 use self::sync_arrivals::Syncs;
+use self::window::Windows;
 use super::collectives::tree::{Convergecast, Tree};
-use crate::ids::SyncId;
-
 pub(crate) mod coordinator;
 pub(crate) mod migration;
 pub(crate) mod migration_bytes;
@@ -25,11 +26,14 @@ pub(crate) mod move_list;
 pub(crate) mod report_aggregation;
 pub(crate) mod sync_arrivals;
 pub(crate) mod sync_log;
+pub(crate) mod window;
 
 /// One rank's part of syncs.
 pub(crate) struct SyncProtocol {
     pub(crate) arrivals: Syncs,
     pub(crate) reports: ReportAggregation,
+    /// Present where chunks are balanced in windows, and come to no sync.
+    pub(crate) windows: Option<Windows>,
     pub(crate) migrations: Migrations,
     /// Ranks that have flushed: this one and its children.
     pub(crate) flushed: Convergecast<MigrationBytes>,
@@ -44,6 +48,7 @@ impl SyncProtocol {
         SyncProtocol {
             arrivals: Syncs::default(),
             reports: ReportAggregation::new(tree),
+            windows: None,
             migrations: Migrations::new(tree.rank),
             flushed: Convergecast::default(),
             blocking,
@@ -64,8 +69,12 @@ pub(crate) enum SyncPacket {
     AggregatedReports(Box<AggregatedReports>, NextSync),
     /// The sync that the sender and the ranks below it report to next has changed. To the parent.
     NextSyncChanged(NextSync),
-    /// Rank 0's decision, down the tree: the chunks that move; all others may resume.
-    Decision { sync: SyncId, moves: MoveList },
+    /// The sender and all ranks below it are to measure their chunks. Down the tree.
+    OpenWindow(u64),
+    /// What the sender and the ranks below it have measured in a window. To the parent.
+    WindowReports(Box<AggregatedReports>),
+    /// Rank 0's decision, down the tree: the chunks that move. Of a sync all others may resume.
+    Decision { occasion: Occasion, moves: MoveList },
     /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
     Flushed(MigrationBytes),
     /// Chunks that have moved may resume. Down the tree.
@@ -76,8 +85,9 @@ impl SyncPacket {
     /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
-            SyncPacket::Decision { sync, moves } => {
-                Some(SyncPacket::Decision { sync: *sync, moves: moves.clone() })
+            SyncPacket::OpenWindow(number) => Some(SyncPacket::OpenWindow(*number)),
+            SyncPacket::Decision { occasion, moves } => {
+                Some(SyncPacket::Decision { occasion: *occasion, moves: moves.clone() })
             }
             SyncPacket::CompleteMigration => Some(SyncPacket::CompleteMigration),
             _ => None,

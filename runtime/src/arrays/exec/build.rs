@@ -21,7 +21,7 @@ use crate::arrays::core::flow::FlowControl;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot, RankSetup};
 use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
-use crate::config::Config;
+use crate::config::{Config, Period};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
 use crate::measure::counters::{BackgroundSource, RankCounters};
@@ -65,11 +65,20 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
+    let by_windows = !matches!(config.balanced(), Period::Steps(_));
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
+    let core = if by_windows { core.by_windows() } else { core };
     let gauges = RankCounters::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
-        info: RankInfo { rank, ranks, period: config.period, slowness: config.slowness(rank), services },
+        info: RankInfo {
+            rank,
+            ranks,
+            period: config.sync_period(),
+            by_windows,
+            slowness: config.slowness(rank),
+            services,
+        },
         codec: ArrayCodec::new(rank, arrays.clone()),
         wire: config.wire,
         arrays,

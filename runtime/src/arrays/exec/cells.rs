@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use super::facts::Facts;
 use super::mailbox::Mailbox;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::routing::envelope::Delivery;
@@ -31,6 +32,8 @@ pub(crate) struct Cell {
     home: AtomicU32,
     /// The last thief and its number of steals in a row: see [`StealCount`].
     steals: AtomicU32,
+    /// The facts that a window reports.
+    pub(super) facts: Facts,
 }
 
 /// The worker that stole the chunk last, in the high bits, and its number of steals in a row, in the low bits.
@@ -70,6 +73,7 @@ impl Cell {
             load_ns: AtomicU64::new(0),
             home: AtomicU32::new(0),
             steals: AtomicU32::new(StealCount::NONE.0),
+            facts: Facts::default(),
         }
     }
 
@@ -169,6 +173,7 @@ impl Cells {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
         cell.steals.store(StealCount::NEW.0, Ordering::Relaxed);
+        cell.facts.reset();
         cell
     }
 

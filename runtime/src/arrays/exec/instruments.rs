@@ -381,6 +381,13 @@ impl<'r> Instruments<'r> {
         }
     }
 
+    /// The running handler declares load.
+    pub(crate) fn charge_declared(&self, ticks_ns: u64) {
+        if let Some((_, cell)) = self.cell {
+            cell.facts.charge(ticks_ns);
+        }
+    }
+
     /// Records a user event of the running handler.
     pub(crate) fn tell(&mut self, event: UserEvent) {
         self.settle();

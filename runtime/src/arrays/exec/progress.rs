@@ -167,6 +167,7 @@ impl Worker<'_> {
             }
             Task::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
             Task::Sample(reports) => self.sample(reports),
+            Task::SampleWindow { number, chunks } => self.sample_window(number, &chunks),
             Task::Decide(request) => self.decide(request),
             Task::Explain { open } => {
                 let lines = self.explain(&open);

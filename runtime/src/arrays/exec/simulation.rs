@@ -33,9 +33,9 @@ use crate::arrays::core::lifecycle::erased::RankSetup;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::message_list::FreeList;
 use crate::arrays::report::{Figures, Report};
-use crate::config::Config;
+use crate::config::{Config, Period};
 use crate::error::Error;
-use crate::ids::{ChunkId, Rank, WorkerId};
+use crate::ids::{ChunkId, RUNTIME, Rank, WorkerId};
 use crate::run::context::panicked;
 use crate::run::outcome::Outcome;
 use crate::run::recording::SAMPLE_GAP_MAX_NS;
@@ -55,6 +55,8 @@ const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
 /// A timed message that is due more than this after the present is sent after a deferred decision, ns.
 const DECISION_MAX_NS: u64 = 1_000_000;
+/// One of so many steps opens a window, where chunks are balanced in windows.
+const WINDOW_EVERY: u32 = 10;
 /// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
@@ -96,6 +98,7 @@ pub(crate) fn run(
         arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
+        window_every: (!matches!(config.balanced(), Period::Steps(_))).then_some(WINDOW_EVERY),
     };
     for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
         rank.owner.enter();
@@ -173,6 +176,8 @@ struct Simulation<'r> {
     rng: Pcg32,
     /// The seed of the chunks' weights, if loads are measured.
     weights: Option<u64>,
+    /// One of so many steps of rank 0 opens a window; none if chunks are balanced at syncs.
+    window_every: Option<u32>,
 }
 
 /// One event of the simulation.
@@ -317,6 +322,12 @@ impl Simulation<'_> {
         });
         self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
         self.idle[rank] = true;
+        if let Some(every) = self.window_every
+            && self.rng.random_ratio(1, every)
+            && !self.ranks[0].shared.scheduler.stopped()
+        {
+            self.on(0, |worker| worker.with_core(|core, now_ns, out| _ = core.open_window(now_ns, out)));
+        }
     }
 
     fn arrival(&mut self) {
@@ -364,10 +375,13 @@ fn weight(seed: u64, chunk: ChunkId) -> u64 {
 impl Worker<'_> {
     /// Charges the current chunk the simulated time of its run.
     fn measure_run(&mut self, took_ns: u64) {
-        let shared = self.shared;
+        let (shared, chunk) = (self.shared, self.instruments.activity().chunk.get());
+        // The ready entry was that of a held chunk, and no chunk has run on this rank yet.
+        if chunk == RUNTIME {
+            return;
+        }
         // A chunk that was removed has no load.
-        let cell =
-            shared.control_plane.lock().rank.routing.location.cell(self.instruments.activity().chunk.get());
+        let cell = shared.control_plane.lock().rank.routing.location.cell(chunk);
         cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
     }
 }

@@ -1,10 +1,12 @@
 //! The worker's part of a sync outside the core: sampling of the rank, and the stall report. The call of the strategy is in
 //! [`deciding`](super::deciding).
 
+use super::facts::ReportedFacts;
 use super::worker::Worker;
-use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
-use crate::ids::ArrayId;
+use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, SyncArrival, UnmeasuredReport};
+use crate::ids::{ArrayId, CellId, ChunkId, SyncId};
 use crate::measure::counters::SampleTrigger;
+use crate::measure::records::Sample;
 use crate::text::counted;
 use crate::trace::Part;
 
@@ -13,15 +15,8 @@ const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
     pub(super) fn sample(&mut self, reports: UnmeasuredReport) {
-        self.instruments.interrupt();
-        self.instruments.close_batch();
-        let shared = self.shared;
-        shared.measurements.rounds().ask(shared.clock.now_ns());
-        self.instruments.calibrate();
-        let sample = shared.measurements.sample(shared.clock.now_ns());
-        // A profile charges chunks too, but without measurement only declared load counts. A simulation charges only load
-        // that counts.
-        let counts = shared.measurements.measures() || shared.clock.is_virtual();
+        let sample = self.sample_rank();
+        let (shared, counts) = (self.shared, self.measured_load_counts());
         let take_load =
             |arrival: &SyncArrival| if counts { shared.cells.get(arrival.cell).take_load() } else { 0 };
         let loads: Vec<u64> = reports.arrivals.iter().map(take_load).collect();
@@ -37,6 +32,47 @@ impl Worker<'_> {
         self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
         self.instruments.observe(SampleTrigger::AtSync(sync));
         self.instruments.skip(Part::Measure, sync);
+    }
+
+    /// Measures the rank and its chunks in a window.
+    pub(super) fn sample_window(&mut self, number: u64, chunks: &[(ChunkId, CellId)]) {
+        let sample = self.sample_rank();
+        let (shared, counts) = (self.shared, self.measured_load_counts());
+        let measure = |&(chunk, id): &(ChunkId, CellId)| {
+            let cell = shared.cells.get(id);
+            let measured_ns = if counts { cell.take_load() } else { 0 };
+            let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take();
+            let (load_ns, declared) = (declared_ns.unwrap_or(measured_ns), declared_ns.is_some());
+            MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish }
+        };
+        let measured: Vec<MeasuredChunk> = chunks.iter().map(measure).collect();
+        let window = SyncId(number);
+        if let Some(recorder) = self.instruments.recorder() {
+            for chunk in &measured {
+                recorder.loaded(chunk.chunk, window, chunk.load_ns, chunk.bytes);
+            }
+        }
+        // On rank 0 a decision may follow, which is a slice of its own.
+        self.instruments.skip(Part::Measure, window);
+        self.with_core(|core, now_ns, out| core.window_sampled(number, sample, measured, now_ns, out));
+        self.instruments.observe(SampleTrigger::AtSync(window));
+        self.instruments.skip(Part::Measure, window);
+    }
+
+    /// Measures the rank.
+    fn sample_rank(&mut self) -> Sample {
+        self.instruments.interrupt();
+        self.instruments.close_batch();
+        let shared = self.shared;
+        shared.measurements.rounds().ask(shared.clock.now_ns());
+        self.instruments.calibrate();
+        shared.measurements.sample(shared.clock.now_ns())
+    }
+
+    /// Tells whether the measured load of chunks counts. A profile charges chunks too, but without measurement only declared
+    /// load counts. A simulation charges only load that counts.
+    fn measured_load_counts(&self) -> bool {
+        self.shared.measurements.measures() || self.shared.clock.is_virtual()
     }
 
     /// The lines of a stall report: what every idle chunk of this rank waits for, or why others wait for it, as far as this

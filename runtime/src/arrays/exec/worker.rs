@@ -151,6 +151,9 @@ impl<'r> Worker<'r> {
         if self.handle(chunk, &mut *slot, &mut mail, left, outbox, id) == HandlerOutcome::Removed {
             return self.vacate(chunk, id, slot, mail);
         }
+        if !cell.facts.are_known() {
+            cell.facts.learn(&mut *slot);
+        }
         match cell.mailbox.finish(slot, mail) {
             FinishOutcome::Idle => {}
             FinishOutcome::Ready => self.local_delivery.enqueue_ready(id, cell),
@@ -344,6 +347,9 @@ impl<'r> Worker<'r> {
     fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array.index()];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
+        if self.shared.info.by_windows {
+            return self.pass_sync(chunk, slot, cell);
+        }
         self.instruments.lap(false);
         let declared = slot.declared_load();
         let migratable = slot.migratable();
@@ -361,10 +367,26 @@ impl<'r> Worker<'r> {
             core.defer(SyncId(report.sequence), kept_bytes);
         });
         if !waits {
-            let resume = Delivery::by_runtime(Payload::Resume);
-            let refused = self.local_delivery.push(cell, MessageNode::new(chunk, resume), PushedBy::Core);
-            assert!(refused.is_none(), "a chunk that runs is in its cell");
+            self.resume(chunk, cell);
         }
+    }
+
+    /// A chunk comes to a sync of a run that balances in windows: it resumes at once.
+    #[cold]
+    fn pass_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
+        let record = slot.record();
+        record.syncs.report();
+        if let Some(rank) = record.wish.take() {
+            self.shared.cells.get(cell).facts.wish(rank);
+        }
+        self.resume(chunk, cell);
+    }
+
+    /// Lets the chunk that runs resume after its handler.
+    fn resume(&mut self, chunk: ChunkId, cell: CellId) {
+        let resume = Delivery::by_runtime(Payload::Resume);
+        let refused = self.local_delivery.push(cell, MessageNode::new(chunk, resume), PushedBy::Core);
+        assert!(refused.is_none(), "a chunk that runs is in its cell");
     }
 
     /// Gives back the cell of a chunk that was removed. Messages that it did not handle are counted and dropped: they were for
@@ -481,5 +503,8 @@ impl HandlerHost for Worker<'_> {
 
     fn charge(&mut self, ticks_ns: u64) {
         self.simulated.charge(ticks_ns);
+        if self.shared.info.by_windows {
+            self.instruments.charge_declared(ticks_ns);
+        }
     }
 }

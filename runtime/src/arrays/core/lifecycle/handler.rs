@@ -135,6 +135,8 @@ pub(crate) struct RankInfo {
     pub(crate) rank: Rank,
     pub(crate) ranks: u32,
     pub(crate) period: u64,
+    /// Chunks are balanced in windows: at a sync they resume at once.
+    pub(crate) by_windows: bool,
     /// The factor by which the rank is to appear slower than it is.
     pub(crate) slowness: f64,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,

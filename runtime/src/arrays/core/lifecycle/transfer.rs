@@ -74,6 +74,15 @@ pub(crate) struct Transit {
     pub(crate) next_broadcast: u64,
     /// Flow control of the old rank blocked the chunk when it left.
     pub(crate) blocked: bool,
+    /// The chunk has come to a sync, and resumes.
+    pub(crate) resumes: bool,
+}
+
+impl Transit {
+    /// Of a chunk that has received all broadcasts of its array before this one.
+    pub(crate) const fn after(next_broadcast: u64) -> Transit {
+        Transit { next_broadcast, blocked: false, resumes: false }
+    }
 }
 
 /// The state of a chunk between two ranks.
@@ -81,6 +90,8 @@ pub(crate) struct Transit {
 pub(crate) enum ChunkBody {
     /// Outside of a process: the state follows the packet, see [`codec`](crate::arrays::core::codec).
     Follows,
+    /// The chunk was removed: only its index moves, with its pending messages.
+    Removed,
     /// Outside of a process, in a packet of several chunks.
     Encoded(#[serde(with = "crate::wire::bulk")] Vec<u8>),
     /// Within a process. The last variant, because serde numbers the variants it reads without the skipped ones.
@@ -105,6 +116,7 @@ impl std::fmt::Debug for ChunkBody {
         f.write_str(match self {
             ChunkBody::Live(_) => "Live",
             ChunkBody::Follows => "Follows",
+            ChunkBody::Removed => "Removed",
             ChunkBody::Encoded(_) => "Encoded",
         })
     }

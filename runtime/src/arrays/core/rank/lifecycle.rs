@@ -82,10 +82,11 @@ impl RankCore {
             self.termination.undelivered.removed.insert(chunk);
         }
         self.leave_reductions(chunk, record, out);
-        if self.arrays[chunk.array.index()].syncs() {
+        if self.comes_to_syncs(chunk.array) {
             self.sync.arrivals.removed(chunk.array, record.syncs.leave());
             self.sample_complete(out);
         }
+        self.removed(chunk, out);
     }
 
     /// A handler of this rank has spawned a chunk.
@@ -98,7 +99,7 @@ impl RankCore {
         let Some((UnstartedChunk { array, body }, key)) = self.lifecycle.seeds.start() else {
             return self.request_seeds(out);
         };
-        if self.arrays[array.index()].syncs() {
+        if self.comes_to_syncs(array) {
             self.begin_phase(out);
         }
         let transfer = ChunkTransfer { body, ..ChunkTransfer::without_body(ChunkId { array, key }) };

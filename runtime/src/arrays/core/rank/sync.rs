@@ -10,18 +10,19 @@ use lb_strategies::balancer::{Balancer, Decision};
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands, Task};
 use crate::arrays::core::lifecycle::LifecyclePacket;
-use crate::arrays::core::lifecycle::transfer::{ChunkTransfer, Origin, Transit};
+use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Origin, Transit};
 use crate::arrays::core::routing::cut::CutStep;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::sync::SyncPacket;
 use crate::arrays::core::sync::coordinator::Coordinator;
-use crate::arrays::core::sync::migration::{MigrationStep, Move, Outgoing};
+use crate::arrays::core::sync::migration::{MigrationStep, Move, Occasion, Outgoing};
 use crate::arrays::core::sync::migration_bytes::MigrationBytes;
 use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
 use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
 use crate::arrays::core::sync::sync_log::SyncLog;
+use crate::arrays::core::sync::window::Windows;
 use crate::error::Error;
-use crate::ids::{CellId, ChunkId, ROOT, Rank, SyncId};
+use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::records::Sample;
 
 #[cfg(test)]
@@ -39,7 +40,11 @@ impl RankCore {
                 self.sync.reports.child_next(from, next);
                 self.report(now_ns, out);
             }
-            SyncPacket::Decision { sync, moves } => self.apply_decision(sync, &moves, now_ns, out),
+            SyncPacket::OpenWindow(number) => {
+                out.later.push_back(Task::SampleWindow { number, chunks: self.balanced_chunks() });
+            }
+            SyncPacket::WindowReports(reports) => self.window_reported(*reports, now_ns, out),
+            SyncPacket::Decision { occasion, moves } => self.apply_decision(occasion, &moves, now_ns, out),
             SyncPacket::Flushed(bytes) => self.flushed(&bytes, now_ns, out),
             SyncPacket::CompleteMigration => self.complete_migration(out),
         }
@@ -71,14 +76,22 @@ impl RankCore {
         self.joined(chunk, SyncId(0));
     }
 
+    /// Tells whether chunks of this array are counted at syncs.
+    pub(super) fn comes_to_syncs(&self, array: ArrayId) -> bool {
+        self.sync.windows.is_none() && self.arrays[array.index()].syncs()
+    }
+
     pub(super) fn joined(&mut self, chunk: ChunkId, next_sync: SyncId) {
-        if self.arrays[chunk.array.index()].syncs() {
+        if self.comes_to_syncs(chunk.array) {
             self.sync.arrivals.joined(next_sync);
         }
     }
 
     /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
     pub(crate) fn at_sync(&mut self, arrival: SyncArrival, out: &mut Commands) -> bool {
+        if self.sync.windows.is_some() {
+            return false;
+        }
         self.sync.arrivals.arrive(arrival, self.sync.blocking);
         self.sample_complete(out);
         self.sync.blocking
@@ -154,22 +167,76 @@ impl RankCore {
         out: &mut Commands,
     ) {
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
-        let (sync, moves) = coordinator.decided(balancer, decision, now_ns);
-        if self.sync.blocking {
-            self.broadcast_down(ROOT, SyncPacket::Decision { sync, moves: moves.into() }, now_ns, out);
+        let (occasion, moves) = coordinator.decided(balancer, decision, now_ns);
+        let is_awaited = self.sync.blocking && matches!(occasion, Occasion::Sync(_));
+        if is_awaited || !moves.is_empty() {
+            self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves: moves.into() }, now_ns, out);
         }
         // The next sync may have become complete meanwhile.
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
     }
 
-    pub(super) fn apply_decision(&mut self, sync: SyncId, moves: &[Move], now_ns: u64, out: &mut Commands) {
-        self.flow.control.sync_ended();
-        let steps = self.sync.migrations.begin(sync, moves, |chunk| self.routing.location.cell(chunk));
-        for (chunk, cell) in self.sync.arrivals.decided(sync) {
-            if self.sync.migrations.outgoing_cell(chunk).is_none() {
-                let delivery = Delivery::by_runtime(Payload::Resume);
-                out.now.push_back(Command::Enqueue { to: chunk, cell, delivery });
+    /// Opens a window if none is open and no chunk is moving. Only on rank 0. True if it has.
+    pub(crate) fn open_window(&mut self, now_ns: u64, out: &mut Commands) -> bool {
+        let Some(coordinator) = self.sync.coordinator.as_mut().filter(|one| one.may_open_window()) else {
+            return false;
+        };
+        let number = coordinator.open_window();
+        self.broadcast_down(ROOT, SyncPacket::OpenWindow(number), now_ns, out);
+        true
+    }
+
+    /// The chunks of this rank that may be balanced.
+    fn balanced_chunks(&self) -> Vec<(ChunkId, CellId)> {
+        let balanced = (0..).map(ArrayId).zip(&*self.arrays).filter(|(_, array)| array.syncs());
+        balanced.flat_map(|(array, _)| self.routing.location.residents(array)).collect()
+    }
+
+    /// Answers [`Task::SampleWindow`].
+    pub(crate) fn window_sampled(
+        &mut self,
+        number: u64,
+        sample: Sample,
+        chunks: Vec<MeasuredChunk>,
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
+        let (sync, tallies) = (SyncId(number), Vec::new());
+        let reports =
+            AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: now_ns, last_ns: now_ns };
+        self.window_reported(reports, now_ns, out);
+    }
+
+    /// This rank, or a child and all ranks below it, have reported in a window.
+    fn window_reported(&mut self, reports: AggregatedReports, now_ns: u64, out: &mut Commands) {
+        let windows = self.sync.windows.as_mut().expect("chunks are balanced in windows");
+        let Some(reports) = windows.add(&self.tree, reports) else { return };
+        match &mut self.sync.coordinator {
+            None => self.send_up(SyncPacket::WindowReports(Box::new(reports)), now_ns, out),
+            Some(coordinator) => {
+                let request = coordinator.window_reported(reports);
+                out.later.push_back(Task::Decide(Box::new(request)));
+            }
+        }
+    }
+
+    pub(super) fn apply_decision(
+        &mut self,
+        occasion: Occasion,
+        moves: &[Move],
+        now_ns: u64,
+        out: &mut Commands,
+    ) {
+        let steps = self.sync.migrations.begin(occasion, moves, |chunk| self.routing.location.cell(chunk));
+        if let Occasion::Sync(sync) = occasion {
+            self.flow.control.sync_ended();
+            for (chunk, cell) in self.sync.arrivals.decided(sync) {
+                if self.sync.migrations.outgoing_cell(chunk).is_none() {
+                    let delivery = Delivery::by_runtime(Payload::Resume);
+                    out.now.push_back(Command::Enqueue { to: chunk, cell, delivery });
+                }
             }
         }
         if moves.is_empty() {
@@ -192,10 +259,16 @@ impl RankCore {
 
     /// Answers [`Command::Hold`], once per outgoing chunk: none of its handlers runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Commands) {
-        let transit =
-            |array| Transit { next_broadcast: self.collectives.broadcasts.next(array), blocked: false };
-        let steps = self.sync.migrations.held(transit);
+        let broadcasts = &self.collectives.broadcasts;
+        let steps = self.sync.migrations.held(|array| Transit::after(broadcasts.next(array)));
         self.carry_out_migration(steps, now_ns, out);
+    }
+
+    /// A chunk of this rank has removed itself. It may have been told to leave.
+    pub(super) fn removed(&mut self, chunk: ChunkId, out: &mut Commands) {
+        let broadcasts = &self.collectives.broadcasts;
+        let steps = self.sync.migrations.removed(chunk, |array| Transit::after(broadcasts.next(array)));
+        self.carry_out_migration(steps, 0, out);
     }
 
     /// The last message to this rank under the old routes has come, and is in the mailbox of its chunk.
@@ -229,30 +302,47 @@ impl RankCore {
                     out.now.push_back(Command::Hold(cells.clone()));
                     cells.into_iter().for_each(|cell| self.unblock_leaving(cell, out));
                 }
-                MigrationStep::SwitchRoutes { sync, outgoing } => {
-                    self.switch_routes(sync, &outgoing, now_ns, out);
+                MigrationStep::SwitchRoutes { occasion, outgoing } => {
+                    self.switch_routes(occasion, &outgoing, now_ns, out);
                 }
-                MigrationStep::MigrateOut { outgoing_chunk: Outgoing { chunk, cell, to }, transit } => {
+                MigrationStep::MigrateOut { chunk, cell, to, transit } => {
                     let transit = Transit { blocked: self.flow.control.leave(cell), ..transit };
                     out.later.push_back(Task::MigrateOut { chunk, cell, to, transit });
                 }
+                MigrationStep::MigrateIndex { chunk, to } => self.migrate_index(chunk, to, now_ns, out),
                 MigrationStep::Flushed(migration_bytes) => self.flushed(&migration_bytes, now_ns, out),
             }
         }
     }
 
-    fn switch_routes(&mut self, sync: SyncId, outgoing: &[Outgoing], now_ns: u64, out: &mut Commands) {
+    fn switch_routes(&mut self, occasion: Occasion, outgoing: &[Outgoing], now_ns: u64, out: &mut Commands) {
         for &Outgoing { chunk, cell, to } in outgoing {
             self.routing.location.departed(chunk);
             self.routing.location.moved(chunk, to);
-            self.sync.arrivals.left(sync.next());
-            out.now.push_back(Command::Close(cell));
+            out.now.extend(cell.map(Command::Close));
         }
-        // All chunks that stay may have come to the next sync before the last outgoing chunk stopped.
-        self.sample_complete(out);
-        self.report(now_ns, out);
+        if let Occasion::Sync(sync) = occasion {
+            outgoing.iter().for_each(|_| self.sync.arrivals.left(sync.next()));
+            // All chunks that stay may have come to the next sync before the last outgoing chunk stopped.
+            self.sample_complete(out);
+            self.report(now_ns, out);
+        }
         let steps = self.routing.cut.make();
+        // Insertions under the indices that leave are forwarded under the new routes.
+        self.retry_insertions(out);
         self.follow_cut(steps, now_ns, out);
+    }
+
+    /// Sends the index of a removed chunk to its new rank, with the messages that wait for the next chunk of that index.
+    fn migrate_index(&mut self, chunk: ChunkId, to: Rank, now_ns: u64, out: &mut Commands) {
+        let messages = self.routing.location.take_pending_of(chunk);
+        let transfer = ChunkTransfer {
+            body: ChunkBody::Removed,
+            messages: messages.into_iter().map(Delivery::for_other_rank).collect(),
+            transit: Some(Transit::after(0)),
+            ..ChunkTransfer::without_body(chunk)
+        };
+        self.send(to, LifecyclePacket::TransferChunk(Box::new(transfer)), now_ns, out);
     }
 
     /// An outgoing chunk has left its cell and goes to its new rank. `makes_room` is true if this rank is full now, and is
@@ -295,16 +385,47 @@ impl RankCore {
         let chunk = transfer.chunk;
         let holder = self.routing.location.rank_of(chunk);
         let comes = self.sync.migrations.expects(chunk);
+        if let Some(windows) = &mut self.sync.windows {
+            // In a window the chunk that had the index may have been removed (rules 5 and 6 of the migration). The sender
+            // may have switched to routes that this rank has not heard of.
+            let is_early = !self.sync.migrations.has_switched() && transfer.epoch != self.routing.cut.epoch();
+            if comes || is_early || self.sync.migrations.is_leaving_removed(chunk) {
+                return windows.keep_insertion(by, transfer);
+            }
+            if holder != self.tree.rank {
+                return self.forward_insertion(holder, by, transfer, out);
+            }
+        }
         // Rank `by` may know of a move to this rank that this one has not heard of yet.
         if holder != self.tree.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
             return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
         }
         self.termination.undelivered.admitted += 1;
-        if self.arrays[chunk.array.index()].syncs() {
+        if self.comes_to_syncs(chunk.array) {
             self.begin_phase(out);
         }
         out.now.push_back(Command::Admit(transfer));
+    }
+
+    /// The index of an inserted chunk has moved: sends the chunk after it.
+    fn forward_insertion(
+        &mut self,
+        to: Rank,
+        by: Rank,
+        mut transfer: Box<ChunkTransfer>,
+        out: &mut Commands,
+    ) {
+        transfer.origin = Some(Origin { rank: by, admitted: true });
+        self.termination.undelivered.admitted += 1;
+        *self.termination.undelivered.inserted.entry(to).or_default() += 1;
+        self.send(to, LifecyclePacket::TransferChunk(transfer), 0, out);
+    }
+
+    /// Looks again at the insertions that were kept.
+    fn retry_insertions(&mut self, out: &mut Commands) {
+        let kept = self.sync.windows.as_mut().map(Windows::take_insertions).unwrap_or_default();
+        kept.into_iter().for_each(|(by, transfer)| self.receive_inserted(by, transfer, out));
     }
 
     /// Answers [`Command::Admit`]: the chunk has a cell with the messages it brought, of `mail_bytes` bytes. Returns the
@@ -319,8 +440,11 @@ impl RankCore {
         out: &mut Commands,
     ) -> Vec<Delivery> {
         self.joined(chunk, next_sync);
-        let payload = if transit.is_some() { Payload::Resume } else { Payload::Start };
-        let mut mail = vec![Delivery::by_runtime(payload)];
+        let payload = match transit {
+            None => Some(Payload::Start),
+            Some(transit) => transit.resumes.then_some(Payload::Resume),
+        };
+        let mut mail = Vec::from_iter(payload.map(Delivery::by_runtime));
         if let Some(Transit { next_broadcast: broadcasts, .. }) = transit {
             mail.extend(self.collectives.broadcasts.missed(chunk.array, broadcasts));
             self.flow.control.remove_incoming(mail_bytes + self.routing.location.pending_bytes(chunk));
@@ -331,12 +455,22 @@ impl RankCore {
     }
 
     pub(super) fn complete_migration(&mut self, out: &mut Commands) {
-        let chunks = self.sync.migrations.complete();
-        if !chunks.is_empty() {
+        let (removed, chunks): (Vec<_>, Vec<_>) = (self.sync.migrations.complete().into_iter())
+            .partition(|transfer| matches!(transfer.body, ChunkBody::Removed));
+        removed.into_iter().for_each(|transfer| self.index_arrived(transfer));
+        if !chunks.is_empty() && self.sync.windows.is_none() {
             self.begin_phase(out);
         }
         out.now.extend(chunks.into_iter().map(|transfer| Command::Admit(Box::new(transfer))));
         out.now.push_back(Command::IncomingAdmitted);
+    }
+
+    /// The index of a removed chunk has come. The messages that it brings wait here for the next chunk of that index.
+    fn index_arrived(&mut self, transfer: ChunkTransfer) {
+        let chunk = transfer.chunk;
+        let bytes = transfer.queued_bytes() + self.routing.location.pending_bytes(chunk);
+        self.flow.control.remove_incoming(bytes);
+        self.routing.location.prepend_pending(chunk, transfer.messages);
     }
 
     /// Chunks are about to be admitted. A rank that had none begins its phase now: the time without chunks is not part of
@@ -348,6 +482,7 @@ impl RankCore {
     /// Answers [`Command::IncomingAdmitted`]: all incoming chunks are admitted, and the log of broadcasts ends.
     pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
         self.collectives.broadcasts.end_log();
+        self.retry_insertions(out);
         out.now.push_back(Command::CheckLowWatermark);
     }
 }

@@ -178,6 +178,20 @@ impl Location {
         }
     }
 
+    /// Takes the pending messages of a chunk.
+    pub(crate) fn take_pending_of(&mut self, to: ChunkId) -> Vec<Delivery> {
+        self.pending.remove(&to).unwrap_or_default()
+    }
+
+    /// Puts messages before the pending messages of a chunk.
+    pub(crate) fn prepend_pending(&mut self, to: ChunkId, mut first: Vec<Delivery>) {
+        if !first.is_empty() {
+            let pending = self.pending.entry(to).or_default();
+            first.append(pending);
+            *pending = first;
+        }
+    }
+
     /// The bytes of the pending messages of a chunk.
     pub(crate) fn pending_bytes(&self, to: ChunkId) -> u64 {
         self.pending.get(&to).into_iter().flatten().map(|delivery| delivery.bytes).sum()

@@ -12,7 +12,7 @@ use lb_strategies::predict::Smoothing;
 use lb_strategies::{ChunkLoad, Strategy};
 use litemap::LiteMap;
 
-use super::migration::Move;
+use super::migration::{Move, Occasion};
 use super::migration_bytes::{MigrationBytes, SizeScales};
 use super::report_aggregation::AggregatedReports;
 use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
@@ -33,8 +33,41 @@ struct PendingSync {
     last_ns: u64,
 }
 
+impl PendingSync {
+    fn new(arrays: usize, ranks: usize, now_ns: u64) -> PendingSync {
+        PendingSync {
+            tallies: vec![Tally::default(); arrays],
+            chunks: Vec::new(),
+            samples: vec![None; ranks],
+            waited: 0,
+            first_ns: now_ns,
+            last_ns: 0,
+        }
+    }
+
+    fn add(&mut self, reports: AggregatedReports, scales: &SizeScales) {
+        self.first_ns = self.first_ns.min(reports.first_ns);
+        self.last_ns = self.last_ns.max(reports.last_ns);
+        self.waited += reports.waited;
+        for (array, tally) in &reports.tallies {
+            self.tallies[array.index()].merge(tally);
+        }
+        for MeasuredRank { rank, sample, chunks } in reports.ranks {
+            let report = |chunk: MeasuredChunk| {
+                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish } = chunk;
+                let bytes = scales.bytes(id.array, bytes);
+                ChunkReport { load: ChunkLoad { id, rank, ticks, bytes, migratable }, declared, wish }
+            };
+            self.chunks.extend(chunks.into_iter().map(report));
+            let sum = &mut self.samples[rank.index()];
+            *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
+        }
+    }
+}
+
 /// The part of a phase's record that does not come from the balancer.
 struct PhaseRecord {
+    occasion: Occasion,
     /// The report to the balancer, if reports are kept.
     reported: Option<Arc<PhaseReport>>,
     /// Number of messages that chunks handled in the phase.
@@ -88,6 +121,7 @@ pub(crate) struct Coordinator {
     /// The phase whose sync is being decided.
     deciding: Option<PhaseRecord>,
     ongoing: Option<OngoingMigration>,
+    window_is_open: bool,
     scales: SizeScales,
     log: SyncLog,
 }
@@ -125,6 +159,7 @@ impl Coordinator {
             deliveries: Vec::new(),
             deciding: None,
             ongoing: None,
+            window_is_open: false,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -149,48 +184,42 @@ impl Coordinator {
     }
 
     /// Adds reports of ranks. Returns the request once the last member of every array has reported.
-    pub(crate) fn collect(&mut self, mut collected: AggregatedReports) -> Option<DecisionRequest> {
+    pub(crate) fn collect(&mut self, collected: AggregatedReports) -> Option<DecisionRequest> {
         let open = self.open();
         assert!(collected.sync >= open, "a count is complete only when no member is left to report");
-        for MeasuredChunk { chunk, bytes, .. } in collected.ranks.iter_mut().flat_map(|rank| &mut rank.chunks)
-        {
-            *bytes = self.scales.bytes(chunk.array, *bytes);
-        }
-        let gathering = self.gathering(collected.sync, collected.first_ns);
-        gathering.first_ns = gathering.first_ns.min(collected.first_ns);
-        gathering.last_ns = gathering.last_ns.max(collected.last_ns);
-        gathering.waited += collected.waited;
-        for (array, tally) in &collected.tallies {
-            gathering.tallies[array.index()].merge(tally);
-        }
-        for MeasuredRank { rank, sample, chunks } in collected.ranks {
-            let report = |chunk: MeasuredChunk| {
-                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish } = chunk;
-                ChunkReport { load: ChunkLoad { id, rank, ticks, bytes, migratable }, declared, wish }
-            };
-            gathering.chunks.extend(chunks.into_iter().map(report));
-            let sum = &mut gathering.samples[rank.index()];
-            *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
-        }
+        let (arrays, ranks) = (self.populations.len(), self.places.len());
+        let pending = self.gathering.entry(collected.sync);
+        pending
+            .or_insert_with(|| PendingSync::new(arrays, ranks, collected.first_ns))
+            .add(collected, &self.scales);
         self.take_complete()
     }
 
-    fn gathering(&mut self, sync: SyncId, now_ns: u64) -> &mut PendingSync {
-        let (arrays, ranks) = (self.populations.len(), self.places.len());
-        self.gathering.entry(sync).or_insert_with(|| PendingSync {
-            tallies: vec![Tally::default(); arrays],
-            chunks: Vec::new(),
-            samples: vec![None; ranks],
-            waited: 0,
-            first_ns: now_ns,
-            last_ns: 0,
-        })
+    /// Tells whether a window may be opened: none is open, nothing is being decided, and no chunk is on its way.
+    pub(crate) fn may_open_window(&self) -> bool {
+        !self.window_is_open && self.deciding.is_none() && self.ongoing.is_none()
+    }
+
+    /// Opens a window. Returns its number.
+    pub(crate) fn open_window(&mut self) -> u64 {
+        self.window_is_open = true;
+        self.next.0
+    }
+
+    /// All ranks have reported in the window.
+    pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> DecisionRequest {
+        self.window_is_open = false;
+        let mut pending = PendingSync::new(self.populations.len(), self.places.len(), reports.first_ns);
+        pending.add(reports, &self.scales);
+        self.request(Occasion::Window, pending)
     }
 
     /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
     pub(crate) fn add_reports(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
-            self.gathering(sync, 0).tallies[array.index()].merge(&tally);
+            let (arrays, ranks) = (self.populations.len(), self.places.len());
+            let pending = self.gathering.entry(sync).or_insert_with(|| PendingSync::new(arrays, ranks, 0));
+            pending.tallies[array.index()].merge(&tally);
         }
     }
 
@@ -207,20 +236,27 @@ impl Coordinator {
             }
         }
         self.populations = after;
-        let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } =
-            self.gathering.remove(&self.next).expect("looked at just above");
-        // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
-        let handled: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
-        let deliveries = handled.saturating_sub(chunks.len() as u64);
+        let pending = self.gathering.remove(&self.next).expect("looked at just above");
+        Some(self.request(Occasion::Sync(self.next), pending))
+    }
+
+    /// Hands out the balancer, to decide about these reports.
+    fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
+        let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } = pending;
+        let mut deliveries: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
+        if let Occasion::Sync(_) = occasion {
+            // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
+            deliveries = deliveries.saturating_sub(chunks.len() as u64);
+        }
         if self.deliveries.len() == HISTORY {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
         let report = PhaseReport { ranks: self.ranks(&samples), chunks, leaders: self.leaders.clone() };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
-        self.deciding = Some(PhaseRecord { reported, deliveries, waited, first_ns, last_ns });
+        self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
-        Some(DecisionRequest { report, balancer })
+        DecisionRequest { report, balancer }
     }
 
     fn ranks(&self, samples: &[Option<Sample>]) -> Vec<RankReport> {
@@ -233,13 +269,13 @@ impl Coordinator {
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
-    /// Takes back the balancer and records its decision. Returns the sync and the moves.
+    /// Takes back the balancer and records its decision. Returns what it was about, and the moves.
     pub(crate) fn decided(
         &mut self,
         balancer: Balancer,
         decided: Decision,
         now_ns: u64,
-    ) -> (SyncId, Vec<Move>) {
+    ) -> (Occasion, Vec<Move>) {
         let phase = self.deciding.take().expect("its request was handed out");
         let took_ns = decided.took_ns;
         let decide_ns = took_ns.unwrap_or(0);
@@ -293,14 +329,13 @@ impl Coordinator {
             );
         }
         self.balancer = Some(balancer);
-        let sync = self.next;
-        self.next = sync.next();
+        self.next = self.next.next();
         if decided.moves.is_empty() {
             self.log.push(report);
         } else {
             self.ongoing = Some(OngoingMigration { report, decided_ns: now_ns });
         }
-        (sync, decided.moves)
+        (phase.occasion, decided.moves)
     }
 
     /// Every rank has all its incoming chunks: records the bytes that moved.

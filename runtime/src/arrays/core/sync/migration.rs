@@ -1,8 +1,9 @@
-//! Migration of chunks between ranks at a sync: the state machine of one rank.
+//! Migration of chunks between ranks, at a sync or in a window: the state machine of one rank.
 //!
 //! Messages to and from a moving chunk stay in order. This module decides when each step is due, and
-//! [`rank`](crate::arrays::core::rank) carries it out. Chunks come to a sync in [`sync_arrivals`](super::sync_arrivals);
-//! rank 0 collects the reports in [`coordinator`](super::coordinator).
+//! [`rank`](crate::arrays::core::rank) carries it out. Chunks come to a sync in [`sync_arrivals`](super::sync_arrivals),
+//! or are measured as they run in a [`window`](super::window); rank 0 collects the reports in
+//! [`coordinator`](super::coordinator).
 //!
 //! # States of a migration on one rank
 //!
@@ -54,6 +55,10 @@
 //! 3. *Admission.* An incoming chunk runs when all ranks have flushed: every message that it sent from its old rank has then
 //!    arrived.
 //! 4. *Pending messages.* Messages under the new routes wait on the new rank until the chunk is admitted.
+//! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index moves all the same, since all
+//!    ranks switch its route: the old rank sends the pending messages of the index in place of the chunk.
+//! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed. If it
+//!    was sent under the old routes, the old rank forwards it under the new ones.
 //!
 //! # Proof that messages stay in order
 //!
@@ -102,6 +107,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use litemap::LiteMap;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use lb_strategies::balancer::Move;
 
@@ -112,11 +118,21 @@ use crate::ids::{ArrayId, CellId, ChunkId, Rank, SyncId};
 #[cfg(test)]
 mod tests;
 
-/// A chunk that leaves this rank.
+/// The reason why chunks move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Occasion {
+    /// They have come to this sync, and resume where they arrive.
+    Sync(SyncId),
+    /// Rank 0 has measured them as they ran: they go on where they arrive.
+    Window,
+}
+
+/// An index that leaves this rank, with its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) chunk: ChunkId,
-    pub(crate) cell: CellId,
+    /// The cell of its chunk; none if the chunk was removed since rank 0 measured it.
+    pub(crate) cell: Option<CellId>,
     pub(crate) to: Rank,
 }
 
@@ -126,9 +142,11 @@ pub(crate) enum MigrationStep {
     /// Start no more handlers of these chunks. Answer with [`Migrations::held`] for each, once none of its handlers runs.
     Hold(Vec<CellId>),
     /// Switch to the new routes, with these outgoing chunks, and make the cut (rule 1).
-    SwitchRoutes { sync: SyncId, outgoing: Vec<Outgoing> },
+    SwitchRoutes { occasion: Occasion, outgoing: Vec<Outgoing> },
     /// Send this chunk with its messages (rule 2).
-    MigrateOut { outgoing_chunk: Outgoing, transit: Transit },
+    MigrateOut { chunk: ChunkId, cell: CellId, to: Rank, transit: Transit },
+    /// Send the pending messages of this index (rule 5).
+    MigrateIndex { chunk: ChunkId, to: Rank },
     /// This rank is drained and has all its incoming chunks.
     Flushed(MigrationBytes),
 }
@@ -161,10 +179,10 @@ enum Migration {
     Flushed(Incoming),
 }
 
-/// The chunks that come to this rank at a sync.
+/// The chunks that come to this rank.
 #[derive(Debug)]
 struct Incoming {
-    sync: SyncId,
+    occasion: Occasion,
     expected: BTreeSet<ChunkId>,
     chunks: Vec<ChunkTransfer>,
 }
@@ -174,10 +192,10 @@ impl Migrations {
         Migrations { rank, now: Migration::Settled }
     }
 
-    /// Rank 0 has decided the moves of a sync. `cell` finds a chunk of this rank.
+    /// Rank 0 has decided these moves. `cell` finds a chunk of this rank.
     pub(crate) fn begin(
         &mut self,
-        sync: SyncId,
+        occasion: Occasion,
         moves: &[Move],
         cell: impl Fn(ChunkId) -> Option<CellId>,
     ) -> Vec<MigrationStep> {
@@ -185,19 +203,18 @@ impl Migrations {
             return Vec::new();
         }
         assert!(matches!(self.now, Migration::Settled), "a migration ends before the next sync is decided");
-        let outgoing_chunk = |&Move { chunk, to, .. }: &Move| {
-            (chunk, Outgoing { chunk, cell: cell(chunk).expect("the snapshot saw it here"), to })
-        };
+        let outgoing_chunk =
+            |&Move { chunk, to, .. }: &Move| (chunk, Outgoing { chunk, cell: cell(chunk), to });
         let leaving = moves.iter().filter(|leaving| leaving.from == self.rank);
         let outgoing: BTreeMap<_, _> = leaving.map(outgoing_chunk).collect();
         let arriving = moves.iter().filter(|arriving| arriving.to == self.rank);
         let expected = arriving.map(|arriving| arriving.chunk).collect();
-        let incoming = Incoming { sync, expected, chunks: Vec::new() };
-        if outgoing.is_empty() {
+        let incoming = Incoming { occasion, expected, chunks: Vec::new() };
+        let cells: Vec<CellId> = outgoing.values().filter_map(|outgoing_chunk| outgoing_chunk.cell).collect();
+        if cells.is_empty() {
             return self.switch(outgoing, LiteMap::new(), incoming);
         }
-        let cells = outgoing.values().map(|outgoing_chunk| outgoing_chunk.cell).collect();
-        self.now = Migration::Stopping { running: outgoing.len(), outgoing, incoming };
+        self.now = Migration::Stopping { running: cells.len(), outgoing, incoming };
         vec![MigrationStep::Hold(cells)]
     }
 
@@ -219,14 +236,32 @@ impl Migrations {
         }
     }
 
+    /// A chunk of this rank was removed by its handler. If it was to leave, only its index leaves (rule 5), and nothing of it
+    /// runs any more.
+    pub(crate) fn removed(
+        &mut self,
+        chunk: ChunkId,
+        transit: impl Fn(ArrayId) -> Transit,
+    ) -> Vec<MigrationStep> {
+        let Migration::Stopping { outgoing, .. } = &mut self.now else { return Vec::new() };
+        match outgoing.get_mut(&chunk).and_then(|outgoing_chunk| outgoing_chunk.cell.take()) {
+            Some(_) => self.held(transit),
+            None => Vec::new(),
+        }
+    }
+
     /// This rank is drained: it has every message that was sent to it under the old routes.
     pub(crate) fn drained(&mut self) -> Vec<MigrationStep> {
         let Migration::Draining { outgoing, transits, incoming } = std::mem::take(&mut self.now) else {
             unreachable!("a rank is drained when it has switched")
         };
-        let release = |outgoing_chunk: Outgoing| MigrationStep::MigrateOut {
-            outgoing_chunk,
-            transit: transits[&outgoing_chunk.chunk.array],
+        let resumes = matches!(incoming.occasion, Occasion::Sync(_));
+        let release = |Outgoing { chunk, cell, to }: Outgoing| match cell {
+            Some(cell) => {
+                let transit = Transit { resumes, ..transits[&chunk.array] };
+                MigrationStep::MigrateOut { chunk, cell, to, transit }
+            }
+            None => MigrationStep::MigrateIndex { chunk, to },
         };
         let releases = outgoing.into_values().map(release);
         self.now = Migration::Receiving(incoming);
@@ -273,7 +308,7 @@ impl Migrations {
         incoming: Incoming,
     ) -> Vec<MigrationStep> {
         let switch = MigrationStep::SwitchRoutes {
-            sync: incoming.sync,
+            occasion: incoming.occasion,
             outgoing: outgoing.values().copied().collect(),
         };
         self.now = Migration::Draining { outgoing, transits, incoming };
@@ -284,10 +319,21 @@ impl Migrations {
     pub(crate) fn outgoing_cell(&self, chunk: ChunkId) -> Option<CellId> {
         match &self.now {
             Migration::Stopping { outgoing, .. } | Migration::Draining { outgoing, .. } => {
-                outgoing.get(&chunk).map(|outgoing_chunk| outgoing_chunk.cell)
+                outgoing.get(&chunk).and_then(|outgoing_chunk| outgoing_chunk.cell)
             }
             Migration::Settled | Migration::Receiving(_) | Migration::Flushed(_) => None,
         }
+    }
+
+    /// Tells whether the index of a removed chunk is to leave, by routes to which this rank has not switched yet.
+    pub(crate) fn is_leaving_removed(&self, chunk: ChunkId) -> bool {
+        let Migration::Stopping { outgoing, .. } = &self.now else { return false };
+        outgoing.get(&chunk).is_some_and(|outgoing_chunk| outgoing_chunk.cell.is_none())
+    }
+
+    /// Tells whether this rank has switched to the routes of a migration that is in progress.
+    pub(crate) fn has_switched(&self) -> bool {
+        !matches!(self.now, Migration::Settled | Migration::Stopping { .. })
     }
 
     /// Tells whether no migration is in progress here.

@@ -41,7 +41,7 @@ pub(crate) struct AggregatedReports {
 }
 
 impl AggregatedReports {
-    fn merge(&mut self, other: AggregatedReports) {
+    pub(super) fn merge(&mut self, other: AggregatedReports) {
         for (array, tally) in other.tallies {
             match self.tallies.iter_mut().find(|(of, _)| *of == array) {
                 Some((_, ours)) => ours.merge(&tally),

@@ -17,7 +17,7 @@ use crate::arrays::core::routing::cut::CutPacket;
 use crate::arrays::core::routing::envelope::{Delivery, NODE_BYTES, Payload};
 use crate::arrays::core::routing::in_flight::CountsByRank;
 use crate::arrays::core::sync::SyncPacket;
-use crate::arrays::core::sync::migration::Move;
+use crate::arrays::core::sync::migration::{Move, Occasion};
 use crate::arrays::core::termination::TerminationPacket;
 use crate::ids::{ArrayId, ChunkId, SyncId};
 use crate::trace::queued_bytes::QueuedBytes;
@@ -93,7 +93,12 @@ fn that_expects(chunk: ChunkId, waiting: &Arc<QueuedBytes>, out: &mut Commands) 
 
 fn expect(core: &mut RankCore, chunk: ChunkId, out: &mut Commands) {
     let moves = vec![Move { chunk, from: ROOT, to: Rank(1) }];
-    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.into() }, 0, out);
+    core.receive(
+        ROOT,
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.into() },
+        0,
+        out,
+    );
 }
 
 /// Admits the chunk as an executor does, with messages of `queued_bytes` bytes. Returns the other messages for the chunk.
@@ -101,7 +106,7 @@ fn admit(core: &mut RankCore, queued_bytes: u64, out: &mut Commands) -> Vec<Deli
     core.admit(CHUNK, CellId(3), Some(JOURNEY), SyncId(1), queued_bytes, out)
 }
 
-const JOURNEY: Transit = Transit { next_broadcast: 0, blocked: false };
+const JOURNEY: Transit = Transit { resumes: true, ..Transit::after(0) };
 const CHUNK: ChunkId = ChunkId { array: ArrayId(0), key: 0 };
 
 #[test]

@@ -54,7 +54,12 @@ fn a_sync_that_completes_when_the_last_outgoing_chunk_stops_is_reported() {
     core.at_sync(arrival(leaver, SyncId(0)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0)]);
     let moves = [Move { chunk: arrival(leaver, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.receive(
+        ROOT,
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
+        0,
+        &mut out,
+    );
     core.at_sync(arrival(stayer, SyncId(1)), &mut out);
     assert_eq!(syncs_to_sample(&mut out), [SyncId(0); 0], "the leaver may still be running");
     core.held(0, &mut out);
@@ -77,7 +82,12 @@ fn a_rank_whose_messages_may_be_about_to_leave_does_not_stall() {
         !out.is_empty()
     };
     let moves = [Move { chunk: arrival(1, SyncId(0)).chunk, from: Rank(1), to: ROOT }];
-    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() }, 0, &mut out);
+    core.receive(
+        ROOT,
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
+        0,
+        &mut out,
+    );
     core.block(CellId(0), vec![Destination::Rank(Rank(1))]);
     assert!(core.park_if_blocked(CellId(0)));
     assert!(!stands_still(&mut core, &mut out));
@@ -108,12 +118,12 @@ fn on_arrival(core: &mut RankCore, migrates: bool) -> Vec<&'static str> {
         let moves = [Move { chunk: arrival(5, SyncId(0)).chunk, from, to: Rank(1) }];
         core.receive(
             ROOT,
-            SyncPacket::Decision { sync: SyncId(0), moves: moves.to_vec().into() },
+            SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: moves.to_vec().into() },
             0,
             &mut out,
         );
         core.receive(ROOT, CutPacket::ExpectedCounts(CountsByRank::default()), 0, &mut out);
-        core.receive(from, transfer(5, Some(Transit { next_broadcast: 0, blocked: false })), 0, &mut out);
+        core.receive(from, transfer(5, Some(Transit::after(0))), 0, &mut out);
         core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
     } else {
         core.receive(from, transfer(5, None), 0, &mut out);
@@ -227,7 +237,12 @@ fn a_rank_that_is_full_of_deferred_messages_waits_for_the_sync_but_not_for_ever(
         assert!(!widens(&mut core, until_ns - 1) && widens(&mut core, until_ns));
     }
     assert!(!widens(&mut core, 7));
-    core.receive(ROOT, SyncPacket::Decision { sync: SyncId(0), moves: Vec::new().into() }, 0, &mut out);
+    core.receive(
+        ROOT,
+        SyncPacket::Decision { occasion: Occasion::Sync(SyncId(0)), moves: Vec::new().into() },
+        0,
+        &mut out,
+    );
     assert_eq!(core.backoff_until_ns(), None, "the next sync has its own time");
     out.clear();
     core.full_and_idle(0, &mut out);

@@ -1,6 +1,6 @@
 use super::*;
 
-const SYNC: SyncId = SyncId(7);
+const SYNC: Occasion = Occasion::Sync(SyncId(7));
 const HERE: Rank = Rank(1);
 
 fn chunk(key: u64) -> ChunkId {
@@ -21,19 +21,20 @@ fn transfer(key: u64) -> ChunkTransfer {
 }
 
 fn transit(_: ArrayId) -> Transit {
-    Transit { next_broadcast: 3, blocked: false }
+    Transit::after(3)
 }
 
 fn outgoing_chunk(key: u64, to: u32) -> Outgoing {
-    Outgoing { chunk: chunk(key), cell: CellId(key as u32), to: Rank(to) }
+    Outgoing { chunk: chunk(key), cell: cell(chunk(key)), to: Rank(to) }
 }
 
 fn switch(outgoing: &[Outgoing]) -> MigrationStep {
-    MigrationStep::SwitchRoutes { sync: SYNC, outgoing: outgoing.to_vec() }
+    MigrationStep::SwitchRoutes { occasion: SYNC, outgoing: outgoing.to_vec() }
 }
 
 fn release(key: u64, to: u32) -> MigrationStep {
-    MigrationStep::MigrateOut { outgoing_chunk: outgoing_chunk(key, to), transit: transit(ArrayId(0)) }
+    let transit = Transit { resumes: true, ..transit(ArrayId(0)) };
+    MigrationStep::MigrateOut { chunk: chunk(key), cell: CellId(key as u32), to: Rank(to), transit }
 }
 
 fn flushed(bytes: u64) -> MigrationStep {
@@ -50,7 +51,7 @@ fn landed(migrations: &mut Migrations) -> Vec<ChunkId> {
 fn a_sync_that_moves_nothing_changes_nothing() {
     let mut migrations = Migrations::new(HERE);
     assert_eq!(migrations.begin(SYNC, &[], cell), []);
-    assert_eq!(migrations.begin(SYNC.next(), &[one_move(1, 0, 1)], cell).len(), 1);
+    assert_eq!(migrations.begin(Occasion::Sync(SyncId(8)), &[one_move(1, 0, 1)], cell).len(), 1);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! A window: rank 0 looks at the costs of all chunks while they run. No chunk comes to a sync, and none waits.
+//!
+//! # Packets
+//!
+//! | packet | path | content |
+//! |---|---|---|
+//! | [`OpenWindow`] | down the tree | the number of the window |
+//! | [`WindowReports`] | up the tree | what the sender and the ranks below it have measured |
+//! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
+//!
+//! # Rules
+//!
+//! 1. *One at a time.* Rank 0 opens a window when the last one is decided and its chunks have moved.
+//! 2. *Reports.* Each rank reports once, at once: its sample, and what each of its chunks has cost since the last window.
+//! 3. *Moves.* The [migration](super::migration) holds each chunk that moves between two of its handlers. It goes on where it
+//!    arrives, without `resume`, with its messages.
+//!
+//! # Proof that each chunk is reported by one rank, where it stays until the decision
+//!
+//! 1. Rank 0 opens a window after `CompleteMigration` of the last one (rule 1), on the same paths. So when a rank hears of the
+//!    window, it has admitted all its incoming chunks, and a chunk is on one rank.
+//! 2. A chunk moves only by a decision, and none is made before all ranks have reported.
+//! 3. A chunk that is inserted after the report of its rank is in no report, and does not move, unless another chunk of its
+//!    index is: then the rank moves whichever chunk has the index when it hears of the decision. A chunk that was removed
+//!    leaves its index to move alone ([migration](super::migration), rule 5).
+//!
+//! Cost: two packets on each edge of the tree, with all loads; the moves cost what they cost at a sync.
+//!
+//! [`OpenWindow`]: super::SyncPacket::OpenWindow
+//! [`WindowReports`]: super::SyncPacket::WindowReports
+//! [`Decision`]: super::SyncPacket::Decision
+
+use super::report_aggregation::AggregatedReports;
+use crate::arrays::core::collectives::tree::{Convergecast, Tree};
+use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
+use crate::ids::Rank;
+
+/// One rank's part of windows.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    /// Reports of this rank and its children.
+    reports: Convergecast<Option<AggregatedReports>>,
+    /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
+    insertions: Vec<(Rank, Box<ChunkTransfer>)>,
+}
+
+impl Windows {
+    /// Adds the report of this rank or a child. Returns all of them after the last one.
+    pub(crate) fn add(&mut self, tree: &Tree, reports: AggregatedReports) -> Option<AggregatedReports> {
+        let join = |sum: &mut Option<AggregatedReports>| match sum {
+            Some(sum) => sum.merge(reports),
+            None => *sum = Some(reports),
+        };
+        self.reports.add(tree, join).flatten()
+    }
+
+    /// Keeps a chunk that was inserted under a moving index until [`take_insertions`](Windows::take_insertions).
+    pub(crate) fn keep_insertion(&mut self, by: Rank, transfer: Box<ChunkTransfer>) {
+        self.insertions.push((by, transfer));
+    }
+
+    /// Takes the kept insertions, in the order in which they came.
+    pub(crate) fn take_insertions(&mut self) -> Vec<(Rank, Box<ChunkTransfer>)> {
+        std::mem::take(&mut self.insertions)
+    }
+}

@@ -1,0 +1,106 @@
+//! The facts of a chunk that a window reports beside its cost: whether it may migrate, its bytes, its declared load.
+//!
+//! Only the worker that runs a chunk may ask the chunk, so the answers are kept in its cell. The worker asks again when the
+//! chunk runs first after a window. A chunk that has not run since it came here stays.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::ids::Rank;
+
+/// No load is declared.
+const MEASURED: u64 = u64::MAX;
+/// The program moves the chunk nowhere.
+const NOWHERE: u32 = u32::MAX;
+
+/// The chunk has run since the last window.
+const KNOWN: u32 = 1;
+const MIGRATABLE: u32 = 2;
+/// The declared load is that of each phase, and not of this one.
+const CONSTANT: u32 = 4;
+
+/// What the chunk of a cell has said of itself. One thread writes at a time: the worker that runs the chunk, or the one that
+/// samples its rank. If both do, the newer answer counts.
+pub(crate) struct Facts {
+    bytes: AtomicU64,
+    declared_ns: AtomicU64,
+    wish: AtomicU32,
+    flags: AtomicU32,
+}
+
+impl Default for Facts {
+    fn default() -> Facts {
+        Facts {
+            bytes: AtomicU64::new(0),
+            declared_ns: AtomicU64::new(MEASURED),
+            wish: AtomicU32::new(NOWHERE),
+            flags: AtomicU32::new(0),
+        }
+    }
+}
+
+/// The facts as a window reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReportedFacts {
+    pub(crate) bytes: u64,
+    /// Load since the last window as the chunk declares it, ns of ticks.
+    pub(crate) declared_ns: Option<u64>,
+    pub(crate) migratable: bool,
+    pub(crate) wish: Option<Rank>,
+}
+
+impl Facts {
+    /// A chunk moves in, of which nothing is known.
+    pub(super) fn reset(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.declared_ns.store(MEASURED, Ordering::Relaxed);
+        self.wish.store(NOWHERE, Ordering::Relaxed);
+        self.flags.store(0, Ordering::Relaxed);
+    }
+
+    /// Tells whether the chunk has been asked since the last window.
+    #[inline]
+    pub(crate) fn are_known(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & KNOWN != 0
+    }
+
+    /// Asks the chunk, which has just run. This calls user code.
+    #[cold]
+    pub(crate) fn learn(&self, slot: &mut dyn ErasedSlot) {
+        let mut flags = KNOWN | if slot.migratable() { MIGRATABLE } else { 0 };
+        if let Some(ticks_ns) = slot.declared_load() {
+            flags |= CONSTANT;
+            self.declared_ns.store(ticks_ns.min(MEASURED - 1), Ordering::Relaxed);
+        }
+        self.bytes.store(slot.state_bytes(), Ordering::Relaxed);
+        self.flags.store(flags, Ordering::Relaxed);
+    }
+
+    /// The chunk has declared this load in the handlers of a run.
+    pub(crate) fn charge(&self, ticks_ns: u64) {
+        let before = Some(self.declared_ns.load(Ordering::Relaxed)).filter(|&before| before != MEASURED);
+        let sum = before.unwrap_or(0).saturating_add(ticks_ns).min(MEASURED - 1);
+        self.declared_ns.store(sum, Ordering::Relaxed);
+    }
+
+    /// The program moves the chunk to this rank.
+    pub(crate) fn wish(&self, rank: Rank) {
+        self.wish.store(rank.0, Ordering::Relaxed);
+    }
+
+    /// Takes the facts for a report. The chunk is asked again when it runs next.
+    pub(crate) fn take(&self) -> ReportedFacts {
+        let flags = self.flags.fetch_and(!KNOWN, Ordering::Relaxed);
+        let declared_ns = match flags & CONSTANT {
+            0 => self.declared_ns.swap(MEASURED, Ordering::Relaxed),
+            _ => self.declared_ns.load(Ordering::Relaxed),
+        };
+        let wish = self.wish.swap(NOWHERE, Ordering::Relaxed);
+        ReportedFacts {
+            bytes: self.bytes.load(Ordering::Relaxed),
+            declared_ns: Some(declared_ns).filter(|&declared_ns| declared_ns != MEASURED),
+            migratable: flags & MIGRATABLE != 0,
+            wish: Some(Rank(wish)).filter(|_| wish != NOWHERE),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! When the chunks of a run are balanced.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// When the chunks of a run are balanced: at syncs, to which the program calls them, or in windows, while they run.
+///
+/// ```
+/// use std::time::Duration;
+/// use caribou::config::Period;
+/// assert_eq!("20".parse(), Ok(Period::Steps(20)));
+/// assert_eq!("5ms".parse(), Ok(Period::Every(Duration::from_millis(5))));
+/// assert_eq!(Period::Every(Duration::from_micros(1500)).to_string(), "1500us");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// In windows that open when balancing is likely to pay. No chunk comes to a sync.
+    Auto,
+    /// At syncs. [`Ctx::sync_due`](crate::Ctx::sync_due) is true every so many steps; never, if 0.
+    Steps(u64),
+    /// In windows of this length, whatever they bring. No chunk comes to a sync.
+    Every(Duration),
+}
+
+impl Period {
+    /// The units of [`Period::Every`], with their ns.
+    const UNITS: [(&str, u64); 3] = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+}
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Period, String> {
+        let expected = || {
+            format!(
+                "`{text}`: expected auto, a number of steps (0 for never), or a time from 1us to 3600s such as 5ms"
+            )
+        };
+        if text == "auto" {
+            return Ok(Period::Auto);
+        }
+        if let Ok(steps) = text.parse() {
+            return Ok(Period::Steps(steps));
+        }
+        let timed = |(unit, ns): (&str, u64)| {
+            let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+            number.checked_mul(ns).filter(|ns| (1_000..=3_600_000_000_000).contains(ns))
+        };
+        let every = Period::UNITS.into_iter().find_map(timed);
+        every.map(|ns| Period::Every(Duration::from_nanos(ns))).ok_or_else(expected)
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Period::Auto => f.write_str("auto"),
+            Period::Steps(steps) => write!(f, "{steps}"),
+            Period::Every(length) => {
+                let ns = length.as_nanos();
+                let longest =
+                    Period::UNITS.into_iter().rev().find(|&(_, unit)| ns.is_multiple_of(unit.into()));
+                let (name, unit) = longest.unwrap_or(Period::UNITS[0]);
+                write!(f, "{}{name}", ns / u128::from(unit))
+            }
+        }
+    }
+}
