@@ -76,7 +76,8 @@
 //! threads, clocks or sockets (`core`), and its threads, or one thread and a seed (`exec`); `supersteps` is a layer on
 //! arrays. Below them `run` starts ranks of any shape, `transport` moves their packets without knowing them, `trace` records, `measure` reads the machine.
 //! Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the repository has
-//! the map, the five hops from `send` to `receive`, and the invariants.
+//! the map, the five hops from `send` to `receive`, and the invariants. `docs/architecture` has a page for each large
+//! mechanism, and `docs/decisions` has what was chosen and why.
 
 mod arrays;
 pub mod config;
