@@ -1,0 +1,212 @@
+//! When to open a window: when what balancing may gain has cost as much as a balance does.
+//!
+//! Ranks tell how busy they are, every few ms and without their chunks. The *loss* so far is the time that the busiest rank
+//! was busy beyond the mean of all: a balanced run would have saved at most that.
+//!
+//! | state | the loss | what follows |
+//! |---|---|---|
+//! | watching, the window is young | reaches the price of a balance | a window is opened, and decided |
+//! | watching, the window is old | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
+//! | watching | is small for [`REFRESH_NS`] | a window is opened, and decided |
+//! | measuring, for [`SPAN_NS`] | still reaches the price | a window is opened, and decided |
+//! | measuring, for [`SPAN_NS`] | does not | back to watching |
+//!
+//! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
+//! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
+//!
+//! It does no IO and reads no clock.
+
+/// A window that has been open for this long, ns, is decided.
+const SPAN_NS: u64 = 25_000_000;
+/// A window is old after this time, ns.
+const OLD_NS: u64 = 80_000_000;
+/// The longest window, ns.
+pub const REFRESH_NS: u64 = 1_000_000_000;
+/// The price of a balance before one was made, ns, and the least that is assumed later.
+const PRICE_NS: u64 = 300_000;
+/// The most that fruitless decisions raise the price.
+const PATIENCE_MAX: u64 = 256;
+/// Growth of the loss, as a part of the time, that resets the price.
+const GROWTH: f64 = 0.05;
+
+/// How busy ranks have been since the window was opened.
+///
+/// ```
+/// use lb_strategies::window_policy::Signal;
+/// let both = Signal::of(1.0).and(Signal::of(0.5));
+/// assert_eq!(both.excess(2), 0.25);
+/// assert_eq!(both.excess(4), 0.625, "two ranks have done nothing yet");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Signal {
+    /// Sum over ranks of the part of the time in which their workers were not idle.
+    sum: f64,
+    /// The largest of them.
+    max: f64,
+}
+
+impl Signal {
+    /// Of one rank.
+    pub fn of(busy: f64) -> Signal {
+        let busy = busy.clamp(0.0, 1.0);
+        Signal { sum: busy, max: busy }
+    }
+
+    /// Of these ranks and others.
+    #[must_use]
+    pub fn and(self, others: Signal) -> Signal {
+        Signal { sum: self.sum + others.sum, max: self.max.max(others.max) }
+    }
+
+    /// What the busiest rank was busy beyond the mean of `ranks` ranks, as a part of the time.
+    pub fn excess(&self, ranks: u32) -> f64 {
+        (self.max - self.sum / f64::from(ranks.max(1))).max(0.0)
+    }
+}
+
+/// What to do about a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Open none.
+    Wait,
+    /// Open one, which ends the last: nothing is decided.
+    Begin,
+    /// Open one, and decide by what happened since the last.
+    Decide,
+}
+
+/// The policy of one run, on rank 0.
+#[derive(Clone, Debug)]
+pub struct WindowPolicy {
+    /// A fixed length of windows, ns; none if they open when it pays.
+    fixed_ns: Option<u64>,
+    /// When the last window was opened, ns.
+    opened_ns: u64,
+    measuring: bool,
+    price_ns: u64,
+    patience: u64,
+    /// The excess at the last decision.
+    decided_excess: f64,
+}
+
+impl WindowPolicy {
+    /// Windows of a fixed length, ns, or such that open when it pays.
+    pub fn new(fixed_ns: Option<u64>) -> WindowPolicy {
+        WindowPolicy {
+            fixed_ns,
+            opened_ns: 0,
+            measuring: false,
+            price_ns: PRICE_NS,
+            patience: 1,
+            decided_excess: 0.0,
+        }
+    }
+
+    /// Ranks have told how busy they are. `may_open` is false while a window is open or chunks move.
+    pub fn look(&mut self, signal: &Signal, ranks: u32, may_open: bool, now_ns: u64) -> Look {
+        let open_ns = now_ns.saturating_sub(self.opened_ns);
+        let look = match self.fixed_ns {
+            _ if !may_open => Look::Wait,
+            Some(fixed_ns) if open_ns >= fixed_ns => Look::Decide,
+            Some(_) => Look::Wait,
+            None => self.look_if_it_pays(signal.excess(ranks), open_ns),
+        };
+        if look != Look::Wait {
+            self.opened_ns = now_ns;
+            self.measuring = look == Look::Begin;
+            self.decided_excess = signal.excess(ranks);
+        }
+        look
+    }
+
+    fn look_if_it_pays(&mut self, excess: f64, open_ns: u64) -> Look {
+        if excess > self.decided_excess + GROWTH {
+            self.patience = 1;
+        }
+        let pays = excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
+        match (self.measuring, pays) {
+            (true, _) if open_ns < SPAN_NS => Look::Wait,
+            (true, true) => Look::Decide,
+            (true, false) => {
+                self.measuring = false;
+                self.fruitless();
+                Look::Wait
+            }
+            (false, true) if open_ns > OLD_NS => Look::Begin,
+            (false, true) if open_ns >= SPAN_NS => Look::Decide,
+            (false, _) if open_ns >= REFRESH_NS => Look::Decide,
+            (false, _) => Look::Wait,
+        }
+    }
+
+    /// A window was decided, and `moved` chunks. Collecting, deciding and moving took this long, ns.
+    pub fn decided(&mut self, moved: bool, took_ns: u64) {
+        // A balance that was held up by something else says little.
+        self.price_ns = ((3 * self.price_ns + took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);
+        if moved {
+            self.patience = 1;
+        } else {
+            self.fruitless();
+        }
+    }
+
+    fn fruitless(&mut self) {
+        self.patience = (2 * self.patience).min(PATIENCE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Looks every 5 ms for so many ms. Returns the times at which windows were opened, ms.
+    fn windows(
+        policy: &mut WindowPolicy,
+        from_ms: u64,
+        for_ms: u64,
+        busy: [f64; 2],
+        moves: bool,
+    ) -> Vec<(u64, Look)> {
+        let signal = Signal::of(busy[0]).and(Signal::of(busy[1]));
+        let mut opened = Vec::new();
+        for ms in (from_ms..from_ms + for_ms).step_by(5) {
+            let look = policy.look(&signal, 2, true, ms * MS);
+            if look == Look::Decide {
+                policy.decided(moves, MS / 5);
+            }
+            opened.extend((look != Look::Wait).then_some((ms, look)));
+        }
+        opened
+    }
+
+    #[test]
+    fn a_neighbour_is_noticed_within_50_ms_also_long_after_the_last_window() {
+        let mut policy = WindowPolicy::new(None);
+        windows(&mut policy, 0, 5_500, [0.99, 0.99], false);
+        let opened = windows(&mut policy, 5_500, 50, [1.0, 0.5], true);
+        assert_eq!(opened, [(5_500, Look::Begin), (5_525, Look::Decide)]);
+    }
+
+    #[test]
+    fn where_nothing_can_be_gained_windows_become_rare() {
+        let mut policy = WindowPolicy::new(None);
+        windows(&mut policy, 0, 10_000, [1.0, 0.8], false);
+        let opened = windows(&mut policy, 10_000, 10_000, [1.0, 0.8], false);
+        assert!(opened.len() <= 22, "one a second, and one before each: {opened:?}");
+    }
+
+    #[test]
+    fn an_equal_run_is_looked_at_once_a_second() {
+        let opened = windows(&mut WindowPolicy::new(None), 0, 10_001, [0.9, 0.9], false);
+        assert_eq!(opened.len(), 10, "{opened:?}");
+    }
+
+    #[test]
+    fn windows_of_a_fixed_length_open_whatever_ranks_tell() {
+        let opened = windows(&mut WindowPolicy::new(Some(20 * MS)), 0, 101, [0.5, 0.5], false);
+        assert_eq!(opened.len(), 5, "{opened:?}");
+        assert_eq!(WindowPolicy::new(Some(1)).look(&Signal::default(), 2, false, 9), Look::Wait);
+    }
+}
