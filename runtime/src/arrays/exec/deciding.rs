@@ -29,7 +29,7 @@ const LONG_NS: u64 = 1_000_000;
 /// Number of chunks from which any decision is expected to be long: predicting loads takes up to 0.1 us per chunk.
 const MANY_CHUNKS: usize = 10_000;
 
-/// A decision that was requested and is not carried out yet.
+/// A decision that was requested and is not passed to the core yet.
 pub(super) struct PendingDecision {
     sync: SyncId,
     strategy: Arc<dyn Strategy>,
@@ -157,7 +157,7 @@ impl Worker<'_> {
         self.pending_decision.as_ref().is_some_and(|question| question.is_decided())
     }
 
-    /// Carries out the pending decision. False if it is not made yet.
+    /// Passes the pending decision to the core. False if it is not made yet.
     pub(super) fn take_answer(&mut self) -> bool {
         if !self.has_answer() {
             return false;

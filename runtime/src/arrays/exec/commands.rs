@@ -1,6 +1,6 @@
-//! Drives the core: carries out its commands and tasks, feeds it packets, and says when a rank is idle.
+//! Gives the core its inputs, and runs the commands and tasks with which it answers.
 //!
-//! A [`Command`] is carried out while the core is locked, so that no other worker of the rank sees a state between two of
+//! A [`Command`] runs while the core is locked, so that no other worker of the rank sees a state between two of
 //! them. A [`Task`] may run handlers and hooks, and comes after the lock. Some user code runs under the lock and has no way
 //! back into the runtime: placement functions and index conversions. Packets are encoded after the lock, in the order in
 //! which the core gave them out.
@@ -31,7 +31,7 @@ use crate::transport::PacketHandler;
 const PACKETS_MAX: usize = 64;
 
 impl Worker<'_> {
-    /// Gives the core an input and carries out what it asks for. The time that it is told may be a little before that of the
+    /// Gives the core an input and runs what it asks for. The time that it is told may be a little before that of the
     /// call before.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         let shared = self.shared;
@@ -41,7 +41,7 @@ impl Worker<'_> {
             let core = &mut *shared.control_plane.lock();
             input(&mut core.rank, now_ns, &mut commands);
             while let Some(command) = commands.now.pop_front() {
-                self.carry_out_command(core, command, now_ns, &mut commands);
+                self.run_command(core, command, now_ns, &mut commands);
             }
             shared.watermarks.update(&core.rank);
             shared.seeds.follow(&core.rank)
@@ -53,7 +53,7 @@ impl Worker<'_> {
             self.share_among_workers();
         }
         if !tasks.is_empty() {
-            self.carry_out_tasks(tasks);
+            self.run_tasks(tasks);
         }
         self.fail_unless(sent);
     }
@@ -66,8 +66,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out a command, with the core locked.
-    fn carry_out_command(&mut self, core: &mut Core, command: Command, now_ns: u64, out: &mut Commands) {
+    /// Runs a command, with the core locked.
+    fn run_command(&mut self, core: &mut Core, command: Command, now_ns: u64, out: &mut Commands) {
         match command {
             Command::Send(to, packet) => self.remote_sender.transmit(core, to, packet),
             Command::Enqueue { to, cell, delivery } => self.enqueue(core, to, cell, delivery),
@@ -148,24 +148,24 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out tasks, with the core unlocked: maybe in the middle of a handler, whose chunk the worker returns to.
+    /// Runs tasks, with the core unlocked. A handler may be running: the worker returns to its chunk.
     #[cold]
-    fn carry_out_tasks(&mut self, tasks: VecDeque<Task>) {
+    fn run_tasks(&mut self, tasks: VecDeque<Task>) {
         self.local_delivery.share_newest();
         let chunk = self.instruments.activity().chunk.get();
         for task in tasks {
-            self.carry_out_task(task);
+            self.run_task(task);
         }
         self.instruments.return_to(chunk);
     }
 
-    fn carry_out_task(&mut self, task: Task) {
+    fn run_task(&mut self, task: Task) {
         match task {
             Task::Combine(mut packet) => {
                 let combined = packet.combine();
                 self.with_core(|core, now_ns, out| core.combined(packet, combined, now_ns, out));
             }
-            Task::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
+            Task::MigrateOut { chunk, cell, to, transit } => self.migrate_out(chunk, cell, to, transit),
             Task::Sample(reports) => self.sample(reports),
             Task::Decide(request) => self.decide(request),
             Task::Explain { open } => {
@@ -180,7 +180,7 @@ impl Worker<'_> {
         }
     }
 
-    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, transit: Transit) {
+    fn migrate_out(&mut self, chunk: ChunkId, cell: CellId, to: Rank, transit: Transit) {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         let counted = slot.deferred_bytes() + bytes_of(&mail);
