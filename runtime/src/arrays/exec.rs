@@ -1,7 +1,7 @@
 //! Threads and clocks: runs handlers, and the commands of the core.
 //!
 //! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
-//! ([`commands`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
+//! ([`polling`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
 
 pub(crate) mod build;
 pub(crate) mod cells;
@@ -14,6 +14,7 @@ pub(crate) mod instruments;
 pub(crate) mod local_delivery;
 pub(crate) mod mailbox;
 pub(crate) mod membership;
+pub(crate) mod polling;
 pub(crate) mod queue_order;
 pub(crate) mod ready;
 pub(crate) mod record;

@@ -122,7 +122,7 @@ impl Worker<'_> {
             self.shared.measurements.recording().strategy_activity.set_deciding(question.sync);
             self.instruments.skip(Part::Decide, question.sync);
             self.pending_decision = Some(question);
-            self.polls = true;
+            self.update_poll_schedule();
         } else {
             self.decide_now(&question);
         }
@@ -177,7 +177,7 @@ impl Worker<'_> {
     fn close_question(&mut self) -> Arc<PendingDecision> {
         self.shared.measurements.recording().strategy_activity.set_idle();
         let question = self.pending_decision.take().expect("there is something to decide");
-        self.polls = self.has_polls();
+        self.update_poll_schedule();
         question
     }
 

@@ -77,7 +77,7 @@ impl<'r> Worker<'r> {
         self.with_core(|core, _, out| core.start_seed(out));
         self.share_among_workers();
         // The time until here belongs to the runtime.
-        self.instruments.restart_clock();
+        self.instruments.start_slice();
         self.local_delivery.find()
     }
 

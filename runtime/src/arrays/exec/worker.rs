@@ -8,7 +8,7 @@
 //!
 //! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
 //! [`Transport`](crate::transport::Transport) send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
-//! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5).
+//! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5). [`polling`](super::polling) tells when a worker polls.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use super::deciding::PendingDecision;
 use super::instruments::Instruments;
 use super::local_delivery::LocalDelivery;
 use super::mailbox::{BeginOutcome, FinishOutcome};
+use super::polling::PollSchedule;
 use super::ready::ReadyQueue;
 use super::remote_sender::RemoteSender;
 use super::sending::SendState;
@@ -29,20 +30,11 @@ use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::lifecycle::handler::Handler;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::envelope::Payload;
-use crate::arrays::core::routing::message_list::{FreeList, MessageList, Outbox};
+use crate::arrays::core::routing::message_list::{MessageList, Outbox};
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
-
-/// Time that a chunk runs before its worker polls the transport in the middle of the run, ns.
-const RUN_NS_MAX: u64 = 50_000;
-/// Number of short handlers in a run between two readings of the clock, where handlers are not measured.
-const RUN_HANDLERS: u64 = 8;
-/// Time between two polls that separate runs of chunks, ns: short runs share a poll.
-const POLL_EVERY_NS: u64 = 1_000;
-/// Number of short handlers between two such polls, where handlers are not measured.
-const POLL_EVERY_HANDLERS: u64 = 4;
 
 /// One thread of a rank.
 pub(crate) struct Worker<'r> {
@@ -55,8 +47,7 @@ pub(crate) struct Worker<'r> {
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
-    /// There is something to look at between two runs of chunks: a transport, a timer, or a sync that is being decided.
-    pub(super) polls: bool,
+    pub(super) poll_schedule: PollSchedule,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
     /// Empty; kept for its memory.
@@ -81,7 +72,7 @@ impl<'r> Worker<'r> {
     ) -> Worker<'r> {
         let instruments = Instruments::new(shared, id);
         let remote_sender = RemoteSender::new(shared, transport);
-        Worker {
+        let mut worker = Worker {
             shared,
             id,
             local_delivery: LocalDelivery::new(shared, id, ready),
@@ -93,12 +84,14 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             pending_decision: None,
-            polls: remote_sender.has_transport(),
+            poll_schedule: PollSchedule::default(),
             remote_sender,
             instruments,
             simulated: Simulated::default(),
             commands: Commands::default(),
-        }
+        };
+        worker.update_poll_schedule();
+        worker
     }
 
     /// An outbox for the handlers that it runs.
@@ -114,7 +107,9 @@ impl<'r> Worker<'r> {
         {
             self.run(id, cell, outbox);
             runs += 1;
-            if (self.polls && !self.has_just_polled()) || self.shared.scheduler.stopped() {
+            let polls =
+                self.poll_schedule.is_active() && self.poll_schedule.is_due_between_runs(&self.instruments);
+            if polls || self.shared.scheduler.stopped() {
                 break;
             }
         }
@@ -140,7 +135,7 @@ impl<'r> Worker<'r> {
             self.local_delivery.share_newest();
             if cell.count_run(self.id) {
                 // Its last handler, on another worker, may have ended a moment ago.
-                self.instruments.restart_clock();
+                self.instruments.start_slice();
             }
         }
         self.instruments.turn_to(chunk, id, cell);
@@ -206,7 +201,7 @@ impl<'r> Worker<'r> {
                 return HandlerOutcome::Stays;
             }
             self.local_delivery.share_newest();
-            if self.polls && self.has_run_long() {
+            if self.poll_schedule.is_active() && self.poll_schedule.is_due_amid_run(&mut self.instruments) {
                 self.poll_amid_run(chunk, cell, &mut outbox.free_list);
                 if self.shared.scheduler.stopped() {
                     return HandlerOutcome::Stays;
@@ -220,40 +215,6 @@ impl<'r> Worker<'r> {
     fn fail_to_decode(&mut self, chunk: ChunkId, why: &WireError) {
         let what = format!("a message to {}", self.describe(chunk));
         self.fail(Error::Wire { rank: self.shared.info.rank, what, why: why.to_string() });
-    }
-
-    /// Tells whether a poll is due although the running chunk has more messages.
-    #[inline]
-    fn has_run_long(&mut self) -> bool {
-        let reads =
-            || self.remote_sender.polls_rarely() || self.instruments.handled().is_multiple_of(RUN_HANDLERS);
-        (self.instruments.last_ns().is_some() || reads())
-            && self.instruments.time_ns() >= self.remote_sender.next_poll_ns(RUN_NS_MAX)
-    }
-
-    /// Tells whether there is anything to poll between two runs of chunks.
-    pub(super) fn has_polls(&self) -> bool {
-        self.remote_sender.has_transport() || self.timers.next_ns().is_some() || self.has_question()
-    }
-
-    /// Tells whether a poll now would cost more than it finds, so soon after the last, and would split outgoing batches.
-    #[inline]
-    pub(super) fn has_just_polled(&self) -> bool {
-        match self.instruments.last_ns() {
-            Some(last_ns) => last_ns < self.remote_sender.next_poll_ns(POLL_EVERY_NS),
-            None => {
-                !self.remote_sender.polls_rarely()
-                    && !self.instruments.handled().is_multiple_of(POLL_EVERY_HANDLERS)
-            }
-        }
-    }
-
-    /// Sends and receives in the middle of a run.
-    #[cold]
-    fn poll_amid_run(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
-        self.instruments.pause();
-        self.progress(free_list);
-        self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
 
     /// Hop 2, the flush, of a handler that has returned and left only nodes, as most do.
