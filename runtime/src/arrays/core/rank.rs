@@ -4,7 +4,7 @@
 //! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
 //! of the protocols share types of messages and the tree of ranks, and call none of each other.
 //!
-//! Methods append to [`Commands`], which the executor carries out in order. A rank handles its packets to itself at once.
+//! Methods append to [`Commands`], which the executor runs in order. A rank handles its packets to itself at once.
 
 use std::sync::Arc;
 
@@ -178,7 +178,7 @@ impl RankCore {
             Packet::Collective(packet) => self.handle_collective(from, packet, now_ns, out),
             Packet::Cut(packet) => {
                 let steps = self.routing.cut.receive(packet);
-                self.follow_cut(steps, now_ns, out);
+                self.run_cut_steps(steps, now_ns, out);
             }
             Packet::Flow(packet) => self.handle_flow(from, packet, out),
             Packet::Lifecycle(packet) => self.handle_lifecycle(from, packet, now_ns, out),

@@ -19,7 +19,7 @@ use crate::arrays::core::routing::message_list::{MessageNode, Outbox};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
-/// One effect of a handler. Effects are carried out in order at the flush. Messages to single chunks are [`MessageNode`]s
+/// One effect of a handler. Effects are applied in order at the flush. Messages to single chunks are [`MessageNode`]s
 /// instead.
 pub(crate) enum Effect {
     SendAtQuiescence(Box<MessageNode>),

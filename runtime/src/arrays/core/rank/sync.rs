@@ -45,8 +45,7 @@ impl RankCore {
         }
     }
 
-    /// Carries out the steps of a cut.
-    pub(super) fn follow_cut(&mut self, steps: Vec<CutStep>, now_ns: u64, out: &mut Commands) {
+    pub(super) fn run_cut_steps(&mut self, steps: Vec<CutStep>, now_ns: u64, out: &mut Commands) {
         for step in steps {
             match step {
                 CutStep::Send(to, packet) => self.send(to, packet, now_ns, out),
@@ -187,7 +186,7 @@ impl RankCore {
         self.flow
             .control
             .add_incoming(expected.map(|expected| self.routing.location.pending_bytes(expected.chunk)).sum());
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// Answers [`Command::Hold`], once per outgoing chunk: none of its handlers runs any more.
@@ -195,13 +194,13 @@ impl RankCore {
         let transit =
             |array| Transit { next_broadcast: self.collectives.broadcasts.next(array), blocked: false };
         let steps = self.sync.migrations.held(transit);
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// The last message to this rank under the old routes has come, and is in the mailbox of its chunk.
     pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Commands) {
         let steps = self.sync.migrations.drained();
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// This rank has flushed, or a child and all ranks below it. `migration_bytes` is what has moved to them.
@@ -217,7 +216,7 @@ impl RankCore {
         }
     }
 
-    fn carry_out_migration(
+    fn run_migration_steps(
         &mut self,
         steps: impl IntoIterator<Item = MigrationStep>,
         now_ns: u64,
@@ -252,7 +251,7 @@ impl RankCore {
         self.sample_complete(out);
         self.report(now_ns, out);
         let steps = self.routing.cut.make();
-        self.follow_cut(steps, now_ns, out);
+        self.run_cut_steps(steps, now_ns, out);
     }
 
     /// An outgoing chunk has left its cell and goes to its new rank. `makes_room` is true if this rank is full now, and is
@@ -287,7 +286,7 @@ impl RankCore {
         self.flow.control.add_incoming(transfer.queued_bytes());
         self.take_over_acks(from, std::mem::take(&mut transfer.deferred_acks), out);
         let steps = self.sync.migrations.receive(*transfer);
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// A chunk has come that a handler of rank `by` inserted.
