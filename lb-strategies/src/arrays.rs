@@ -4,6 +4,7 @@
 //! | module | answers |
 //! |---|---|
 //! | [`balancer`] | from the reports of a phase to a decision, all of the below |
+//! | `activity` | messages that chunks handle, where windows cut steps |
 //! | `asked` | what a strategy is asked about: groups of chunks count as one |
 //! | `estimate` | what a rank can give: its share and its speed |
 //! | [`snapshot`] | what was measured, and what was decided |
@@ -12,9 +13,11 @@
 //! | [`metrics`] | how good is a placement, and how good could it be |
 //! | [`mod@predict`] | what the next phase will look like |
 //! | [`mod@accept`] | whether a move pays |
+//! | [`window_policy`] | when to look |
 //! | [`synthetic`] | workloads to study strategies with |
 
 pub mod accept;
+mod activity;
 mod balanced_units;
 pub mod balancer;
 mod estimate;
@@ -27,3 +30,4 @@ pub mod snapshot;
 pub mod strategies;
 pub mod strategy;
 pub mod synthetic;
+pub mod window_policy;

@@ -71,7 +71,9 @@ pub mod virtual_time;
 pub use arrays::accept::{MoveCost, Verdict, accept, worth_asking};
 pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
 pub use arrays::strategy::{Background, Strategy, Terms};
-pub use arrays::{accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic};
+pub use arrays::{
+    accept, balancer, metrics, predict, snapshot, strategies, strategy, synthetic, window_policy,
+};
 pub use choice::Choice;
 pub use entry::Entry;
 pub use median::median;

@@ -7,15 +7,19 @@
 //! | module | part |
 //! |---|---|
 //! | `api` | what users write; `program` calls it |
-//! | `share` | one share and its rules; `root` is what the first share has besides |
+//! | `share` | one share, its states and rules; `root` is what the first share has besides |
+//! | `units`, `jobs` | what a share has: its units; the jobs of a step |
+//! | `step`, `compute` | begins and ends the steps of a share; computes its jobs |
 //! | `messages` | the messages between shares |
 //! | `edges`, `exchange`, `redistribution` | boundary data of units, parts of all shares, units on their way to a new worker |
 //! | `measure` | what a share did in a step |
 //! | `run`, `report` | starts them; what a run tells |
 
 pub(crate) mod api;
+mod compute;
 mod edges;
 mod exchange;
+mod jobs;
 mod measure;
 mod messages;
 mod program;
@@ -24,6 +28,8 @@ pub(crate) mod report;
 mod root;
 pub(crate) mod run;
 mod share;
+mod step;
+mod units;
 
 pub use self::api::{Exchange, Job, Parts, Supersteps, Then};
 pub use self::report::{DivisionReport, SuperstepOutcome, SuperstepReport, SuperstepWorker};

@@ -22,6 +22,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::accept::{MoveCost, Verdict, accept, worth_asking};
+use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
@@ -36,6 +37,13 @@ use crate::rank::Rank;
 pub const HISTORY: usize = 4;
 /// The cost of moving that the acceptance test assumes: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+
+/// Scales the loads of an earlier window to this sum, that of the newest: windows are of different lengths.
+fn scale_to(earlier: &mut Snapshot, ticks: u64) {
+    let sum = earlier.chunks.iter().map(|chunk| chunk.ticks).fold(0, u64::saturating_add);
+    let factor = ticks as f64 / sum.max(1) as f64;
+    earlier.chunks.iter_mut().for_each(|chunk| chunk.ticks = (chunk.ticks as f64 * factor) as u64);
+}
 
 /// What the strategy has said to the phase that is expected.
 enum StrategyResult {
@@ -125,6 +133,7 @@ impl Decision {
 ///     },
 ///     declared: false,
 ///     wish: None,
+///     handled: 0,
 /// };
 /// let report = PhaseReport {
 ///     ranks: vec![rank(1_000_000_000), rank(500_000_000)],
@@ -153,6 +162,8 @@ pub struct Balancer {
     last_ns: Option<[u64; 2]>,
     /// The most that could have been saved since it was asked last, ns.
     forgone_gain_ns: u64,
+    /// The messages that chunks handle, where phases are windows.
+    activity: Activity,
 }
 
 impl Balancer {
@@ -168,6 +179,7 @@ impl Balancer {
             least_ns: None,
             last_ns: None,
             forgone_gain_ns: 0,
+            activity: Activity::default(),
         }
     }
 
@@ -238,10 +250,15 @@ impl Balancer {
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
     fn report(&mut self, report: PhaseReport) -> Snapshot {
-        self.estimate(&report.ranks);
+        let is_window = self.activity.follow(&report.chunks);
+        self.estimate(&report.ranks, is_window);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
             report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
+        if is_window {
+            let ticks = chunks.iter().map(|chunk| chunk.ticks).fold(0, u64::saturating_add);
+            self.history.iter_mut().for_each(|earlier| scale_to(earlier, ticks));
+        }
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
         if self.history.len() == HISTORY {
@@ -252,7 +269,7 @@ impl Balancer {
         self.units.coarsen(expected)
     }
 
-    fn estimate(&mut self, ranks: &[RankReport]) {
+    fn estimate(&mut self, ranks: &[RankReport], in_windows: bool) {
         if self.estimates.is_empty() {
             self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
         }
@@ -260,15 +277,22 @@ impl Balancer {
         let samples = ranks.iter().map(|rank| rank.sample.as_ref());
         let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
-            estimate.follow(sample, fastest, speed_noise);
+            estimate.follow(sample, fastest, speed_noise, in_windows);
         }
     }
 
-    fn in_ticks(&self, ChunkReport { mut load, declared, .. }: ChunkReport) -> ChunkLoad {
+    fn in_ticks(&self, ChunkReport { mut load, declared, handled, .. }: ChunkReport) -> ChunkLoad {
         if !declared {
-            load.ticks = (load.ticks as f64 * self.estimates[load.rank.index()].speed) as u64;
+            let speed = self.estimates[load.rank.index()].speed;
+            load.ticks = (load.ticks as f64 * speed * self.activity.correction(load.id, handled)) as u64;
         }
         load
+    }
+
+    /// Takes the reports of a window that is not decided.
+    pub fn observe(&mut self, report: &PhaseReport) {
+        let is_window = self.activity.follow(&report.chunks);
+        self.estimate(&report.ranks, is_window);
     }
 
     /// The smoothing that the strategy asks for.

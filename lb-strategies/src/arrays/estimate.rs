@@ -16,6 +16,11 @@ use super::snapshot::RankLoad;
 const TRUSTED_NS: f64 = 50e6;
 /// Below this part of the phase a rank did not want to run enough to show a share.
 const WANTED_MIN: f64 = 0.05;
+/// Time that a vCPU is given to one thread before another runs there, ns: in a window that is not much longer, a share is
+/// known the less exactly.
+const SLICE_NS: f64 = 4e6;
+/// Longest time of earlier windows that counts in a share, ns.
+const LASTED_MAX_NS: f64 = 500e6;
 /// The part of the way that an idle rank's share moves towards 1 in a phase, and its background load towards 0.
 const DECAY: f64 = 0.25;
 
@@ -63,11 +68,15 @@ pub(super) struct Estimate {
     pub(super) speed: f64,
     /// Time that others took of one of its vCPUs in the phase, in the mean.
     background_ns: u64,
+    /// For how long the rank has wanted to run at this share, ns, where phases are windows.
+    lasted_ns: f64,
+    /// What the last window said beyond the share, in standard deviations.
+    last_surprise: f64,
 }
 
 impl Estimate {
     pub(super) fn unknown(place: RankPlace) -> Estimate {
-        Estimate { place, share: 1.0, speed: 1.0, background_ns: 0 }
+        Estimate { place, share: 1.0, speed: 1.0, background_ns: 0, lasted_ns: 0.0, last_surprise: 0.0 }
     }
 
     /// Of all its vCPUs together: its workers share the chunks.
@@ -86,14 +95,21 @@ impl Estimate {
     }
 
     /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample.
-    pub(super) fn follow(&mut self, sample: Option<&RankSample>, fastest: f64, speed_noise: f64) {
+    pub(super) fn follow(
+        &mut self,
+        sample: Option<&RankSample>,
+        fastest: f64,
+        speed_noise: f64,
+        in_windows: bool,
+    ) {
         let Some(sample) = sample else { return self.forget() };
         let got = sample.cpu_ns as f64;
         let wanted = got + sample.wait_ns.saturating_add(sample.steal_ns) as f64;
         if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
             self.forget();
         } else {
-            self.share += (wanted / TRUSTED_NS).min(1.0) * (got / wanted - self.share);
+            let trust = if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
+            self.share += trust * (got / wanted - self.share);
         }
         // Strategies count it as ticks at the speed of all vCPUs together.
         self.background_ns = sample.background_ns / u64::from(self.place.workers.max(1));
@@ -102,6 +118,20 @@ impl Estimate {
             let equal = if self.speed < 1.0 { speed_noise / 2.0 } else { speed_noise };
             self.speed = if relative > 1.0 - equal { 1.0 } else { relative };
         }
+    }
+
+    /// The weight of a window. The mean over time counts, until a window differs by far more than chance, or two in a row do
+    /// by more: then the share has changed.
+    fn trust(&mut self, got: f64, wanted: f64) -> f64 {
+        let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
+        let surprise = (got / wanted - self.share) / deviation;
+        let again = surprise.abs() > 1.0 && surprise * self.last_surprise > 1.0;
+        if surprise.abs() > 2.5 || again {
+            self.lasted_ns = 0.0;
+        }
+        self.last_surprise = surprise;
+        self.lasted_ns = (self.lasted_ns + wanted).min(LASTED_MAX_NS.max(wanted));
+        wanted / self.lasted_ns
     }
 
     fn forget(&mut self) {
@@ -132,7 +162,7 @@ mod tests {
             ..RankSample::default()
         };
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers });
-        estimate.follow(Some(&sample), 1.0, 0.08);
+        estimate.follow(Some(&sample), 1.0, 0.08, false);
         estimate.rank_load()
     }
 
@@ -155,7 +185,7 @@ mod tests {
     fn a_speed_near_the_threshold_does_not_come_and_go() {
         let mut estimate = Estimate::unknown(RankPlace { host: 0, workers: 1 });
         let mut after = |speed| {
-            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), 1.0, 0.08);
+            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), 1.0, 0.08, false);
             estimate.speed
         };
         let counted = [0.93, 0.91, 0.93, 0.95, 0.97, 0.93].map(&mut after);
@@ -166,10 +196,10 @@ mod tests {
     fn a_rank_without_work_is_taken_for_quiet_again_bit_by_bit() {
         let unknown = Estimate::unknown(RankPlace { host: 0, workers: 1 });
         let mut estimate = Estimate { share: 0.5, background_ns: SECOND_NS, ..unknown };
-        estimate.follow(None, 1.0, 0.08);
+        estimate.follow(None, 1.0, 0.08, false);
         assert_eq!(estimate.share.to_bits(), 0.625_f64.to_bits());
         assert_eq!(estimate.background_ns, SECOND_NS * 3 / 4);
-        (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08));
+        (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08, false));
         assert_eq!(estimate.background_ns, 0);
     }
 
@@ -187,10 +217,10 @@ mod tests {
             ..RankSample::default()
         };
         let mut estimate = estimate();
-        estimate.follow(Some(&phase(30_000_000, 10_000_000, 20_000_000)), 1.0, 0.08);
+        estimate.follow(Some(&phase(30_000_000, 10_000_000, 20_000_000)), 1.0, 0.08, false);
         assert_eq!(estimate.share.to_bits(), 0.5_f64.to_bits(), "60 ms of wanting are enough");
         // A tenth of 50 ms: a tenth of the way from a half to everything.
-        estimate.follow(Some(&phase(5_000_000, 0, 0)), 1.0, 0.08);
+        estimate.follow(Some(&phase(5_000_000, 0, 0)), 1.0, 0.08, false);
         assert!((estimate.share - 0.55).abs() < 1e-12, "{}", estimate.share);
     }
 
@@ -198,7 +228,7 @@ mod tests {
     fn a_rank_that_hardly_ran_shows_no_share() {
         let idle = RankSample { wall_ns: SECOND_NS, cpu_ns: 1, wait_ns: 40_000_000, ..RankSample::default() };
         let mut estimate = estimate();
-        estimate.follow(Some(&idle), 1.0, 0.08);
+        estimate.follow(Some(&idle), 1.0, 0.08, false);
         assert_eq!(estimate.share.to_bits(), 1.0_f64.to_bits(), "4 % of the phase");
     }
 
@@ -206,7 +236,7 @@ mod tests {
     fn speeds_are_relative_to_the_fastest_and_kept_where_none_was_measured() {
         let mut estimate = estimate();
         let mut after = |speed, fastest| {
-            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), fastest, 0.08);
+            estimate.follow(Some(&RankSample { speed, ..RankSample::default() }), fastest, 0.08, false);
             estimate.speed
         };
         let speeds = [after(3.0, 4.0), after(0.0, 4.0), after(3.0, 0.0), after(4.0, 4.0)];

@@ -45,7 +45,7 @@ pub struct RankReport {
 /// use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, balancer::ChunkReport};
 /// let id = ChunkId { array: ArrayId(0), key: 7 };
 /// let load = ChunkLoad { id, rank: Rank(1), ticks: 2_000_000, bytes: 4096, migratable: true };
-/// assert!(!ChunkReport { load, declared: false, wish: None }.declared, "2 ms of CPU time, at whatever speed");
+/// assert!(!ChunkReport { load, declared: false, wish: None, handled: 0 }.declared, "2 ms of CPU time, at whatever speed");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChunkReport {
@@ -56,6 +56,15 @@ pub struct ChunkReport {
     /// The rank on which its program wants it next; the strategy has no say in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<Rank>,
+    /// Number of messages that it has handled, if the phase is a window, which cuts steps in the middle; else 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handled: u32,
+}
+
+// The signature is that of `skip_serializing_if`.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A chunk that changes its rank.

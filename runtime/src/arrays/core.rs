@@ -1,7 +1,7 @@
 //! The control plane of one rank, sans IO: no threads, clocks, sockets or randomness; time and messages are arguments.
 //!
 //! [`rank::RankCore`] takes inputs (a packet, an effect of a handler, "this rank is idle") and hands each to the protocol that
-//! it belongs to. It answers with [`command::Command`]s for [`exec`](super::exec) to carry out. Production threads and the
+//! it belongs to. It answers with [`command::Command`]s for [`exec`](super::exec) to run. Production threads and the
 //! seeded simulation drive the same code.
 //!
 //! | folder | protocol |

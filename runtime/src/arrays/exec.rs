@@ -1,19 +1,21 @@
-//! Threads and clocks: carries out what the core decides, and runs handlers.
+//! Threads and clocks: runs handlers, and the commands of the core.
 //!
 //! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
-//! ([`progress`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
+//! ([`polling`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
 
 pub(crate) mod build;
 pub(crate) mod cells;
+pub(crate) mod commands;
 pub(crate) mod control_plane;
 pub(crate) mod deciding;
+pub(crate) mod effects;
 pub(crate) mod ending;
 mod facts;
 pub(crate) mod instruments;
 pub(crate) mod local_delivery;
 pub(crate) mod mailbox;
 pub(crate) mod membership;
-pub(crate) mod progress;
+pub(crate) mod polling;
 pub(crate) mod queue_order;
 pub(crate) mod ready;
 pub(crate) mod record;

@@ -266,6 +266,17 @@ impl RankCounters {
         sample
     }
 
+    /// The part of the time since the last sample in which the workers were not idle; none if no time has passed.
+    pub(crate) fn busy(&self, now_ns: u64) -> Option<f64> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let wall_ns = now_ns.checked_sub(last.at_ns).filter(|&wall_ns| wall_ns > 0)?;
+        let idle_ns = |(gauge, before): (&WorkerCounters, &Totals)| {
+            (gauge.idle_ns.load(Ordering::Relaxed) + gauge.parked_ns(now_ns)).saturating_sub(before.idle_ns)
+        };
+        let idle_ns: u64 = self.workers.iter().zip(&last.workers).map(idle_ns).sum();
+        Some(1.0 - idle_ns as f64 / (wall_ns as f64 * self.workers.len() as f64))
+    }
+
     /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
     pub(crate) fn sample_for_record(&self, now_ns: u64, when: SampleTrigger) -> Option<Sample> {
         let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,13 +2,50 @@
 
 use std::ops::Range;
 
-use lb_strategies::supersteps::row::held;
+use serde::{Deserialize, Serialize};
 
 use super::api::Supersteps;
 use super::messages::ShareMessage;
 use super::program::Program;
 use super::share::Share;
 use crate::arrays::api::ctx::Ctx;
+
+/// The edges that the jobs of a group need in a step. Edges of other groups may come before the share begins the step.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Boundary<E> {
+    /// For each job of the group, the edges before and after it that are of the group.
+    inner: Vec<[Option<E>; 2]>,
+    /// The edges before and after the group.
+    outer: [Option<E>; 2],
+    /// Whether the group needs an edge before it, and one after it.
+    awaited: [bool; 2],
+}
+
+impl<E> Boundary<E> {
+    pub(super) fn new() -> Boundary<E> {
+        Boundary { inner: Vec::new(), outer: [None, None], awaited: [false; 2] }
+    }
+
+    /// Keeps the edge before the group, or after it.
+    pub(super) fn keep(&mut self, after: bool, edge: E) {
+        self.outer[usize::from(after)] = Some(edge);
+    }
+
+    /// Number of edges that the group needs and that have not come.
+    pub(super) fn missing(&self) -> usize {
+        let sides = self.awaited.iter().zip(&self.outer);
+        sides.filter(|(awaited, edge)| **awaited && edge.is_none()).count()
+    }
+
+    /// The edges before and after a job, given its place in the group, its units, and all units of the group.
+    pub(super) fn around(&self, place: usize, job: &Range<u64>, held: &Range<u64>) -> [Option<&E>; 2] {
+        let ([before, after], outer) = (&self.inner[place], &self.outer);
+        [
+            if job.start == held.start { &outer[0] } else { before }.as_ref(),
+            if job.end == held.end { &outer[1] } else { after }.as_ref(),
+        ]
+    }
+}
 
 impl<P: Supersteps> Share<P> {
     /// Keeps the edges that the jobs of the group need of each other, and sends the neighbouring groups the edges of this
@@ -19,41 +56,33 @@ impl<P: Supersteps> Share<P> {
     pub(super) fn send_boundaries(
         &mut self,
         program: &Program<P>,
-        group: Range<usize>,
         ctx: &mut Ctx<'_, Self>,
     ) -> Result<(), String> {
-        let edge = |unit: Option<&P::Unit>| unit.and_then(|unit| program.edge(unit));
-        let mine = held(&self.division, self.me);
-        let all: u64 = self.division.units.iter().sum();
-        let shows = edge(self.units.first()).is_some();
-        if shows != edge(self.units.last()).is_some() {
-            let (first, last) = (mine.start, mine.end - 1);
+        let edge = |number: u64| program.edge(self.units.get(number)?);
+        let (group, held) = (self.group(), self.held());
+        let before = |number: u64| number.checked_sub(1);
+        let ends = [edge(held.start), before(held.end).and_then(edge)];
+        let shows = ends[0].is_some();
+        if shows != ends[1].is_some() {
+            let (first, last) = (held.start, held.end - 1);
             return Err(format!(
                 "of units {first} and {last} one has an edge, expected all to have one or none"
             ));
         }
-        let inner_edges = |job| {
-            let at = self.at(&self.job(job));
-            [
-                at.start.checked_sub(1).and_then(|before| edge(self.units.get(before))),
-                edge(self.units.get(at.end)),
-            ]
+        let inner = |job| {
+            let units = self.units_of(job);
+            [before(units.start).and_then(edge), edge(units.end)]
         };
-        self.inner = group.clone().map(inner_edges).collect();
-        self.awaited = [shows && mine.start > 0, shows && mine.end < all];
-        if !shows {
-            return Ok(());
-        }
-        for (side, unit) in [(0, self.units.first()), (1, self.units.last())] {
-            let Some(edge) = edge(unit).filter(|_| self.awaited[side]) else { continue };
-            let neighbours = self.neighbours(if side == 0 { mine.start - 1 } else { mine.end });
-            let place = self.me - group.start;
+        self.boundary.inner = group.clone().map(inner).collect();
+        let all: u64 = self.division.units.iter().sum();
+        self.boundary.awaited = [shows && held.start > 0, shows && held.end < all];
+        let place = self.me - group.start;
+        for (side, edge) in ends.into_iter().enumerate() {
+            let Some(edge) = edge.filter(|_| self.boundary.awaited[side]) else { continue };
+            let neighbours = self.neighbours(if side == 0 { held.start - 1 } else { held.end });
             for to in neighbours.clone().filter(|to| (to - neighbours.start) % group.len() == place) {
-                self.send(
-                    to,
-                    ShareMessage::Edge { step: self.step, after: side == 0, edge: edge.clone() },
-                    ctx,
-                );
+                let message = ShareMessage::Edge { step: self.step, after: side == 0, edge: edge.clone() };
+                self.send(to, message, ctx);
             }
         }
         Ok(())

@@ -20,11 +20,10 @@ impl<P: Supersteps> Share<P> {
     /// Keeps the part of a job of this step if it is new, and sends it to the workers that get it from this one.
     pub(super) fn note(&mut self, finished: Arc<FinishedJob<P::Part>>, ctx: &mut Ctx<'_, Self>) {
         let (job, by) = (finished.job, finished.by);
-        if self.parts[job].is_some() {
+        if self.jobs.is_finished(job) {
             return;
         }
-        let (me, workers) = (self.me, self.workers());
-        let group = self.division.group(me);
+        let (me, workers, group) = (self.me, self.workers(), self.group());
         let next = (me + 1) % workers;
         let exchange = program(ctx).exchange();
         let is_sent = |other: usize| match exchange {
@@ -35,10 +34,10 @@ impl<P: Supersteps> Share<P> {
         for other in (0..workers).filter(|&other| other != me && is_sent(other)) {
             self.send(other, ShareMessage::Part(finished.clone()), ctx);
         }
-        self.parts[job] = Some(finished);
+        self.jobs.keep(finished);
         if exchange == Exchange::Gather
             && me == 0
-            && let Some(all) = self.parts.iter().cloned().collect::<Option<Vec<_>>>()
+            && let Some(all) = self.jobs.all_parts()
         {
             for other in 1..workers {
                 self.send(other, ShareMessage::Parts(all.clone()), ctx);

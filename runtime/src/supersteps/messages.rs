@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::Supersteps;
 use super::measure::StepStats;
+use super::units::Units;
 
 /// A message between shares.
 #[derive(Serialize, Deserialize)]
@@ -23,8 +24,8 @@ pub(super) enum ShareMessage<P: Supersteps> {
     Parts(Vec<Arc<FinishedJob<P::Part>>>),
     /// The units of a finished job as the step left them, to the group of the sender.
     JobUnits { step: u64, job: usize, units: Vec<P::Unit> },
-    /// Units for their new worker, from number `first` on.
-    Units { step: u64, first: u64, units: Vec<P::Unit> },
+    /// Units for their new worker.
+    Units { step: u64, units: Units<P::Unit> },
     /// To itself: handle the messages that have come, then go on with this job. Messages that come during a slice are queued
     /// behind this message and before the `Continue` that follows it.
     Yield { step: u64, job: usize },
@@ -32,8 +33,8 @@ pub(super) enum ShareMessage<P: Supersteps> {
     Continue { step: u64, job: usize },
     /// The statistics of a share in a step that is over, to the first share.
     Stats { step: u64, worker: usize, worked: StepStats },
-    /// Units at the end of the run, from number `first` on, to the first share.
-    FinalUnits { first: u64, units: Vec<P::Unit> },
+    /// Units at the end of the run, to the first share.
+    FinalUnits(Units<P::Unit>),
 }
 
 /// What all shares do at the end of a step.

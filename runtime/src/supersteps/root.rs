@@ -11,6 +11,7 @@ use super::measure::{SLICE_NS, StepStats};
 use super::messages::StepPlan;
 use super::report::{DivisionReport, SuperstepWorker};
 use super::share::Share;
+use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
@@ -241,7 +242,7 @@ impl<P: Supersteps> Root<P> {
         &mut self,
         steps: u64,
         collects: bool,
-        units: Vec<P::Unit>,
+        units: Units<P::Unit>,
         ctx: &mut Ctx<'_, Share<P>>,
     ) {
         self.figures.steps = steps;
@@ -250,17 +251,17 @@ impl<P: Supersteps> Root<P> {
         self.end = Some(steps);
         self.write(ctx);
         if collects {
-            self.collect(0, units);
+            self.collect(units);
         } else {
             self.missing = 0;
         }
     }
 
-    /// Adds the final units of a share, from number `first` on.
-    pub(super) fn collect(&mut self, first: u64, units: Vec<P::Unit>) {
-        self.missing -= units.len() as u64;
-        if !units.is_empty() {
-            self.collected.insert(first, units);
+    /// Adds the final units of a share.
+    pub(super) fn collect(&mut self, units: Units<P::Unit>) {
+        self.missing -= units.data.len() as u64;
+        if !units.data.is_empty() {
+            self.collected.insert(units.first, units.data);
         }
     }
 

@@ -3,15 +3,22 @@
 //! Each worker has one *job*: the units that the current [`Division`] gives it. A *group* is the workers that compute copies
 //! of the same jobs, and so hold the units of all of them; without copies it is one worker.
 //!
-//! # A step
+//! # States
 //!
-//! | | begins when | the share | sends |
+//! | state | input | next state | output |
 //! |---|---|---|---|
-//! | 1 | it has its units | begins the step | [`Edge`](ShareMessage::Edge) to neighbouring groups |
-//! | 2 | it has the edges | computes the jobs of its group, its own first | |
-//! | 3 | it has finished a job | keeps its parts | [`Part`](ShareMessage::Part), [`JobUnits`](ShareMessage::JobUnits) |
-//! | 4 | it has all parts, the units of its group, and the plan | combines the parts | [`Stats`](ShareMessage::Stats) |
-//! | 5 | the plan has a new division | keeps the units that stay | [`Units`](ShareMessage::Units) |
+//! | Redistributing | the last of its units | Ready | |
+//! | Ready | none; a single share: its own `Continue` | Waiting | begins the step: `Edge` to neighbouring groups |
+//! | Waiting | the edges of its group, which has an unfinished job | Computing | |
+//! | Computing | the job is computed | Waiting | `Part`, and `JobUnits` if steps change units |
+//! | Computing | the parts of the job from another worker | Waiting | drops the job |
+//! | Waiting | all parts, the units of its group, and the plan | Ready | combines the parts: `Stats` |
+//! | Waiting | the same, and the plan has a new division | Redistributing | also `Units` that move |
+//! | Waiting | the same, and `combine` ends the run | Over | also `FinalUnits` if units are collected |
+//!
+//! Inputs and outputs are [messages](ShareMessage) between shares.
+//! The transitions are in [`step`](super::step), [`compute`](super::compute) and [`redistribution`](super::redistribution).
+//! Parts, edges and the plan of a step may come before the state that needs them; the share keeps them.
 //!
 //! # Rules
 //!
@@ -37,11 +44,15 @@ use lb_strategies::supersteps::Division;
 use lb_strategies::supersteps::row::held;
 use serde::{Deserialize, Serialize};
 
-use super::api::{Job, Parts, Supersteps, Then};
-use super::measure::{StepMeter, slice_end};
-use super::messages::{FinishedJob, ShareMessage, StepPlan};
+use super::api::Supersteps;
+use super::compute::CurrentJob;
+use super::edges::Boundary;
+use super::jobs::Jobs;
+use super::measure::StepMeter;
+use super::messages::{ShareMessage, StepPlan};
 use super::program::Program;
 use super::root::Root;
+use super::units::{Incoming, Units};
 use crate::arrays::api::chunk::Chunk;
 use crate::arrays::api::ctx::Ctx;
 
@@ -51,49 +62,31 @@ use crate::arrays::api::ctx::Ctx;
 pub(super) struct Share<P: Supersteps> {
     /// The index of this share and of its worker.
     pub(super) me: usize,
-    pub(super) step: u64,
     pub(super) division: Division,
-    shared: P::Shared,
-    /// The units of all jobs of the group, from number `first` on.
-    pub(super) units: Vec<P::Unit>,
-    pub(super) first: u64,
-    /// Units for the next step that have come, each run with the number of its first unit.
-    pub(super) arrived: Vec<(u64, Vec<P::Unit>)>,
-    /// Number of units for the next step that have not come.
-    pub(super) missing: u64,
-    /// For each job of the group the edges before and after it that are of the group, as of the begin of the step.
-    pub(super) inner: Vec<[Option<P::Edge>; 2]>,
-    /// The edges before and after the group.
-    pub(super) outer: [Option<P::Edge>; 2],
-    /// Whether the group needs an edge before it, and one after it.
-    pub(super) awaited: [bool; 2],
-    /// The parts of every job of the step; none where they have not come.
-    pub(super) parts: Vec<Option<Arc<FinishedJob<P::Part>>>>,
-    /// For each job of the group, whether `units` has its units as the step leaves them.
-    updated: Vec<bool>,
+    pub(super) shared: P::Shared,
+    pub(super) step: u64,
+    pub(super) state: State<P>,
+    /// The units of all jobs of the group.
+    pub(super) units: Units<P::Unit>,
+    pub(super) boundary: Boundary<P::Edge>,
+    pub(super) jobs: Jobs<P::Part>,
     /// The plan for the end of this step, once it has come.
-    next: Option<StepPlan>,
-    /// Weight of the longest slice in this step.
-    longest: Option<f64>,
-    /// The job that is being computed.
-    current: Option<CurrentJob<P::Edge, P::Part>>,
-    /// True from the begin of the step to its end.
-    begun: bool,
-    pub(super) measuring: StepMeter,
+    pub(super) plan: Option<StepPlan>,
+    pub(super) meter: StepMeter,
     /// Only on the first share.
     #[serde(skip)]
     pub(super) root: Option<Box<Root<P>>>,
 }
 
-/// A job that is being computed.
+/// The state of a share: see the table at the head.
 #[derive(Serialize, Deserialize)]
-struct CurrentJob<E, T> {
-    job: usize,
-    /// Number of its units that are computed.
-    done: u64,
-    /// The edge of the last of them, as it was before it was computed.
-    last_edge: Option<E>,
-    parts: Vec<(Range<u64>, T)>,
+#[serde(bound = "")]
+pub(super) enum State<P: Supersteps> {
+    Redistributing(Incoming<P::Unit>),
+    Ready,
+    Waiting,
+    Computing(CurrentJob<P>),
+    Over,
 }
 
 impl<P: Supersteps> Share<P> {
@@ -106,22 +99,14 @@ impl<P: Supersteps> Share<P> {
         let range = held(&division, me);
         Share {
             me,
-            step: 0,
             shared: program.begin(),
-            units: program.units(range.clone()),
-            first: range.start,
-            arrived: Vec::new(),
-            missing: 0,
-            inner: Vec::new(),
-            outer: [None, None],
-            awaited: [false; 2],
-            parts: division.units.iter().map(|_| None).collect(),
-            updated: Vec::new(),
-            next: None,
-            longest: None,
-            current: None,
-            begun: false,
-            measuring: StepMeter::default(),
+            step: 0,
+            state: State::Ready,
+            units: Units { first: range.start, data: program.units(range) },
+            boundary: Boundary::new(),
+            jobs: Jobs::new(division.units.len()),
+            plan: None,
+            meter: StepMeter::default(),
             division,
             root,
         }
@@ -131,202 +116,28 @@ impl<P: Supersteps> Share<P> {
         self.division.units.len()
     }
 
-    /// The units of a job.
-    pub(super) fn job(&self, job: usize) -> Range<u64> {
-        self.division.ranges().nth(job).expect("there is a job for each worker")
+    /// The workers of its group, which are also the numbers of their jobs.
+    pub(super) fn group(&self) -> Range<usize> {
+        self.division.group(self.me)
     }
 
-    /// The indices in `self.units` of units that the share has.
-    pub(super) fn at(&self, units: &Range<u64>) -> Range<usize> {
-        (units.start - self.first) as usize..(units.end - self.first) as usize
+    /// The units of all jobs of its group.
+    pub(super) fn held(&self) -> Range<u64> {
+        held(&self.division, self.me)
+    }
+
+    /// The units of a job.
+    pub(super) fn units_of(&self, job: usize) -> Range<u64> {
+        self.division.ranges().nth(job).expect("there is a job for each worker")
     }
 
     pub(super) fn send(&self, to: usize, message: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
         ctx.send(to as u32, message);
     }
 
-    /// Begins a step. All units of the share have come.
-    pub(super) fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let program = program(ctx);
-        (self.begun, self.current) = (true, None);
-        let group = self.division.group(self.me);
-        self.updated = vec![false; group.len()];
-        self.measuring.begin(ctx.elapsed_ns(), program.stopwatch);
-        if let Some(root) = &mut self.root {
-            root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
-        }
-        self.send_plan(ctx);
-        match self.send_boundaries(program, group, ctx) {
-            Ok(()) => self.compute(ctx),
-            Err(why) => ctx.fail(why),
-        }
-    }
-
-    /// On the first share: sends the plan for the end of this step when it can.
-    fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let Some(root) = self.root.as_mut().filter(|_| self.begun && self.next.is_none()) else { return };
-        let Some(next) = root.next(self.step) else { return };
-        for other in 1..self.division.units.len() {
-            self.send(other, ShareMessage::Plan { step: self.step, next: next.clone() }, ctx);
-        }
-        self.next = Some(next);
-    }
-
-    /// Begins the next job of the group, if there is one and the share has the edges; else ends the step if it is over.
-    fn compute(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let group = self.division.group(self.me);
-        let has_edges =
-            self.awaited.iter().zip(&self.outer).all(|(&awaited, edge)| !awaited || edge.is_some());
-        if self.begun && has_edges && self.current.is_none() {
-            let circle = (self.me..group.end).chain(group.start..self.me);
-            let next = circle.into_iter().find(|&job| self.parts[job].is_none());
-            if let Some(job) = next {
-                self.current = Some(CurrentJob { job, done: 0, last_edge: None, parts: Vec::new() });
-                self.measuring.take_job();
-                return match job == self.me {
-                    true => self.slice(ctx),
-                    // Another worker may have finished it.
-                    false => self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx),
-                };
-            }
-        }
-        self.end(ctx);
-    }
-
-    /// Computes a slice of the current job; all of it if no other worker computes a copy.
-    fn slice(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let program = program(ctx);
-        let Some(CurrentJob { job, done, .. }) = self.current else { return self.compute(ctx) };
-        let (units, group) = (self.job(job), self.division.group(self.me));
-        let from = units.start + done;
-        let to = match group.len() {
-            1 => units.end,
-            _ if from == units.end => from,
-            _ => slice_end(&program.row, &units, from, self.longest),
-        };
-        let slice = from..to;
-        let at = self.at(&slice);
-        if !slice.is_empty() {
-            let [mut before, mut after] = self.inner[job - group.start].clone();
-            let all = held(&self.division, self.me);
-            if units.start == all.start {
-                before.clone_from(&self.outer[0]);
-            }
-            if units.end == all.end {
-                after.clone_from(&self.outer[1]);
-            }
-            if slice.start > units.start {
-                // The slice before may have changed that unit.
-                before = self.current.as_mut().and_then(|current| current.last_edge.take());
-            }
-            let whole = &mut self.units;
-            if to < units.end {
-                after = program.edge(&whole[at.end]);
-            }
-            let last_edge = (to < units.end).then(|| program.edge(&whole[at.end - 1])).flatten();
-            // Others wait for the messages that this share has sent, and a job may take long.
-            ctx.flush();
-            let timer = program.stopwatch.start(self.me, self.step, ctx.elapsed_ns());
-            let part = program.compute(Job {
-                step: self.step,
-                units: slice.clone(),
-                data: &mut whole[at],
-                shared: &self.shared,
-                before: before.as_ref(),
-                after: after.as_ref(),
-            });
-            let weight = program.row.weight(slice.clone());
-            self.measuring.add(timer.stop(ctx.elapsed_ns()), weight);
-            let current = self.current.as_mut().expect("it is in hand");
-            (current.done, current.last_edge) = (to - units.start, last_edge);
-            current.parts.push((slice, part));
-        }
-        if to < units.end {
-            return self.send(self.me, ShareMessage::Yield { step: self.step, job }, ctx);
-        }
-        let current = self.current.take().expect("it is in hand");
-        let finished = FinishedJob { step: self.step, job, by: self.me, parts: current.parts };
-        self.note(Arc::new(finished), ctx);
-        if program.changes() {
-            let units = &self.units[self.at(&units)];
-            for other in group.clone().filter(|&other| other != self.me) {
-                let message = ShareMessage::JobUnits { step: self.step, job, units: units.to_vec() };
-                self.send(other, message, ctx);
-            }
-        }
-        self.updated[job - group.start] = true;
-        self.compute(ctx);
-    }
-
-    fn is_current(&self, step: u64, job: usize) -> bool {
-        step == self.step && self.current.as_ref().is_some_and(|current| current.job == job)
-    }
-
-    /// Other workers have finished some jobs: keeps their parts, and drops the current job if it is one of them.
-    fn handle_finished(&mut self, jobs: Vec<Arc<FinishedJob<P::Part>>>, ctx: &mut Ctx<'_, Self>) {
-        // A part of an earlier step comes from a slower copy.
-        let step = self.step;
-        for finished in jobs.into_iter().filter(|finished| finished.step == step) {
-            if self.current.take_if(|current| current.job == finished.job).is_some() {
-                self.measuring.drop_job();
-            }
-            self.note(finished, ctx);
-        }
-        self.compute(ctx);
-    }
-
-    /// Ends the step if nothing is missing.
-    fn end(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let program = program(ctx);
-        let changed = !program.changes() || self.updated.iter().all(|&updated| updated);
-        if !self.begun || self.current.is_some() || !changed || self.parts.iter().any(Option::is_none) {
-            return;
-        }
-        let Some(next) = self.next.take() else { return };
-        let parts: Vec<_> = self.parts.iter_mut().map(|part| part.take().expect("all are there")).collect();
-        let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
-        let then = program.combine(self.step, &mut self.shared, Parts { parts: all });
-        let units = self.division.units[self.me];
-        let worked = self.measuring.end(ctx.elapsed_ns(), units, then, program.stopwatch);
-        match &mut self.root {
-            Some(root) => {
-                root.ended(self.step, ctx.elapsed_ns());
-                root.add_stats(self.step, self.me, worked, ctx);
-            }
-            None => self.send(0, ShareMessage::Stats { step: self.step, worker: self.me, worked }, ctx),
-        }
-        (self.step, self.begun, self.outer) = (self.step + 1, false, [None, None]);
-        if then == Then::End {
-            return self.finish(ctx);
-        }
-        self.longest = next.slice;
-        if let Some(division) = next.division.filter(|division| *division != self.division) {
-            self.divide(division, ctx);
-        }
-        self.settle(ctx);
-    }
-
-    /// The run is over: if units are collected, one share of each group sends its units to the first share.
-    fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let collects = program(ctx).collects();
-        let (first, units) = (self.first, std::mem::take(&mut self.units));
-        match &mut self.root {
-            Some(root) => root.finish(self.step, collects, units, ctx),
-            None if collects && self.division.group(self.me).start == self.me => {
-                self.send(0, ShareMessage::FinalUnits { first, units }, ctx);
-            }
-            None => {}
-        }
-        self.conclude(ctx);
-    }
-
-    /// On the first share: ends the run once all statistics and units have come.
-    fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
-        let Some(root) = &mut self.root else { return };
-        if let Some((units, figures)) = root.conclusion() {
-            let shared = std::mem::replace(&mut self.shared, program(ctx).begin());
-            ctx.exit_with(&(shared, units, figures));
-        }
+    /// Tells whether the share has begun its step.
+    pub(super) fn is_in_step(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Computing(_))
     }
 }
 
@@ -348,38 +159,43 @@ impl<P: Supersteps> Chunk for Share<P> {
             ShareMessage::Part(finished) => finished.step <= self.step,
             ShareMessage::Parts(all) => all.iter().all(|finished| finished.step <= self.step),
             // These units replace others, which must have come.
-            ShareMessage::JobUnits { step, .. } => *step < self.step || *step == self.step && self.begun,
-            ShareMessage::Stats { .. } | ShareMessage::FinalUnits { .. } => true,
+            ShareMessage::JobUnits { step, .. } => {
+                *step < self.step || *step == self.step && self.is_in_step()
+            }
+            ShareMessage::Stats { .. } | ShareMessage::FinalUnits(_) => true,
         }
     }
 
     fn receive(&mut self, message: ShareMessage<P>, ctx: &mut Ctx<'_, Self>) {
         match message {
             ShareMessage::Plan { next, .. } => {
-                self.next = Some(next);
-                self.end(ctx);
+                self.plan = Some(next);
+                self.advance(ctx);
             }
             ShareMessage::Edge { step, after, edge } if step == self.step => {
-                self.outer[usize::from(after)] = Some(edge);
-                self.compute(ctx);
+                self.boundary.keep(after, edge);
+                self.advance(ctx);
             }
             ShareMessage::Part(finished) => self.handle_finished(vec![finished], ctx),
             ShareMessage::Parts(all) => self.handle_finished(all, ctx),
             ShareMessage::JobUnits { step, job, units } if step == self.step => {
-                let group = self.division.group(self.me);
-                if !self.updated[job - group.start] {
-                    let at = self.at(&self.job(job));
-                    self.units.splice(at, units);
-                    self.updated[job - group.start] = true;
+                if self.jobs.update(job) {
+                    self.units.replace(&self.units_of(job), units);
                 }
-                self.end(ctx);
+                self.advance(ctx);
             }
-            ShareMessage::Units { first, units, .. } => {
-                self.missing -= units.len() as u64;
-                self.arrived.push((first, units));
+            ShareMessage::Units { units, .. } => {
+                let State::Redistributing(incoming) = &mut self.state else {
+                    unreachable!("a share redistributes until all its units have come");
+                };
+                incoming.add(units);
                 self.settle(ctx);
             }
-            ShareMessage::Continue { step, .. } if step == self.step && !self.begun => self.begin(ctx),
+            ShareMessage::Continue { step, .. }
+                if step == self.step && matches!(self.state, State::Ready) =>
+            {
+                self.begin(ctx);
+            }
             ShareMessage::Yield { step, job } if self.is_current(step, job) => {
                 self.send(self.me, ShareMessage::Continue { step, job }, ctx);
             }
@@ -394,30 +210,24 @@ impl<P: Supersteps> Chunk for Share<P> {
                 root.add_stats(step, worker, worked, ctx);
                 self.conclude(ctx);
                 self.send_plan(ctx);
-                self.end(ctx);
+                self.advance(ctx);
             }
-            ShareMessage::FinalUnits { first, units } => {
-                let root = self.root.as_mut().expect("the first share collects");
-                root.collect(first, units);
+            ShareMessage::FinalUnits(units) => {
+                self.root.as_mut().expect("the first share collects").collect(units);
                 self.conclude(ctx);
             }
         }
     }
 
     fn waits_for(&self) -> Option<String> {
-        let jobs = self.parts.iter().filter(|part| part.is_none()).count();
-        let edges = self
-            .awaited
-            .iter()
-            .zip(&self.outer)
-            .filter(|(awaited, edge)| **awaited && edge.is_none())
-            .count();
-        let what = match (self.missing, edges, jobs) {
-            (0, 0, 0) if self.next.is_none() => "the word of the first share on what follows".to_owned(),
-            (0, 0, 0) => "the units of jobs that others finished".to_owned(),
-            (0, 0, _) => format!("{jobs} of {} jobs", self.parts.len()),
-            (0, ..) => format!("what {edges} of its neighbours show"),
-            (units, ..) => format!("{units} of its units"),
+        let (edges, jobs) = (self.boundary.missing(), self.jobs.unfinished());
+        let what = match &self.state {
+            State::Over => return None,
+            State::Redistributing(incoming) => format!("{} of its units", incoming.missing),
+            _ if edges > 0 => format!("what {edges} of its neighbours show"),
+            _ if jobs > 0 => format!("{jobs} of {} jobs", self.workers()),
+            _ if self.plan.is_none() => "the word of the first share on what follows".to_owned(),
+            _ => "the units of jobs that others finished".to_owned(),
         };
         Some(format!("{what}, in step {}", self.step))
     }

@@ -292,7 +292,7 @@ impl EventLoop<'_> {
         let rank = it.rank;
         let place = &mut self.places[rank as usize];
         let collected = place.reports.entry(phase).or_default();
-        collected.push(ChunkReport { load, declared: false, wish: None });
+        collected.push(ChunkReport { load, declared: false, wish: None, handled: 0 });
         if collected.len() < place.chunks {
             return;
         }

@@ -12,6 +12,7 @@ fn chunk(key: u64, rank: u32, ticks: u64, declared: bool) -> ChunkReport {
         load: ChunkLoad { id, rank: Rank(rank), ticks, bytes: 0, migratable: true },
         declared,
         wish: None,
+        handled: 0,
     }
 }
 

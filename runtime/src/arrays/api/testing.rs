@@ -128,6 +128,7 @@ pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
         ranks: 1,
         period: 0,
         by_windows: false,
+        signal_ns: u64::MAX,
         slowness: 1.0,
         services: Vec::new(),
     };

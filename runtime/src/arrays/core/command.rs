@@ -1,4 +1,4 @@
-//! The requests of the core to its executor, in two types: what is carried out under the lock of the core, and what runs
+//! The requests of the core to its executor, in two types: what runs under the lock of the core, and what runs
 //! afterwards.
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ impl Commands {
     }
 }
 
-/// A request that runs no user code. It is carried out before any other worker may enter the core.
+/// A request that runs no user code. It runs before any other worker may enter the core.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Give a packet to the transport.
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     IncomingAdmitted,
 }
 
-/// A request that may run user code or take long. It is carried out with the core unlocked.
+/// A request that may run user code or take long. It runs with the core unlocked.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Let user code combine the values in a part of a reduction; answer with `RankCore::combined`.

@@ -67,7 +67,12 @@ impl Packet {
 
     /// Tells whether the search for quiescence counts the packet. It does not count its own.
     pub(crate) fn is_counted(&self) -> bool {
-        !matches!(self, Packet::Termination(packet) if packet.is_of_search())
+        match self {
+            Packet::Termination(packet) => !packet.is_of_search(),
+            // A rank with nothing to do may signal once more.
+            Packet::Sync(SyncPacket::Signal(_)) => false,
+            _ => true,
+        }
     }
 
     /// The epoch of the routes under which it was sent, of a packet that a [cut](super::routing::cut) counts.

@@ -4,12 +4,13 @@
 //! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
 //! of the protocols share types of messages and the tree of ranks, and call none of each other.
 //!
-//! Methods append to [`Commands`], which the executor carries out in order. A rank handles its packets to itself at once.
+//! Methods append to [`Commands`], which the executor runs in order. A rank handles its packets to itself at once.
 
 use std::sync::Arc;
 
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
+use lb_strategies::window_policy::WindowPolicy;
 use litemap::LiteMap;
 
 use super::collectives::Collectives;
@@ -80,9 +81,10 @@ impl RankCore {
         }
     }
 
-    /// Balances chunks in windows; at syncs they resume at once.
-    pub(crate) fn by_windows(mut self) -> RankCore {
+    /// Balances chunks in windows, which open by this policy; at syncs they resume at once.
+    pub(crate) fn by_windows(mut self, policy: WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());
+        self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_windows(policy.clone()));
         self
     }
 
@@ -185,7 +187,7 @@ impl RankCore {
             Packet::Collective(packet) => self.handle_collective(from, packet, now_ns, out),
             Packet::Cut(packet) => {
                 let steps = self.routing.cut.receive(packet);
-                self.follow_cut(steps, now_ns, out);
+                self.run_cut_steps(steps, now_ns, out);
             }
             Packet::Flow(packet) => self.handle_flow(from, packet, out),
             Packet::Lifecycle(packet) => self.handle_lifecycle(from, packet, now_ns, out),

@@ -9,6 +9,7 @@
 //! | [`coordinator`] | rank 0 collects the reports, has them balanced, keeps the record ([`sync_log`]) |
 //! | [`migration`] | the decision ([`move_list`]) is carried out; what it moved is measured ([`migration_bytes`]) |
 
+use lb_strategies::window_policy::Signal;
 use serde::{Deserialize, Serialize};
 
 use self::coordinator::Coordinator;
@@ -69,6 +70,8 @@ pub(crate) enum SyncPacket {
     AggregatedReports(Box<AggregatedReports>, NextSync),
     /// The sync that the sender and the ranks below it report to next has changed. To the parent.
     NextSyncChanged(NextSync),
+    /// How busy the sender and the ranks below it are. To the parent.
+    Signal(Signal),
     /// The sender and all ranks below it are to measure their chunks. Down the tree.
     OpenWindow(u64),
     /// What the sender and the ranks below it have measured in a window. To the parent.

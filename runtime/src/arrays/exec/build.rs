@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
+use lb_strategies::window_policy::WindowPolicy;
 
 use super::cells::Cells;
 use super::control_plane::ControlPlane;
@@ -45,6 +46,11 @@ pub(crate) struct RankParts {
     pub(crate) arity: u32,
 }
 
+/// Steps between two syncs under `auto`, for a strategy that moves chunks whether it pays or not.
+const SYNC_PERIOD: u64 = 20;
+/// Longest interval of signals to rank 0, ns.
+const SIGNAL_NS: u64 = 5_000_000;
+
 /// Builds a rank. The thread that will be its worker 0 calls this.
 pub(crate) fn build_rank(
     config: &Config,
@@ -65,17 +71,33 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
-    let by_windows = !matches!(config.balanced(), Period::Steps(_));
+    let terms = strategy.terms();
+    // A strategy that moves chunks whether it pays or not would do so in each window.
+    let (period, windows) = match config.balanced() {
+        Period::Steps(steps) => (steps, None),
+        Period::Auto if terms.moves && !terms.must_pay => (SYNC_PERIOD, None),
+        Period::Auto => (0, Some(None)),
+        Period::Every(length) => (0, Some(Some(length.as_nanos() as u64))),
+    };
+    let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
+    let (by_windows, signal_ns) = (
+        windows.is_some(),
+        windows.map_or(u64::MAX, |fixed_ns| fixed_ns.unwrap_or(SIGNAL_NS).min(SIGNAL_NS)),
+    );
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
-    let core = if by_windows { core.by_windows() } else { core };
+    let core = match windows {
+        Some(fixed_ns) => core.by_windows(WindowPolicy::new(fixed_ns)),
+        None => core,
+    };
     let gauges = RankCounters::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
         info: RankInfo {
             rank,
             ranks,
-            period: config.sync_period(),
+            period,
             by_windows,
+            signal_ns,
             slowness: config.slowness(rank),
             services,
         },

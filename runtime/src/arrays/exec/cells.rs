@@ -28,6 +28,8 @@ pub(crate) struct Cell {
     pub(crate) mailbox: Mailbox<Box<dyn ErasedSlot>, Delivery>,
     /// CPU time since the last sync, ns.
     load_ns: AtomicU64,
+    /// Number of messages handled since the last window.
+    handled: AtomicU32,
     /// The home worker: the chunk's ready entries go to its queue.
     home: AtomicU32,
     /// The last thief and its number of steals in a row: see [`StealCount`].
@@ -71,6 +73,7 @@ impl Cell {
         Cell {
             mailbox: Mailbox::new(owner),
             load_ns: AtomicU64::new(0),
+            handled: AtomicU32::new(0),
             home: AtomicU32::new(0),
             steals: AtomicU32::new(StealCount::NONE.0),
             facts: Facts::default(),
@@ -80,9 +83,11 @@ impl Cell {
     /// Adds CPU time to the chunk's load. Only the worker that ran the chunk charges it, so load and store need not be one
     /// atomic step. Two workers that ran it in turn may lose a few ns to each other, less than the measurement error.
     #[inline]
-    pub(crate) fn charge(&self, ns: u64) {
+    pub(crate) fn charge(&self, ns: u64, handled: u32) {
         let load = self.load_ns.load(Ordering::Relaxed);
         self.load_ns.store(load.wrapping_add(ns), Ordering::Relaxed);
+        let before = self.handled.load(Ordering::Relaxed);
+        self.handled.store(before.wrapping_add(handled), Ordering::Relaxed);
     }
 
     /// Subtracts CPU time that was charged in excess.
@@ -124,6 +129,11 @@ impl Cell {
     /// Takes the CPU time charged since the last call.
     pub(crate) fn take_load(&self) -> u64 {
         self.load_ns.swap(0, Ordering::Relaxed)
+    }
+
+    /// Takes the number of messages handled since the last call.
+    pub(crate) fn take_handled(&self) -> u32 {
+        self.handled.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -172,6 +182,7 @@ impl Cells {
     fn renewed(&self, id: CellId) -> &Cell {
         let cell = self.get(id);
         cell.load_ns.store(0, Ordering::Relaxed);
+        cell.handled.store(0, Ordering::Relaxed);
         cell.steals.store(StealCount::NEW.0, Ordering::Relaxed);
         cell.facts.reset();
         cell

@@ -29,7 +29,7 @@ const LONG_NS: u64 = 1_000_000;
 /// Number of chunks from which any decision is expected to be long: predicting loads takes up to 0.1 us per chunk.
 const MANY_CHUNKS: usize = 10_000;
 
-/// A decision that was requested and is not carried out yet.
+/// A decision that was requested and is not passed to the core yet.
 pub(super) struct PendingDecision {
     sync: SyncId,
     strategy: Arc<dyn Strategy>,
@@ -122,7 +122,7 @@ impl Worker<'_> {
             self.shared.measurements.recording().strategy_activity.set_deciding(question.sync);
             self.instruments.skip(Part::Decide, question.sync);
             self.pending_decision = Some(question);
-            self.polls = true;
+            self.update_poll_schedule();
         } else {
             self.decide_now(&question);
         }
@@ -157,7 +157,7 @@ impl Worker<'_> {
         self.pending_decision.as_ref().is_some_and(|question| question.is_decided())
     }
 
-    /// Carries out the pending decision. False if it is not made yet.
+    /// Passes the pending decision to the core. False if it is not made yet.
     pub(super) fn take_answer(&mut self) -> bool {
         if !self.has_answer() {
             return false;
@@ -177,7 +177,7 @@ impl Worker<'_> {
     fn close_question(&mut self) -> Arc<PendingDecision> {
         self.shared.measurements.recording().strategy_activity.set_idle();
         let question = self.pending_decision.take().expect("there is something to decide");
-        self.polls = self.has_polls();
+        self.update_poll_schedule();
         question
     }
 

@@ -270,7 +270,7 @@ impl<'r> Instruments<'r> {
         }
         let wall_ns = meter.lap(id, now_ns);
         self.was_short = wall_ns < SHORT_NS * u64::from(deliveries);
-        cell.charge(wall_ns);
+        cell.charge(wall_ns, deliveries);
         self.record(now_ns);
         if let Some(cpu_clock_ns) = cpu_clock_ns {
             self.close_batch_at(cpu_clock_ns);
@@ -344,7 +344,7 @@ impl<'r> Instruments<'r> {
 
     /// Starts the next slice now. The time since the last reading belongs to no handler: the worker took packets, or the
     /// chunk's last handler, on another worker, may have ended only just now.
-    pub(crate) fn restart_clock(&mut self) {
+    pub(crate) fn start_slice(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };
         let now_ns = self.ticks.now_ns(&self.shared.clock);

@@ -39,30 +39,40 @@ impl PacketHandler<Packet> for PacketSink<'_, '_> {
             Ok(read) => read,
             Err(why) => return Some(Err(why)),
         };
-        self.poll_state.left -= 1;
-        self.poll_state.drained = self.local_delivery.receive_message(node, epoch);
-        Some(Ok(self.poll_state.wants_more()))
+        let drained = self.local_delivery.receive_message(node, epoch);
+        Some(Ok(self.poll_state.count_message(drained)))
     }
 }
 
-/// The state of one poll of the transport. Messages go into mailboxes at once; the poll ends at any other packet.
+/// The state of one poll of the transport. Messages go into mailboxes at once; the poll stops at any other packet.
 pub(crate) struct PollState {
     /// Number of packets that may still be taken; at least one when the poll begins.
     pub(super) left: usize,
+    /// None while the poll goes on.
+    pub(super) stop: Option<PollStop>,
+}
+
+/// The reason why a poll stops: the core must handle this before the next packet.
+pub(crate) enum PollStop {
     /// The rank has received all messages of the epoch that has ended.
-    pub(super) drained: bool,
-    /// The packet that is not a message, with its sender.
-    pub(super) other: Option<(Rank, Packet)>,
+    Drained,
+    /// A packet that is not a message, with its sender.
+    Packet(Rank, Packet),
 }
 
 impl PollState {
     pub(crate) fn new(packets_max: usize) -> PollState {
-        PollState { left: packets_max, drained: false, other: None }
+        PollState { left: packets_max, stop: None }
     }
 
+    /// Counts a message, and stops if it was the last of its epoch. True if another packet may be taken.
     #[inline]
-    fn wants_more(&self) -> bool {
-        self.left > 0 && !self.drained && self.other.is_none()
+    fn count_message(&mut self, drained: bool) -> bool {
+        self.left -= 1;
+        if drained {
+            self.stop = Some(PollStop::Drained);
+        }
+        self.left > 0 && !drained
     }
 }
 
@@ -114,12 +124,17 @@ impl<'r> LocalDelivery<'r> {
         free_list: &mut FreeList,
         poll_state: &mut PollState,
     ) -> bool {
-        poll_state.left -= 1;
         match packet {
-            Packet::Message(envelope) => poll_state.drained = self.receive_envelope(envelope, free_list),
-            packet => poll_state.other = Some((from, packet)),
+            Packet::Message(envelope) => {
+                let drained = self.receive_envelope(envelope, free_list);
+                poll_state.count_message(drained)
+            }
+            packet => {
+                poll_state.left -= 1;
+                poll_state.stop = Some(PollStop::Packet(from, packet));
+                false
+            }
         }
-        poll_state.wants_more()
     }
 
     /// Receives a message of another rank and moves it into a node in one step. True if the rank is drained now.

@@ -1,4 +1,4 @@
-//! Array membership of chunks: effects that contribute to reductions or insert chunks.
+//! Array membership of chunks: effects that contribute to reductions or insert chunks, and the end of a removed chunk.
 //!
 //! | effect of a chunk | its reports to the reductions |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | contributes to that of step `s`, or abstains until it | one to each before `s`, without values; then one to `s` |
 //! | leaves the reductions, or is removed | one more, as a member that leaves |
 
+use super::watermarks::bytes_of;
 use super::worker::Worker;
 use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
 use crate::arrays::core::collectives::section::SectionContribution;
@@ -13,7 +14,8 @@ use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 use crate::arrays::core::rank::RankCore;
-use crate::ids::ChunkId;
+use crate::arrays::core::routing::message_list::MessageList;
+use crate::ids::{CellId, ChunkId};
 
 /// Maximum number of reductions that a chunk may abstain from at once: each takes a report of its own.
 const ABSTAINS_MAX: u64 = 1 << 16;
@@ -76,6 +78,31 @@ impl Worker<'_> {
         child.record().join(parent.record());
         let transfer = Box::new(ChunkTransfer::inserted(chunk, child));
         self.with_core(|core, _, out| core.insert(transfer, out));
+    }
+
+    /// Gives back the cell of a chunk that was removed. Messages that it did not handle are counted and dropped: they were for
+    /// this chunk, and not for the next of its index.
+    #[cold]
+    pub(super) fn vacate(
+        &mut self,
+        chunk: ChunkId,
+        id: CellId,
+        slot: Box<dyn ErasedSlot>,
+        mail: MessageList,
+    ) {
+        let kept_bytes = slot.deferred_bytes();
+        let (kept, newer) = (slot.into_deferred(), self.shared.cells.get(id).mailbox.vacate());
+        self.clear_blocked();
+        self.count_out(kept_bytes + bytes_of(&mail) + bytes_of(&newer));
+        let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
+        // Broadcasts and results for all have no number: a chunk that is gone does not miss them.
+        let own = unread.filter(|delivery| delivery.from.number > 0);
+        let array = &self.shared.arrays[chunk.array.index()];
+        let kinds: Vec<_> = own.map(|delivery| array.kind(&delivery.payload)).collect();
+        self.shared.cells.free(id);
+        if !kinds.is_empty() {
+            self.with_core(|core, _, _| core.unread(chunk, kinds));
+        }
     }
 }
 

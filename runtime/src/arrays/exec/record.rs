@@ -64,6 +64,11 @@ impl RankMeasurements {
         if self.measures { self.gauges.sample(now_ns) } else { Sample::default() }
     }
 
+    /// The part of the time since the last sample in which the workers were not idle, if that is measured.
+    pub(crate) fn busy(&self, now_ns: u64) -> Option<f64> {
+        self.gauges.busy(now_ns).filter(|_| self.measures)
+    }
+
     /// Records a sample of the rank, with its number of `chunks`, unless one was recorded just before.
     pub(crate) fn observe(&self, when: SampleTrigger, now_ns: u64, chunks: impl FnOnce() -> u64) {
         if self.measures

@@ -16,9 +16,6 @@ use crate::ids::Rank;
 use crate::transport::handle::TransportHandle;
 use crate::wire::codec::Codec;
 
-/// Polls further apart than this count as rare, ns.
-const RARE_NS: u64 = 10_000;
-
 /// One worker's way out.
 pub(crate) struct RemoteSender<'r> {
     shared: &'r RankShared,
@@ -26,30 +23,17 @@ pub(crate) struct RemoteSender<'r> {
     transport: Option<TransportHandle<'r, Packet>>,
     /// Packets that the transport gets as soon as the core is free.
     leaving: VecDeque<(Rank, Packet)>,
-    times: PollTimes,
 }
 
 /// Whether packets could be encoded, and handed to the transport. An error ends the run.
 pub(crate) type SendResult = Result<(), Box<Error>>;
-
-/// The last poll with a known time, ns: a lap of the worker ended before it. Polls of an idle worker have none unless handlers
-/// are measured.
-#[derive(Default)]
-struct PollTimes {
-    began_ns: u64,
-    /// As far as it is known: a poll that finds nothing does not read the clock at its end.
-    ended_ns: u64,
-    /// The poll before was long ago.
-    rare: bool,
-}
 
 impl<'r> RemoteSender<'r> {
     pub(crate) fn new(
         shared: &'r RankShared,
         transport: Option<TransportHandle<'r, Packet>>,
     ) -> RemoteSender<'r> {
-        let mut remote_sender =
-            RemoteSender { shared, transport, leaving: VecDeque::new(), times: PollTimes::default() };
+        let mut remote_sender = RemoteSender { shared, transport, leaving: VecDeque::new() };
         remote_sender.set_frequent_polls(true);
         remote_sender
     }
@@ -165,40 +149,12 @@ impl<'r> RemoteSender<'r> {
         self.has_transport() && self.shared.control_plane.outbound_waits()
     }
 
-    /// A look at the transport begins, `now_ns` after the run did.
-    #[inline]
-    pub(crate) fn begin_poll(&mut self, now_ns: u64) {
-        let rare = now_ns >= self.times.ended_ns + RARE_NS;
-        if rare != self.times.rare {
-            self.set_frequent_polls(!rare);
-        }
-        self.times = PollTimes { began_ns: now_ns, ended_ns: now_ns, rare };
-    }
-
+    /// Tells the transport whether polls follow each other closely.
     #[cold]
-    fn set_frequent_polls(&mut self, often: bool) {
+    pub(super) fn set_frequent_polls(&mut self, often: bool) {
         if let Some(transport) = &mut self.transport {
             transport.set_frequent_polls(often);
         }
-    }
-
-    /// Tells whether looks are rare: handlers, or waits, are long.
-    #[inline]
-    pub(crate) fn polls_rarely(&self) -> bool {
-        self.times.rare
-    }
-
-    /// The poll has ended.
-    pub(crate) fn end_poll(&mut self, now_ns: u64) {
-        self.times.ended_ns = now_ns;
-    }
-
-    /// When the next poll is due, ns: `run_ns` after the last, or later if the last poll took longer than that. While chunks
-    /// migrate, a poll may copy one.
-    #[inline]
-    pub(crate) fn next_poll_ns(&self, run_ns: u64) -> u64 {
-        let PollTimes { began_ns, ended_ns, .. } = self.times;
-        ended_ns + run_ns.max(ended_ns.saturating_sub(began_ns))
     }
 
     /// Hop 3, receiving side: passes packets to local delivery until that wants no more. Between threads by a closure that

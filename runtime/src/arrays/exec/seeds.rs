@@ -77,7 +77,7 @@ impl<'r> Worker<'r> {
         self.with_core(|core, _, out| core.start_seed(out));
         self.share_among_workers();
         // The time until here belongs to the runtime.
-        self.instruments.restart_clock();
+        self.instruments.start_slice();
         self.local_delivery.find()
     }
 
@@ -88,8 +88,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends seeds to the ranks that have requested some. Called once a handler has returned and all its effects are carried
-    /// out, so that these ranks get a share of everything that it has spawned.
+    /// Sends seeds to the ranks that have requested some. Called once a handler has returned and all its effects are
+    /// applied, so that these ranks get a share of everything that it has spawned.
     #[inline]
     pub(super) fn share_seeds(&mut self) {
         if self.shared.seeds.is(TO_SHARE) {

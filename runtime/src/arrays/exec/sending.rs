@@ -196,7 +196,7 @@ impl<'r> Worker<'r> {
         let now_ns = self.shared.clock.now_ns();
         let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, node);
-        self.polls = true;
+        self.update_poll_schedule();
     }
 
     /// Sends the messages that are due, by the routes of now. True if there were any.
@@ -217,7 +217,7 @@ impl<'r> Worker<'r> {
             any = true;
         }
         self.clear_blocked();
-        self.polls = self.has_polls();
+        self.update_poll_schedule();
         any
     }
 

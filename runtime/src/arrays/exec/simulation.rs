@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::virtual_time::{Erratic, Events, Post};
+use lb_strategies::window_policy::Look;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
@@ -326,8 +327,14 @@ impl Simulation<'_> {
             && self.rng.random_ratio(1, every)
             && !self.ranks[0].shared.scheduler.stopped()
         {
-            self.on(0, |worker| worker.with_core(|core, now_ns, out| _ = core.open_window(now_ns, out)));
+            self.open_window();
         }
+    }
+
+    /// Opens a window at a random moment. Some only end the last one.
+    fn open_window(&mut self) {
+        let look = if self.rng.random_ratio(1, 4) { Look::Begin } else { Look::Decide };
+        self.on(0, |worker| worker.with_core(|core, now_ns, out| core.open_window(look, now_ns, out)));
     }
 
     fn arrival(&mut self) {
@@ -382,6 +389,6 @@ impl Worker<'_> {
         }
         // A chunk that was removed has no load.
         let cell = shared.control_plane.lock().rank.routing.location.cell(chunk);
-        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns));
+        cell.into_iter().for_each(|cell| shared.cells.get(cell).charge(took_ns, 1));
     }
 }

@@ -1,8 +1,12 @@
-//! The worker's part of a sync outside the core: sampling of the rank, and the stall report. The call of the strategy is in
-//! [`deciding`](super::deciding).
+//! The worker's part of a sync outside the core: arrival of a chunk, sampling of the rank, and the stall report. The call of
+//! the strategy is in [`deciding`](super::deciding).
 
 use super::facts::ReportedFacts;
+use super::mailbox::PushedBy;
 use super::worker::Worker;
+use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::arrays::core::routing::envelope::{Delivery, Payload};
+use crate::arrays::core::routing::message_list::MessageNode;
 use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, SyncArrival, UnmeasuredReport};
 use crate::ids::{ArrayId, CellId, ChunkId, SyncId};
 use crate::measure::counters::SampleTrigger;
@@ -14,6 +18,52 @@ use crate::trace::Part;
 const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
+    /// A chunk comes to a sync: tells the core, and lets the chunk go on unless it waits for the decision.
+    pub(super) fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
+        let array = &self.shared.arrays[chunk.array.index()];
+        assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
+        if self.shared.info.by_windows {
+            return self.pass_sync(chunk, slot, cell);
+        }
+        self.instruments.lap(false);
+        let declared = slot.declared_load();
+        let migratable = slot.migratable();
+        let record = slot.record();
+        let report = record.syncs.report();
+        let declared = record.charged.take().or(declared);
+        let wish = record.wish.take();
+        let paused = !record.is_runnable();
+        let arrival = SyncArrival { chunk, cell, report, declared, bytes, migratable, wish, paused };
+        let mut waits = true;
+        // It may have come without having read what it kept at the last.
+        let kept_bytes = slot.deferred_bytes();
+        self.with_core(|core, _, out| {
+            waits = core.at_sync(arrival, out);
+            core.defer(SyncId(report.sequence), kept_bytes);
+        });
+        if !waits {
+            self.resume(chunk, cell);
+        }
+    }
+
+    /// A chunk comes to a sync of a run that balances in windows: it resumes at once.
+    #[cold]
+    fn pass_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
+        let record = slot.record();
+        record.syncs.report();
+        if let Some(rank) = record.wish.take() {
+            self.shared.cells.get(cell).facts.wish(rank);
+        }
+        self.resume(chunk, cell);
+    }
+
+    /// Lets the chunk that runs resume after its handler.
+    fn resume(&mut self, chunk: ChunkId, cell: CellId) {
+        let resume = Delivery::by_runtime(Payload::Resume);
+        let refused = self.local_delivery.push(cell, MessageNode::new(chunk, resume), PushedBy::Core);
+        assert!(refused.is_none(), "a chunk that runs is in its cell");
+    }
+
     pub(super) fn sample(&mut self, reports: UnmeasuredReport) {
         let sample = self.sample_rank();
         let (shared, counts) = (self.shared, self.measured_load_counts());
@@ -43,7 +93,8 @@ impl Worker<'_> {
             let measured_ns = if counts { cell.take_load() } else { 0 };
             let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take();
             let (load_ns, declared) = (declared_ns.unwrap_or(measured_ns), declared_ns.is_some());
-            MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish }
+            let handled = cell.take_handled();
+            MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish, handled }
         };
         let measured: Vec<MeasuredChunk> = chunks.iter().map(measure).collect();
         let window = SyncId(number);

@@ -145,10 +145,10 @@ impl Worker<'_> {
             let steps = if self.remote_sender.congested() { 0 } else { self.run_ready(left, outbox) };
             runs += u64::from(steps);
             left -= steps.max(1);
-            if steps > 0 && self.has_just_polled() {
+            if steps > 0 && !self.poll_schedule.is_due_between_runs(&self.instruments) {
                 continue;
             }
-            if !self.progress(&mut outbox.free_list) && steps == 0 {
+            if !self.poll(&mut outbox.free_list) && steps == 0 {
                 start_ns += self.idle(&mut outbox.free_list);
             } else {
                 self.spin_policy.count_rest_anew();
@@ -177,7 +177,7 @@ impl Worker<'_> {
             self.spin_policy.learn(true);
         }
         // Taken here, so that no chunk is charged for the packets, and the clock need not be read again.
-        if !found && self.take_packets(free_list) {
+        if !found && self.poll_packets(free_list) {
             self.spin_policy.count_rest_anew();
         }
         self.instruments.idle(parked_ns);
@@ -211,7 +211,7 @@ impl Worker<'_> {
             if turn % LOOKS == 0 {
                 std::hint::spin_loop();
             }
-            self.take_packet(free_list) || self.work_in_the_rank()
+            self.poll_in_spin(free_list) || self.work_in_the_rank()
         })
     }
 

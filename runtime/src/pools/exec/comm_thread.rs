@@ -1,17 +1,26 @@
 //! The communication thread of a rank of a pool: it sends and receives all packets of the rank.
 //!
+//! # What wakes it
+//!
 //! | it sleeps until | then it |
 //! |---|---|
 //! | a packet has come | handles the packet |
 //! | a worker has left a packet for another rank | sends the packet |
-//! | a time has come: of the driver, of a progress report, of a look at the workers | does what is due |
+//! | a time has come: of the driver, of a progress report, of a sample of the workers | does what is due |
 //! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
 //!
-//! The communication thread of rank 0 also collects the parts of all ranks and merges them into the result.
+//! # How it ends
+//!
+//! | rank | event | the thread |
+//! |---|---|---|
+//! | any | the results of its workers are complete | hands over the rank's part |
+//! | rank 0 | the parts of all ranks are there | merges them, sends the result to all ranks, delivers it, ends |
+//! | another | the result has come | delivers it where the rank is a process, ends |
+//! | any | the run fails here | tells the other ranks, ends |
+//! | any | [`Abort`](PoolPacket::Abort): the run has failed on another rank | ends |
 
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,8 +30,11 @@ use lb_strategies::Shape;
 use litemap::LiteMap;
 
 use super::merge::merge_results;
+use super::peers::{NAP_MAX_NS, Peers};
+use super::progress::Progress;
 use super::rank::Shared;
 use super::task::{StepOutcome, StepTask};
+use super::wait_detector::WaitDetector;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
@@ -31,73 +43,30 @@ use crate::measure::counters::SampleTrigger;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::sample_interval;
-use crate::trace::activity_board::ActivitySample;
 use crate::transport::handle::TransportHandle;
-use crate::wire::WireError;
-use crate::wire::codec::{Codec, SerdeCodec};
-
-/// Longest sleep where no thread wakes the communication thread, ns. It must notice that the pool was cancelled and,
-/// between hosts, that a packet has come.
-const NAP_MAX_NS: u64 = 20_000_000;
-/// Sleep while packets wait for a receiver that has no room for them; longer if nothing has come for a while.
-const UNSENT_NAP: Duration = Duration::from_micros(200);
-/// Between hosts the longest sleep is the time since the last packet divided by this number.
-const NAP_PART: u64 = 32;
 
 pub(super) struct CommThread<'m> {
     shared: &'m Shared<'m>,
-    transport: Option<TransportHandle<'m, PoolPacket>>,
-    ranks: u32,
+    peers: Peers<'m>,
     /// True if each rank is a process, and so needs the result.
     processes: bool,
-    /// True if packets are encoded and decoded even inside the process.
-    wire: bool,
-    /// See [`Config::watchdog`].
-    watchdog_limit: Duration,
-    /// The name and the parameters of the policy, as chosen.
-    policy: &'m str,
-    /// Parts that have come, by rank, with the accumulated value decoded.
-    parts: LiteMap<Rank, (Accumulated, Part)>,
-    /// This rank's part was sent to rank 0.
-    handed_over: bool,
-    /// The other ranks know that the run has failed.
-    failure_sent: bool,
-    /// The other ranks know that the pool is cancelled.
-    cancel_sent: bool,
-    progress: ProgressState,
+    /// What all other ranks have been told, by this rank or by another.
+    told: BTreeSet<News>,
+    progress: Progress,
     wait_detector: WaitDetector,
-    last_packet_ns: u64,
+    /// On rank 0: parts that have come, by rank, with the accumulated value decoded.
+    parts: LiteMap<Rank, (Accumulated, Part)>,
     /// The time at which the driver wanted to be woken when this thread went to sleep.
     wake_at_ns: Option<u64>,
     /// Takes the result, once per process.
     deliver: &'m dyn Fn(Accumulated, PoolResult),
 }
 
-/// Progress reports to a program that wants them.
-#[derive(Default)]
-struct ProgressState {
-    every_ns: Option<u64>,
-    next_ns: u64,
-    /// The number of iterations that this rank sent last.
-    last_sent: u64,
-    /// The number of iterations that the program of this process was told last.
-    last_reported: Option<u64>,
-    /// On rank 0: the number of iterations that each other rank has executed.
-    others: LiteMap<Rank, u64>,
-}
-
-/// Detects that all workers of this rank wait, for rank 0: the watchdog there sees only the workers of its own process.
-#[derive(Default)]
-struct WaitDetector {
-    /// None where no rank needs it: on rank 0, within one process, without a watchdog, and in virtual time.
-    every_ns: Option<u64>,
-    next_ns: u64,
-    /// What the workers waited in at the last look, if all of them waited.
-    seen: Option<Vec<ActivitySample>>,
-    /// What rank 0 was told last.
-    last_sent: bool,
-    /// On rank 0: the ranks whose workers all wait.
-    waiting: BTreeSet<Rank>,
+/// What is told to all ranks once.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    Cancelled,
+    Failed,
 }
 
 /// The accumulated value, where this rank delivers it, and the rest of the result.
@@ -111,29 +80,23 @@ impl<'m> CommThread<'m> {
         config: &'m Config,
         deliver: &'m dyn Fn(Accumulated, PoolResult),
     ) -> CommThread<'m> {
-        let every_ns = shared.work.progress_interval_ns().filter(|_| shared.rank == ROOT);
+        let progress_every_ns = shared.work.progress_interval_ns().filter(|_| shared.rank == ROOT);
         let processes = config.launch() != Launch::Alone;
         // In virtual time the watchdog cannot see how long workers wait.
         let others_work = ranks > 1 && (processes || shared.clock.is_virtual());
         shared.recording.other_ranks_busy.store(others_work, Ordering::Relaxed);
-        let looks = processes && shared.rank != ROOT && !config.watchdog.is_zero();
-        let look_every_ns =
-            (looks && !shared.clock.is_virtual()).then(|| sample_interval(config).as_nanos() as u64);
+        let samples =
+            processes && shared.rank != ROOT && !config.watchdog.is_zero() && !shared.clock.is_virtual();
+        let sample_every_ns = samples.then(|| sample_interval(config).as_nanos() as u64);
+        let (wire, watchdog_limit, policy) = (config.wire, config.watchdog, config.lb_spec(Shape::Pools));
         CommThread {
             shared,
-            transport,
-            ranks,
+            peers: Peers { shared, transport, ranks, wire, watchdog_limit, policy, last_packet_ns: 0 },
             processes,
-            wire: config.wire,
-            watchdog_limit: config.watchdog,
-            policy: config.lb_spec(Shape::Pools),
+            told: BTreeSet::new(),
+            progress: Progress::new(progress_every_ns),
+            wait_detector: WaitDetector::new(sample_every_ns),
             parts: LiteMap::new(),
-            handed_over: false,
-            failure_sent: false,
-            cancel_sent: false,
-            progress: ProgressState { every_ns, ..ProgressState::default() },
-            wait_detector: WaitDetector { every_ns: look_every_ns, ..WaitDetector::default() },
-            last_packet_ns: 0,
             wake_at_ns: None,
             deliver,
         }
@@ -148,73 +111,30 @@ impl<'m> CommThread<'m> {
             }
             shared.with(|inner, now_ns, actions| inner.driver.begin(now_ns, actions));
         });
-        if let Some(every_ns) = self.progress.every_ns {
+        if let Some(every_ns) = self.progress.every_ns() {
             self.broadcast(|| PoolPacket::SubscribeProgress { every_ns });
         }
     }
 
     /// Closes the transport once all packets have arrived, or never will.
     pub(super) fn close(&mut self) {
-        let shared = self.shared;
-        if let Some(transport) = &mut self.transport {
-            transport.close(&shared.outcome.give_up_condition(shared.clock, self.watchdog_limit));
-        }
+        self.peers.close();
     }
 
     /// Does all that can be done without waiting. Returns the result once it is there.
     fn poll_once(&mut self) -> Result<Option<Conclusion>, Error> {
-        while let Some(received) = self.transport.as_mut().and_then(|transport| transport.poll()) {
-            let (from, packet) = received?;
-            self.last_packet_ns = self.shared.clock.now_ns();
+        while let Some((from, packet)) = self.peers.poll()? {
             if let Some(result) = self.handle_packet(from, packet)? {
                 return Ok(Some(result));
             }
         }
-        if self.shared.work.is_cancelled() {
-            self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
-        }
-        if !self.cancel_sent && self.shared.shared_driver.lock().driver.is_cancelled() {
-            self.cancel_sent = true;
-            self.broadcast(|| PoolPacket::Cancel);
-        }
+        self.pass_cancellation();
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
-        self.follow();
+        self.report_progress();
         self.report_all_waiting();
-        let outbound = std::mem::take(&mut self.shared.shared_driver.lock().outbound);
-        for (to, packet) in outbound {
-            self.send(to, packet)?;
-        }
+        self.send_outbound()?;
         self.hand_over()?;
-        if self.shared.rank == ROOT && self.parts.len() == self.ranks as usize {
-            return self.conclude().map(Some);
-        }
-        Ok(None)
-    }
-
-    fn send(&mut self, to: Rank, mut packet: PoolPacket) -> Result<(), Error> {
-        // Only a message of the policy can be for its own rank or for a rank that does not exist.
-        if to == self.shared.rank || to.0 >= self.ranks {
-            return Err(self.misdirected(to));
-        }
-        let Some(transport) = &mut self.transport else { return Ok(()) };
-        if self.wire {
-            packet = SerdeCodec::new(self.shared.rank).round_trip(packet)?;
-        }
-        transport.send(to, packet)
-    }
-
-    fn misdirected(&self, to: Rank) -> Error {
-        let (rank, last) = (self.shared.rank, self.ranks - 1);
-        let to = if to == rank { "itself".into() } else { format!("rank {to}") };
-        let fault =
-            format!("sends a message to {to}: the ranks are 0 to {last}, and it may write to others only");
-        Error::PolicyFailed { rank, policy: self.policy.into(), fault }
-    }
-
-    fn broadcast(&mut self, packet: impl Fn() -> PoolPacket) {
-        let others = (0..self.ranks).map(Rank).filter(|&rank| rank != self.shared.rank);
-        let mut inner = self.shared.shared_driver.lock();
-        inner.outbound.extend(others.map(|rank| (rank, packet())));
+        self.conclude()
     }
 
     fn handle_packet(&mut self, from: Rank, packet: PoolPacket) -> Result<Option<Conclusion>, Error> {
@@ -224,133 +144,125 @@ impl<'m> CommThread<'m> {
                     .shared
                     .with(|inner, now_ns, actions| inner.driver.hear(from, message, now_ns, actions));
                 heard.map_err(|why| {
-                    let what = format!("a message from rank {from} to the policy `{}`", self.policy);
-                    decode_error(self.shared.rank, &what, &why)
+                    let what = format!("a message from rank {from} to the policy `{}`", self.peers.policy);
+                    Error::Wire { rank: self.shared.rank, what, why: why.to_string() }
                 })?;
             }
-            PoolPacket::SubscribeProgress { every_ns } => self.progress.every_ns = Some(every_ns),
-            PoolPacket::Progress { done } => {
-                self.progress.others.insert(from, done);
-            }
-            // Within one process rank 0 reports to the program.
-            PoolPacket::Total { done } if self.processes => self.report_progress(done),
+            PoolPacket::SubscribeProgress { every_ns } => self.progress.subscribe(every_ns),
+            PoolPacket::Progress { done } => self.progress.hear(from, done),
+            // Within one process rank 0 tells the program.
+            PoolPacket::Total { done } if self.processes => self.tell_program(done),
             PoolPacket::Total { .. } => {}
             PoolPacket::AllWaiting { all } => {
-                let waiting = &mut self.wait_detector.waiting;
-                if all {
-                    waiting.insert(from)
-                } else {
-                    waiting.remove(&from)
-                };
-                let others_work = waiting.len() + 1 < self.ranks as usize;
+                self.wait_detector.hear(from, all);
+                let others_work = self.wait_detector.waiting() + 1 < self.peers.ranks as usize;
                 self.shared.recording.other_ranks_busy.store(others_work, Ordering::Relaxed);
             }
             PoolPacket::Cancel => {
                 // The rank that cancelled tells all ranks.
-                self.cancel_sent = true;
+                self.told.insert(News::Cancelled);
                 self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
             }
             PoolPacket::Abort(error) => {
-                self.failure_sent = true;
+                self.told.insert(News::Failed);
                 self.shared.fail(*error);
             }
             PoolPacket::RankResult(mut part) => {
                 let bytes = std::mem::take(&mut part.accumulated);
-                let accumulated = self.shared.work.decode(&bytes).map_err(|why| self.not_decoded(&why))?;
-                self.parts.insert(from, (accumulated, *part));
+                self.parts.insert(from, (self.shared.decode(&bytes)?, *part));
             }
             PoolPacket::PoolResult(mut result) => {
-                if self.processes {
-                    self.report_end(&result);
-                }
                 let bytes = std::mem::take(&mut result.accumulated);
-                let decoded = self.processes.then(|| self.shared.work.decode(&bytes)).transpose();
-                return Ok(Some((decoded.map_err(|why| self.not_decoded(&why))?, *result)));
+                if !self.processes {
+                    return Ok(Some((None, *result)));
+                }
+                self.tell_program(result.iterations);
+                return Ok(Some((Some(self.shared.decode(&bytes)?), *result)));
             }
         }
         Ok(None)
     }
 
+    /// Cancels the pool if its program wants that, and tells the other ranks.
+    fn pass_cancellation(&mut self) {
+        if self.shared.work.is_cancelled() {
+            self.shared.with(|inner, _, actions| inner.driver.cancel(actions));
+        }
+        if self.is_cancelled() && self.told.insert(News::Cancelled) {
+            self.broadcast(|| PoolPacket::Cancel);
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.shared.shared_driver.lock().driver.is_cancelled()
+    }
+
     /// Reports progress when it is due: to rank 0, or on rank 0 to the program and to all ranks.
-    fn follow(&mut self) {
-        let now_ns = self.shared.clock.now_ns();
-        let Some(every_ns) = self.progress.every_ns.filter(|_| now_ns >= self.progress.next_ns) else {
-            return;
-        };
-        self.progress.next_ns = now_ns.saturating_add(every_ns);
-        let mut done = self.shared.recording.iterations();
-        if self.shared.rank == ROOT {
-            done += self.progress.others.values().sum::<u64>();
-        }
-        if std::mem::replace(&mut self.progress.last_sent, done) == done {
-            return;
-        }
+    fn report_progress(&mut self) {
+        let Shared { clock, recording, .. } = self.shared;
+        let Some(done) = self.progress.report(clock.now_ns(), || recording.iterations()) else { return };
         if self.shared.rank != ROOT {
-            self.shared.shared_driver.lock().outbound.push((ROOT, PoolPacket::Progress { done }));
-            return;
+            return self.queue(ROOT, PoolPacket::Progress { done });
         }
-        self.report_progress(done);
-        // A slow callback must not take all the time of the communication thread.
-        self.progress.next_ns = self.shared.clock.now_ns().saturating_add(every_ns);
+        self.tell_program(done);
+        self.progress.called(clock.now_ns());
         self.broadcast(|| PoolPacket::Total { done });
     }
 
-    /// Tells rank 0 when all workers of this rank begin to wait, and when one no longer does.
-    fn report_all_waiting(&mut self) {
-        let now_ns = self.shared.clock.now_ns();
-        let Some(every_ns) = self.wait_detector.every_ns.filter(|_| now_ns >= self.wait_detector.next_ns)
-        else {
-            return;
-        };
-        self.wait_detector.next_ns = now_ns.saturating_add(every_ns);
-        let wait = self.shared.recording.all_waiting();
-        let all = wait.is_some() && wait == self.wait_detector.seen;
-        self.wait_detector.seen = wait;
-        if std::mem::replace(&mut self.wait_detector.last_sent, all) != all {
-            self.shared.shared_driver.lock().outbound.push((ROOT, PoolPacket::AllWaiting { all }));
-        }
-    }
-
-    /// On rank 0, when all parts have come: checks and merges them, and sends the result to all ranks.
-    fn conclude(&mut self) -> Result<Conclusion, Error> {
-        let Shared { work, .. } = self.shared;
-        let cancelled = self.shared.shared_driver.lock().driver.is_cancelled();
-        let (accumulated, result) = merge_results(*work, std::mem::take(&mut self.parts), cancelled)?;
-        let bytes = Arc::new(if self.processes { self.encode(&accumulated)? } else { Vec::new() });
-        for to in (1..self.ranks).map(Rank) {
-            let copy = PoolResult { accumulated: bytes.clone(), ..result.clone() };
-            self.send(to, PoolPacket::PoolResult(Box::new(copy)))?;
-        }
-        self.report_end(&result);
-        Ok((Some(accumulated), result))
-    }
-
-    /// Reports the last progress to the program.
-    fn report_end(&mut self, result: &PoolResult) {
-        self.report_progress(result.iterations);
-    }
-
-    /// Reports the progress to the program unless it was reported before.
-    fn report_progress(&mut self, done: u64) {
-        if self.progress.last_reported.replace(done) != Some(done) {
+    /// Tells the program the number of executed iterations, unless it was told that number last.
+    fn tell_program(&mut self, done: u64) {
+        if self.progress.is_new(done) {
             self.shared.work.progress(done, self.shared.clock.now_ns());
         }
     }
 
+    /// Tells rank 0 when all workers of this rank begin to wait, and when one no longer does.
+    fn report_all_waiting(&mut self) {
+        let Shared { clock, recording, .. } = self.shared;
+        if let Some(all) = self.wait_detector.look(clock.now_ns(), || recording.all_waiting()) {
+            self.queue(ROOT, PoolPacket::AllWaiting { all });
+        }
+    }
+
+    fn queue(&self, to: Rank, packet: PoolPacket) {
+        self.shared.shared_driver.lock().outbound.push((to, packet));
+    }
+
+    fn broadcast(&self, packet: impl Fn() -> PoolPacket) {
+        let packets = self.peers.others().map(|rank| (rank, packet()));
+        self.shared.shared_driver.lock().outbound.extend(packets);
+    }
+
+    fn send_outbound(&mut self) -> Result<(), Error> {
+        let outbound = std::mem::take(&mut self.shared.shared_driver.lock().outbound);
+        outbound.into_iter().try_for_each(|(to, packet)| self.peers.send(to, packet))
+    }
+
     /// Sends this rank's part to rank 0 when the part is complete.
     fn hand_over(&mut self) -> Result<(), Error> {
-        if !self.handed_over
-            && let Some((accumulated, mut part)) = self.shared.part()
-        {
-            self.handed_over = true;
-            if self.shared.rank == ROOT {
-                self.parts.insert(ROOT, (accumulated, part));
-            } else {
-                part.accumulated = self.encode(&accumulated)?;
-                self.send(ROOT, PoolPacket::RankResult(Box::new(part)))?;
-            }
+        let Some((accumulated, mut part)) = self.shared.take_part() else { return Ok(()) };
+        if self.shared.rank == ROOT {
+            self.parts.insert(ROOT, (accumulated, part));
+            return Ok(());
         }
-        Ok(())
+        part.accumulated = self.shared.encode(&accumulated)?;
+        self.peers.send(ROOT, PoolPacket::RankResult(Box::new(part)))
+    }
+
+    /// On rank 0, when all parts have come: checks and merges them, and sends the result to all ranks.
+    fn conclude(&mut self) -> Result<Option<Conclusion>, Error> {
+        if self.shared.rank != ROOT || self.parts.len() < self.peers.ranks as usize {
+            return Ok(None);
+        }
+        let (work, parts) = (self.shared.work, std::mem::take(&mut self.parts));
+        let (accumulated, result) = merge_results(work, parts, self.is_cancelled())?;
+        let bytes = Arc::new(if self.processes { self.shared.encode(&accumulated)? } else { Vec::new() });
+        for to in self.peers.others() {
+            let copy = PoolResult { accumulated: bytes.clone(), ..result.clone() };
+            self.peers.send(to, PoolPacket::PoolResult(Box::new(copy)))?;
+        }
+        self.tell_program(result.iterations);
+        Ok(Some((Some(accumulated), result)))
     }
 
     /// The longest time to sleep if no thread wakes it.
@@ -359,40 +271,22 @@ impl<'m> CommThread<'m> {
         let now_ns = clock.now_ns();
         let times = [
             self.wake_at_ns,
-            self.progress.every_ns.map(|_| self.progress.next_ns),
-            self.wait_detector.every_ns.map(|_| self.wait_detector.next_ns),
+            self.progress.next_ns(),
+            self.wait_detector.next_ns(),
             work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
         let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
-        let nap = self.transport.as_mut().and_then(|transport| {
-            let all_left = transport.idle();
-            // A receiver that makes room for a packet does not wake its sender.
-            transport.nap().or((!all_left).then_some(UNSENT_NAP))
-        });
-        let quiet_ns = (now_ns.saturating_sub(self.last_packet_ns) / NAP_PART).min(NAP_MAX_NS);
-        let nap_ns = nap.map(|nap| (nap.as_nanos() as u64).max(quiet_ns));
+        let nap_ns = self.peers.nap_ns(now_ns);
         [until_ns, nap_ns].into_iter().flatten().min().map(Duration::from_nanos)
     }
 
     /// Tells the other ranks why the run has failed, unless they know.
     fn broadcast_failure(&mut self) {
-        let Some(error) = self.shared.outcome.error().filter(|_| !self.failure_sent) else { return };
-        self.failure_sent = true;
-        let Some(transport) = &mut self.transport else { return };
-        for to in (0..self.ranks).map(Rank).filter(|&to| to != self.shared.rank) {
-            // A rank that can no longer be reached knows already.
-            let _ = transport.send(to, PoolPacket::Abort(Box::new(error.clone())));
+        if let Some(error) = self.shared.outcome.error()
+            && self.told.insert(News::Failed)
+        {
+            self.peers.send_failure(&error);
         }
-        transport.idle();
-    }
-
-    fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, Error> {
-        let encoded = self.shared.work.encode(accumulated);
-        encoded.map_err(|why| decode_error(self.shared.rank, ACCUMULATED, &why))
-    }
-
-    fn not_decoded(&self, why: &WireError) -> Error {
-        decode_error(self.shared.rank, ACCUMULATED, why)
     }
 }
 
@@ -420,8 +314,7 @@ impl StepTask for CommThread<'_> {
     }
 
     fn has_work(&mut self) -> bool {
-        self.shared.shared_driver.has_work_for_comm(self.wake_at_ns, !self.handed_over)
-            || self.transport.as_mut().is_some_and(|transport| transport.ready())
+        self.shared.shared_driver.has_work_for_comm(self.wake_at_ns) || self.peers.has_packet()
     }
 
     fn doing(&self) -> String {
@@ -436,10 +329,4 @@ impl StepTask for CommThread<'_> {
         self.shared.shared_driver.team.stop();
         self.shared.catching("telling others why it failed", || self.broadcast_failure());
     }
-}
-
-const ACCUMULATED: &str = "what the pool has accumulated";
-
-fn decode_error(rank: Rank, what: &str, why: &impl fmt::Display) -> Error {
-    Error::Wire { rank, what: what.into(), why: why.to_string() }
 }

@@ -1,11 +1,13 @@
-//! Merges the parts of all ranks into the result of the pool.
+//! Merges the parts of all ranks into the result of the pool, and encodes accumulated values for other ranks.
 
 use litemap::LiteMap;
 
+use super::rank::Shared;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::pools::core::packet::{IterationChecksum, Part, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::wire::WireError;
 
 /// Merges the parts in the order of their ranks.
 ///
@@ -33,4 +35,18 @@ pub(super) fn merge_results(
         return Err(Error::Miscounted { executed: checksum.count, iterations: expected.count });
     }
     Ok((all.expect("a pool has a rank"), result))
+}
+
+impl Shared<'_> {
+    pub(super) fn encode(&self, accumulated: &Accumulated) -> Result<Vec<u8>, Error> {
+        self.work.encode(accumulated).map_err(|why| self.accumulated_error(&why))
+    }
+
+    pub(super) fn decode(&self, bytes: &[u8]) -> Result<Accumulated, Error> {
+        self.work.decode(bytes).map_err(|why| self.accumulated_error(&why))
+    }
+
+    fn accumulated_error(&self, why: &WireError) -> Error {
+        Error::Wire { rank: self.rank, what: "what the pool has accumulated".into(), why: why.to_string() }
+    }
 }

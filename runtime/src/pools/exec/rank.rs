@@ -168,11 +168,11 @@ impl Shared<'_> {
         }
     }
 
-    /// The part of this rank, once all workers have handed in their results. Merges them in the order of the workers.
-    pub(super) fn part(&self) -> Option<(Accumulated, Part)> {
+    /// Takes the part of this rank, once all workers have handed in their results: merges them in the order of the workers.
+    pub(super) fn take_part(&self) -> Option<(Accumulated, Part)> {
         let (mut parts, messages, said) = {
             let mut inner = self.shared_driver.lock();
-            if !inner.is_through() {
+            if !inner.has_part() {
                 return None;
             }
             (std::mem::take(&mut inner.parts), inner.driver.messages(), inner.driver.said())

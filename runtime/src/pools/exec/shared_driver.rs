@@ -7,7 +7,7 @@
 //!    | wakes | if |
 //!    |---|---|
 //!    | a worker | it has an order now |
-//!    | the communication thread | there is a packet to send, another time to wait for, or nothing left to do |
+//!    | the communication thread | there is a packet to send, another time to wait for, or the results of all workers |
 //!
 //! 3. A thread that goes to sleep announces that, then checks once more under the lock (see
 //!    [`sleep`](crate::threads::sleep)). So no wake-up is lost, whichever thread comes first; loom tests both orders.
@@ -39,7 +39,7 @@ pub(super) struct Inner {
     working: u32,
     /// Packets to send: only the communication thread may call the transport.
     pub(super) outbound: Vec<(Rank, PoolPacket)>,
-    /// Results that workers have handed in.
+    /// Results that workers have handed in, until the communication thread takes them.
     pub(super) parts: Vec<(Accumulated, IterationChecksum, PoolWorker)>,
 }
 
@@ -55,9 +55,9 @@ impl Inner {
         self.working -= 1;
     }
 
-    /// Tells whether all workers have handed in and the machine has ended.
-    pub(super) fn is_through(&self) -> bool {
-        self.working == 0 && self.driver.is_over()
+    /// Tells whether all workers have handed in, the machine has ended, and the results were not taken.
+    pub(super) fn has_part(&self) -> bool {
+        self.working == 0 && self.driver.is_over() && !self.parts.is_empty()
     }
 
     /// Queues messages for the communication thread. Returns the workers to wake, and whether there are messages.
@@ -95,7 +95,7 @@ impl SharedDriver {
             let answer = change(&mut inner, &mut actions);
             let (called, messages) = inner.dispatch(actions);
             let has_work = messages || inner.driver.wake_at() != wake_at_ns;
-            (answer, called, has_work || inner.is_through())
+            (answer, called, has_work || inner.has_part())
         };
         for worker in called {
             self.worker(worker).wake();
@@ -117,13 +117,13 @@ impl SharedDriver {
     }
 
     /// Tells whether a sleeping communication thread has work: a packet to send, a driver that no longer waits for
-    /// `wake_at_ns`, the end of the rank if the thread `expects_end`, or a stop.
-    pub(super) fn has_work_for_comm(&self, wake_at_ns: Option<u64>, expects_end: bool) -> bool {
+    /// `wake_at_ns`, results to take, or a stop.
+    pub(super) fn has_work_for_comm(&self, wake_at_ns: Option<u64>) -> bool {
         let inner = self.lock();
         self.team.stopped()
             || !inner.outbound.is_empty()
             || inner.driver.wake_at() != wake_at_ns
-            || (expects_end && inner.is_through())
+            || inner.has_part()
     }
 
     /// Tells whether a sleeping worker has work: an order, if it `expects_order`, or a stop.
@@ -205,7 +205,7 @@ mod loom_tests {
             });
             shared_driver.comm_thread().bind_to_thread();
             while shared_driver.lock().outbound.is_empty() {
-                shared_driver.comm_thread().park(None, || shared_driver.has_work_for_comm(None, false));
+                shared_driver.comm_thread().park(None, || shared_driver.has_work_for_comm(None));
             }
             let heard =
                 |inner: &mut Inner, actions: &mut _| inner.driver.hear(Rank(1), Message::new(()), 1, actions);
@@ -225,7 +225,7 @@ mod loom_tests {
             });
             shared_driver.comm_thread().bind_to_thread();
             while shared_driver.lock().driver.wake_at().is_none() {
-                shared_driver.comm_thread().park(None, || shared_driver.has_work_for_comm(None, false));
+                shared_driver.comm_thread().park(None, || shared_driver.has_work_for_comm(None));
             }
             worker.join().expect("the worker does not panic");
         });

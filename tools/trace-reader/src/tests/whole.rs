@@ -140,7 +140,7 @@ fn what_ranks_reported_to_a_sync_is_left_out_where_it_is_too_long_for_a_block_an
     let scratch = Scratch::new("long-reports");
     let sync = |sync, chunks: usize| {
         let load = ChunkLoad { id: chunk(7), rank: Rank(0), ticks: 1_000_000, bytes: 4096, migratable: true };
-        let chunks = vec![ChunkReport { load, declared: false, wish: None }; chunks];
+        let chunks = vec![ChunkReport { load, declared: false, wish: None, handled: 0 }; chunks];
         let reported = (chunks.len() > 1).then(|| Arc::new(PhaseReport { chunks, ..PhaseReport::default() }));
         let mut report = sync_report(sync);
         report.reported = reported;

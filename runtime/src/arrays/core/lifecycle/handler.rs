@@ -19,7 +19,7 @@ use crate::arrays::core::routing::message_list::{MessageNode, Outbox};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
-/// One effect of a handler. Effects are carried out in order at the flush. Messages to single chunks are [`MessageNode`]s
+/// One effect of a handler. Effects are applied in order at the flush. Messages to single chunks are [`MessageNode`]s
 /// instead.
 pub(crate) enum Effect {
     SendAtQuiescence(Box<MessageNode>),
@@ -137,6 +137,8 @@ pub(crate) struct RankInfo {
     pub(crate) period: u64,
     /// Chunks are balanced in windows: at a sync they resume at once.
     pub(crate) by_windows: bool,
+    /// Interval of the rank's signals to rank 0, ns; `u64::MAX` without windows.
+    pub(crate) signal_ns: u64,
     /// The factor by which the rank is to appear slower than it is.
     pub(crate) slowness: f64,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,

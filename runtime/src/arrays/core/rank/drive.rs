@@ -97,13 +97,13 @@ impl CoreDriver {
         for key in (rank.0.into()..self.plan.chunks).step_by(self.plan.ranks as usize) {
             self.resume(rank, key, &mut out);
         }
-        self.carry_out(rank, now_ns, out);
+        self.run_all(rank, now_ns, out);
     }
 
     pub(super) fn receive(&mut self, from: Rank, to: Rank, packet: Packet, now_ns: u64) {
         let mut out = Commands::default();
         self.cores[to.index()].receive(from, packet, now_ns, &mut out);
-        self.carry_out(to, now_ns, out);
+        self.run_all(to, now_ns, out);
     }
 
     /// The handler of an outgoing chunk returns.
@@ -111,7 +111,7 @@ impl CoreDriver {
         let mut out = Commands::default();
         self.running[rank.index()] -= 1;
         self.cores[rank.index()].held(now_ns, &mut out);
-        self.carry_out(rank, now_ns, out);
+        self.run_all(rank, now_ns, out);
     }
 
     /// A chunk that runs sends its messages.
@@ -122,7 +122,7 @@ impl CoreDriver {
         }
         let mut out = Commands::default();
         self.send_messages(rank, key, &mut out);
-        self.carry_out(rank, now_ns, out);
+        self.run_all(rank, now_ns, out);
     }
 
     /// Checks that each message has come once, and that messages between two chunks came in order.
@@ -165,18 +165,18 @@ impl CoreDriver {
         }
     }
 
-    /// Carries out requests as a worker does: all commands before the next task.
-    fn carry_out(&mut self, rank: Rank, now_ns: u64, mut out: Commands) {
+    /// Runs requests as a worker does: all commands before the next task.
+    fn run_all(&mut self, rank: Rank, now_ns: u64, mut out: Commands) {
         loop {
             while let Some(command) = out.now.pop_front() {
-                self.carry_out_command(rank, command, &mut out);
+                self.run_command(rank, command, &mut out);
             }
             let Some(task) = out.later.pop_front() else { return };
-            self.carry_out_task(rank, task, now_ns, &mut out);
+            self.run_task(rank, task, now_ns, &mut out);
         }
     }
 
-    fn carry_out_command(&mut self, rank: Rank, command: Command, out: &mut Commands) {
+    fn run_command(&mut self, rank: Rank, command: Command, out: &mut Commands) {
         match command {
             Command::Send(to, packet) => self.sent.push((rank, to, packet)),
             Command::Enqueue { to, delivery, .. } => self.hear(rank, to.key, &delivery, out),
@@ -191,7 +191,7 @@ impl CoreDriver {
         }
     }
 
-    fn carry_out_task(&mut self, rank: Rank, task: Task, now_ns: u64, out: &mut Commands) {
+    fn run_task(&mut self, rank: Rank, task: Task, now_ns: u64, out: &mut Commands) {
         let core = &mut self.cores[rank.index()];
         match task {
             Task::MigrateOut { chunk, to, transit, .. } => {

@@ -1,5 +1,5 @@
 //! Flow control as the core drives it: hands each input to [`flow`](crate::arrays::core::flow), which has the rules, and
-//! carries out its output.
+//! applies its output.
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands};

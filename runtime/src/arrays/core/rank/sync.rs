@@ -6,6 +6,7 @@
 //! [`migration`]: crate::arrays::core::sync::migration
 
 use lb_strategies::balancer::{Balancer, Decision};
+use lb_strategies::window_policy::{Look, Signal};
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands, Task};
@@ -40,7 +41,9 @@ impl RankCore {
                 self.sync.reports.child_next(from, next);
                 self.report(now_ns, out);
             }
+            SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
             SyncPacket::OpenWindow(number) => {
+                self.sync.windows.iter_mut().for_each(Windows::forget_signals);
                 out.later.push_back(Task::SampleWindow { number, chunks: self.balanced_chunks() });
             }
             SyncPacket::WindowReports(reports) => self.window_reported(*reports, now_ns, out),
@@ -50,8 +53,7 @@ impl RankCore {
         }
     }
 
-    /// Carries out the steps of a cut.
-    pub(super) fn follow_cut(&mut self, steps: Vec<CutStep>, now_ns: u64, out: &mut Commands) {
+    pub(super) fn run_cut_steps(&mut self, steps: Vec<CutStep>, now_ns: u64, out: &mut Commands) {
         for step in steps {
             match step {
                 CutStep::Send(to, packet) => self.send(to, packet, now_ns, out),
@@ -121,6 +123,7 @@ impl RankCore {
             bytes: arrival.bytes,
             migratable: arrival.migratable,
             wish: arrival.wish,
+            handled: 0,
         };
         let chunks = arrivals.into_iter().zip(loads).map(measured).collect();
         let ranks = vec![MeasuredRank { rank: self.tree.rank, sample, chunks }];
@@ -177,14 +180,28 @@ impl RankCore {
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// Opens a window if none is open and no chunk is moving. Only on rank 0. True if it has.
-    pub(crate) fn open_window(&mut self, now_ns: u64, out: &mut Commands) -> bool {
-        let Some(coordinator) = self.sync.coordinator.as_mut().filter(|one| one.may_open_window()) else {
-            return false;
-        };
-        let number = coordinator.open_window();
-        self.broadcast_down(ROOT, SyncPacket::OpenWindow(number), now_ns, out);
-        true
+    /// This rank, or a child with all ranks below it, has told how busy it is. Rank 0 may open a window.
+    pub(crate) fn signalled(&mut self, from: Rank, signal: Signal, now_ns: u64, out: &mut Commands) {
+        let Some(windows) = &mut self.sync.windows else { return };
+        let all = windows.signalled(from, signal);
+        match &mut self.sync.coordinator {
+            // What a child says goes on with this rank's own signal, which comes in time.
+            None if from == self.tree.rank => self.send_up(SyncPacket::Signal(all), now_ns, out),
+            None => {}
+            Some(coordinator) => {
+                let look = coordinator.look(&all, now_ns);
+                self.open_window(look, now_ns, out);
+            }
+        }
+    }
+
+    /// Opens a window if none is open and no chunk is moving. Only on rank 0.
+    pub(crate) fn open_window(&mut self, look: Look, now_ns: u64, out: &mut Commands) {
+        if let Some(coordinator) = &mut self.sync.coordinator
+            && let Some(number) = coordinator.open_window(look)
+        {
+            self.broadcast_down(ROOT, SyncPacket::OpenWindow(number), now_ns, out);
+        }
     }
 
     /// The chunks of this rank that may be balanced.
@@ -217,7 +234,7 @@ impl RankCore {
             None => self.send_up(SyncPacket::WindowReports(Box::new(reports)), now_ns, out),
             Some(coordinator) => {
                 let request = coordinator.window_reported(reports);
-                out.later.push_back(Task::Decide(Box::new(request)));
+                out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
             }
         }
     }
@@ -254,27 +271,27 @@ impl RankCore {
         self.flow
             .control
             .add_incoming(expected.map(|expected| self.routing.location.pending_bytes(expected.chunk)).sum());
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// Answers [`Command::Hold`], once per outgoing chunk: none of its handlers runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Commands) {
         let broadcasts = &self.collectives.broadcasts;
         let steps = self.sync.migrations.held(|array| Transit::after(broadcasts.next(array)));
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// A chunk of this rank has removed itself. It may have been told to leave.
     pub(super) fn removed(&mut self, chunk: ChunkId, out: &mut Commands) {
         let broadcasts = &self.collectives.broadcasts;
         let steps = self.sync.migrations.removed(chunk, |array| Transit::after(broadcasts.next(array)));
-        self.carry_out_migration(steps, 0, out);
+        self.run_migration_steps(steps, 0, out);
     }
 
     /// The last message to this rank under the old routes has come, and is in the mailbox of its chunk.
     pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Commands) {
         let steps = self.sync.migrations.drained();
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// This rank has flushed, or a child and all ranks below it. `migration_bytes` is what has moved to them.
@@ -290,7 +307,7 @@ impl RankCore {
         }
     }
 
-    fn carry_out_migration(
+    fn run_migration_steps(
         &mut self,
         steps: impl IntoIterator<Item = MigrationStep>,
         now_ns: u64,
@@ -330,7 +347,7 @@ impl RankCore {
         let steps = self.routing.cut.make();
         // Insertions under the indices that leave are forwarded under the new routes.
         self.retry_insertions(out);
-        self.follow_cut(steps, now_ns, out);
+        self.run_cut_steps(steps, now_ns, out);
     }
 
     /// Sends the index of a removed chunk to its new rank, with the messages that wait for the next chunk of that index.
@@ -377,7 +394,7 @@ impl RankCore {
         self.flow.control.add_incoming(transfer.queued_bytes());
         self.take_over_acks(from, std::mem::take(&mut transfer.deferred_acks), out);
         let steps = self.sync.migrations.receive(*transfer);
-        self.carry_out_migration(steps, now_ns, out);
+        self.run_migration_steps(steps, now_ns, out);
     }
 
     /// A chunk has come that a handler of rank `by` inserted.

@@ -34,7 +34,7 @@ pub(crate) enum CutPacket {
     ExpectedCounts(CountsByRank),
 }
 
-/// One output of a cut. All are carried out in order.
+/// One output of a cut. All are run in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CutStep {
     Send(Rank, CutPacket),

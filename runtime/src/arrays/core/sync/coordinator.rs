@@ -9,6 +9,7 @@ use lb_strategies::balancer::{
     Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::predict::Smoothing;
+use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::{ChunkLoad, Strategy};
 use litemap::LiteMap;
 
@@ -54,9 +55,15 @@ impl PendingSync {
         }
         for MeasuredRank { rank, sample, chunks } in reports.ranks {
             let report = |chunk: MeasuredChunk| {
-                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish } = chunk;
+                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish, handled } =
+                    chunk;
                 let bytes = scales.bytes(id.array, bytes);
-                ChunkReport { load: ChunkLoad { id, rank, ticks, bytes, migratable }, declared, wish }
+                ChunkReport {
+                    load: ChunkLoad { id, rank, ticks, bytes, migratable },
+                    declared,
+                    wish,
+                    handled,
+                }
             };
             self.chunks.extend(chunks.into_iter().map(report));
             let sum = &mut self.samples[rank.index()];
@@ -121,7 +128,10 @@ pub(crate) struct Coordinator {
     /// The phase whose sync is being decided.
     deciding: Option<PhaseRecord>,
     ongoing: Option<OngoingMigration>,
-    window_is_open: bool,
+    /// The policy by which windows open, where chunks are balanced in windows.
+    windows: Option<WindowPolicy>,
+    /// What the open window is for.
+    open_window: Look,
     scales: SizeScales,
     log: SyncLog,
 }
@@ -159,7 +169,8 @@ impl Coordinator {
             deliveries: Vec::new(),
             deciding: None,
             ongoing: None,
-            window_is_open: false,
+            windows: None,
+            open_window: Look::Wait,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -195,23 +206,46 @@ impl Coordinator {
         self.take_complete()
     }
 
+    /// Opens windows from now on by this policy.
+    pub(crate) fn by_windows(&mut self, policy: WindowPolicy) {
+        self.windows = Some(policy);
+    }
+
+    /// All ranks have told how busy they are: tells what to do.
+    pub(crate) fn look(&mut self, signal: &Signal, now_ns: u64) -> Look {
+        let (ranks, may_open) = (self.places.len() as u32, self.may_open_window());
+        self.windows.as_mut().map_or(Look::Wait, |policy| policy.look(signal, ranks, may_open, now_ns))
+    }
+
     /// Tells whether a window may be opened: none is open, nothing is being decided, and no chunk is on its way.
-    pub(crate) fn may_open_window(&self) -> bool {
-        !self.window_is_open && self.deciding.is_none() && self.ongoing.is_none()
+    fn may_open_window(&self) -> bool {
+        self.open_window == Look::Wait && self.deciding.is_none() && self.ongoing.is_none()
     }
 
-    /// Opens a window. Returns its number.
-    pub(crate) fn open_window(&mut self) -> u64 {
-        self.window_is_open = true;
-        self.next.0
+    /// Opens a window if it may. Returns its number.
+    pub(crate) fn open_window(&mut self, look: Look) -> Option<u64> {
+        let opens = look != Look::Wait && self.may_open_window();
+        opens.then(|| {
+            self.open_window = look;
+            self.next.0
+        })
     }
 
-    /// All ranks have reported in the window.
-    pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> DecisionRequest {
-        self.window_is_open = false;
+    /// All ranks have reported in the window. None if it only ends the last one.
+    pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> Option<DecisionRequest> {
+        let look = std::mem::replace(&mut self.open_window, Look::Wait);
         let mut pending = PendingSync::new(self.populations.len(), self.places.len(), reports.first_ns);
         pending.add(reports, &self.scales);
-        self.request(Occasion::Window, pending)
+        if look == Look::Decide {
+            return Some(self.request(Occasion::Window, pending));
+        }
+        let report = self.phase_report(pending.chunks, &pending.samples);
+        self.balancer.iter_mut().for_each(|balancer| balancer.observe(&report));
+        None
+    }
+
+    fn phase_report(&self, chunks: Vec<ChunkReport>, samples: &[Option<Sample>]) -> PhaseReport {
+        PhaseReport { ranks: self.ranks(samples), chunks, leaders: self.leaders.clone() }
     }
 
     /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
@@ -252,7 +286,7 @@ impl Coordinator {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
-        let report = PhaseReport { ranks: self.ranks(&samples), chunks, leaders: self.leaders.clone() };
+        let report = self.phase_report(chunks, &samples);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
@@ -331,6 +365,7 @@ impl Coordinator {
         self.balancer = Some(balancer);
         self.next = self.next.next();
         if decided.moves.is_empty() {
+            self.note_price(&report);
             self.log.push(report);
         } else {
             self.ongoing = Some(OngoingMigration { report, decided_ns: now_ns });
@@ -345,7 +380,14 @@ impl Coordinator {
         let OngoingMigration { mut report, decided_ns } = ongoing;
         report.moved_bytes = migration_bytes.bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
+        self.note_price(&report);
         self.log.push(report);
+    }
+
+    /// A balance has ended: the next window pays if it may gain as much as this one took.
+    fn note_price(&mut self, report: &SyncReport) {
+        let took_ns = report.collect_ns + report.decide_ns + report.migrate_ns;
+        self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
     }
 
     /// The record of the syncs that are over.

@@ -136,7 +136,7 @@ pub(crate) struct Outgoing {
     pub(crate) to: Rank,
 }
 
-/// One output of a migration. All are carried out in order, before the next input.
+/// One output of a migration. All are run in order, before the next input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MigrationStep {
     /// Start no more handlers of these chunks. Answer with [`Migrations::held`] for each, once none of its handlers runs.

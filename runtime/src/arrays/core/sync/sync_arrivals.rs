@@ -28,6 +28,8 @@ pub(crate) struct MeasuredChunk {
     pub(crate) migratable: bool,
     /// The rank to which its program moves it.
     pub(crate) wish: Option<Rank>,
+    /// Number of messages that it has handled in a window; 0 at a sync.
+    pub(crate) handled: u32,
 }
 
 /// A rank and its chunks at a sync. A rank may report several times to one sync.

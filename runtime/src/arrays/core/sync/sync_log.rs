@@ -137,7 +137,7 @@ mod tests {
         let with_reports = |chunks: usize, syncs: u64| {
             let id = ChunkId { array: ArrayId(0), key: 0 };
             let load = ChunkLoad { id, rank: Rank(0), ticks: 1, bytes: 0, migratable: true };
-            let chunks = vec![ChunkReport { load, declared: false, wish: None }; chunks];
+            let chunks = vec![ChunkReport { load, declared: false, wish: None, handled: 0 }; chunks];
             let reported = Arc::new(PhaseReport { chunks, ..PhaseReport::default() });
             let mut log = SyncLog::new(1);
             for sync in 0..syncs {

@@ -4,13 +4,15 @@
 //!
 //! | packet | path | content |
 //! |---|---|---|
+//! | [`Signal`] | up the tree, every few ms | how busy the sender and the ranks below it are |
 //! | [`OpenWindow`] | down the tree | the number of the window |
 //! | [`WindowReports`] | up the tree | what the sender and the ranks below it have measured |
 //! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
 //!
 //! # Rules
 //!
-//! 1. *One at a time.* Rank 0 opens a window when the last one is decided and its chunks have moved.
+//! 1. *One at a time.* Rank 0 opens a window when the last one is decided and its chunks have moved; when exactly, says the
+//!    [policy](lb_strategies::window_policy). It may do so to begin a new one only: then nothing is decided.
 //! 2. *Reports.* Each rank reports once, at once: its sample, and what each of its chunks has cost since the last window.
 //! 3. *Moves.* The [migration](super::migration) holds each chunk that moves between two of its handlers. It goes on where it
 //!    arrives, without `resume`, with its messages.
@@ -26,9 +28,13 @@
 //!
 //! Cost: two packets on each edge of the tree, with all loads; the moves cost what they cost at a sync.
 //!
+//! [`Signal`]: super::SyncPacket::Signal
 //! [`OpenWindow`]: super::SyncPacket::OpenWindow
 //! [`WindowReports`]: super::SyncPacket::WindowReports
 //! [`Decision`]: super::SyncPacket::Decision
+
+use lb_strategies::window_policy::Signal;
+use litemap::LiteMap;
 
 use super::report_aggregation::AggregatedReports;
 use crate::arrays::core::collectives::tree::{Convergecast, Tree};
@@ -38,6 +44,8 @@ use crate::ids::Rank;
 /// One rank's part of windows.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
+    /// The last signals of this rank and its children in this window.
+    signals: LiteMap<Rank, Signal>,
     /// Reports of this rank and its children.
     reports: Convergecast<Option<AggregatedReports>>,
     /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
@@ -45,6 +53,17 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
+    /// This rank, or a child with the ranks below it, signals. Returns what all of them have signalled.
+    pub(crate) fn signalled(&mut self, from: Rank, signal: Signal) -> Signal {
+        self.signals.insert(from, signal);
+        self.signals.values().fold(Signal::default(), |sum, &signal| sum.and(signal))
+    }
+
+    /// A window is opened: signals of the last one count no more.
+    pub(crate) fn forget_signals(&mut self) {
+        self.signals.clear();
+    }
+
     /// Adds the report of this rank or a child. Returns all of them after the last one.
     pub(crate) fn add(&mut self, tree: &Tree, reports: AggregatedReports) -> Option<AggregatedReports> {
         let join = |sum: &mut Option<AggregatedReports>| match sum {

@@ -1,6 +1,6 @@
-//! Drives the core: carries out its commands and tasks, feeds it packets, and says when a rank is idle.
+//! Gives the core its inputs, and runs the commands and tasks with which it answers.
 //!
-//! A [`Command`] is carried out while the core is locked, so that no other worker of the rank sees a state between two of
+//! A [`Command`] runs while the core is locked, so that no other worker of the rank sees a state between two of
 //! them. A [`Task`] may run handlers and hooks, and comes after the lock. Some user code runs under the lock and has no way
 //! back into the runtime: placement functions and index conversions. Packets are encoded after the lock, in the order in
 //! which the core gave them out.
@@ -8,7 +8,6 @@
 use std::collections::VecDeque;
 
 use super::control_plane::Core;
-use super::local_delivery::{PacketSink, PollState};
 use super::mailbox::PushedBy;
 use super::remote_sender::SendResult;
 use super::watermarks::bytes_of;
@@ -16,22 +15,16 @@ use super::worker::Worker;
 use crate::arrays::core::collectives::broadcast::duplicate;
 use crate::arrays::core::collectives::exit_value::ExitValue;
 use crate::arrays::core::command::{Command, Commands, Task};
-use crate::arrays::core::lifecycle::LifecyclePacket;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit};
-use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::envelope::Delivery;
-use crate::arrays::core::routing::message_list::{FreeList, MessageNode};
+use crate::arrays::core::routing::message_list::MessageNode;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank, SyncId};
 use crate::trace::Part;
-use crate::transport::PacketHandler;
-
-/// Packets taken from the transport before looking at ready chunks again.
-const PACKETS_MAX: usize = 64;
 
 impl Worker<'_> {
-    /// Gives the core an input and carries out what it asks for. The time that it is told may be a little before that of the
+    /// Gives the core an input and runs what it asks for. The time that it is told may be a little before that of the
     /// call before.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         let shared = self.shared;
@@ -41,7 +34,7 @@ impl Worker<'_> {
             let core = &mut *shared.control_plane.lock();
             input(&mut core.rank, now_ns, &mut commands);
             while let Some(command) = commands.now.pop_front() {
-                self.carry_out_command(core, command, now_ns, &mut commands);
+                self.run_command(core, command, now_ns, &mut commands);
             }
             shared.watermarks.update(&core.rank);
             shared.seeds.follow(&core.rank)
@@ -53,7 +46,7 @@ impl Worker<'_> {
             self.share_among_workers();
         }
         if !tasks.is_empty() {
-            self.carry_out_tasks(tasks);
+            self.run_tasks(tasks);
         }
         self.fail_unless(sent);
     }
@@ -66,8 +59,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out a command, with the core locked.
-    fn carry_out_command(&mut self, core: &mut Core, command: Command, now_ns: u64, out: &mut Commands) {
+    /// Runs a command, with the core locked.
+    fn run_command(&mut self, core: &mut Core, command: Command, now_ns: u64, out: &mut Commands) {
         match command {
             Command::Send(to, packet) => self.remote_sender.transmit(core, to, packet),
             Command::Enqueue { to, cell, delivery } => self.enqueue(core, to, cell, delivery),
@@ -106,11 +99,11 @@ impl Worker<'_> {
     /// Puts a message of the core into a mailbox.
     fn enqueue(&mut self, core: &mut Core, to: ChunkId, cell: CellId, delivery: Delivery) {
         let refused = self.local_delivery.push(cell, MessageNode::new(to, delivery), PushedBy::Core);
-        // The chunk was removed between the core's look and now: it is found missing like any other.
+        // The chunk was removed after the core had found its cell. The core keeps the message, as for any missing chunk.
         refused.into_iter().for_each(|node| core.rank.add_pending(to, node.message.for_other_rank()));
     }
 
-    /// A chunk has come: gives it a cell, its mail, and what waited for it.
+    /// Gives a chunk that has come a cell, its messages, and the messages that waited for it here.
     fn admit(&mut self, core: &mut Core, transfer: ChunkTransfer, out: &mut Commands) {
         let mail_bytes = transfer.queued_bytes();
         let ChunkTransfer { chunk, body, messages: mut mail, transit, bytes, .. } = transfer;
@@ -138,7 +131,7 @@ impl Worker<'_> {
         self.shared.watermarks.update(&core.rank);
         self.local_delivery.count_in(waiting, PushedBy::Core);
         let mail = mail.into_iter().map(|delivery| MessageNode::new(chunk, delivery)).collect();
-        // Only now can others find it: whatever they send comes after what waited.
+        // Only now can others find it: their messages come after those that waited.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
             let place = self.shared.cells.get(cell);
             if starts_here {
@@ -148,24 +141,24 @@ impl Worker<'_> {
         }
     }
 
-    /// Carries out tasks, with the core unlocked: maybe in the middle of a handler, whose chunk the worker returns to.
+    /// Runs tasks, with the core unlocked. A handler may be running: the worker returns to its chunk.
     #[cold]
-    fn carry_out_tasks(&mut self, tasks: VecDeque<Task>) {
+    fn run_tasks(&mut self, tasks: VecDeque<Task>) {
         self.local_delivery.share_newest();
         let chunk = self.instruments.activity().chunk.get();
         for task in tasks {
-            self.carry_out_task(task);
+            self.run_task(task);
         }
         self.instruments.return_to(chunk);
     }
 
-    fn carry_out_task(&mut self, task: Task) {
+    fn run_task(&mut self, task: Task) {
         match task {
             Task::Combine(mut packet) => {
                 let combined = packet.combine();
                 self.with_core(|core, now_ns, out| core.combined(packet, combined, now_ns, out));
             }
-            Task::MigrateOut { chunk, cell, to, transit } => self.release(chunk, cell, to, transit),
+            Task::MigrateOut { chunk, cell, to, transit } => self.migrate_out(chunk, cell, to, transit),
             Task::Sample(reports) => self.sample(reports),
             Task::SampleWindow { number, chunks } => self.sample_window(number, &chunks),
             Task::Decide(request) => self.decide(request),
@@ -181,7 +174,7 @@ impl Worker<'_> {
         }
     }
 
-    fn release(&mut self, chunk: ChunkId, cell: CellId, to: Rank, transit: Transit) {
+    fn migrate_out(&mut self, chunk: ChunkId, cell: CellId, to: Rank, transit: Transit) {
         self.instruments.interrupt();
         let (mut slot, mail) = self.shared.cells.get(cell).mailbox.take();
         let counted = slot.deferred_bytes() + bytes_of(&mail);
@@ -205,122 +198,6 @@ impl Worker<'_> {
         if let Some(recorder) = self.instruments.recorder() {
             recorder.departed(chunk, to, bytes, self.shared.clock.now_ns());
         }
-    }
-
-    /// Sends what is due, takes packets from the transport and the answer of the strategy, on the runtime's own time. True
-    /// if there was anything.
-    pub(crate) fn progress(&mut self, free_list: &mut FreeList) -> bool {
-        let any = self.take_packets(free_list);
-        if any || self.remote_sender.transfers() {
-            self.instruments.restart_clock();
-            self.remote_sender.end_poll(self.instruments.time_ns());
-        }
-        self.take_answer() || any
-    }
-
-    /// Hop 3, receiving side. The time it takes belongs to the slice that the caller ends.
-    #[inline]
-    pub(crate) fn take_packets(&mut self, free_list: &mut FreeList) -> bool {
-        if !self.polls {
-            return false;
-        }
-        self.remote_sender.begin_poll(self.instruments.time_ns());
-        self.poll(PACKETS_MAX, free_list)
-    }
-
-    /// The same for one packet at most: a worker without work looks so, and has work then.
-    #[inline]
-    pub(crate) fn take_packet(&mut self, free_list: &mut FreeList) -> bool {
-        if !self.polls {
-            return false;
-        }
-        // Where handlers are measured the time is at hand; elsewhere to read the counter takes longer than the look.
-        if let Some(last_ns) = self.instruments.last_ns() {
-            self.remote_sender.begin_poll(last_ns);
-        }
-        self.poll(1, free_list)
-    }
-
-    #[inline(never)]
-    fn poll(&mut self, packets_max: usize, free_list: &mut FreeList) -> bool {
-        let any = self.timers.next_ns().is_some() && self.send_due(free_list);
-        if !self.remote_sender.has_transport() {
-            return any;
-        }
-        if self.shared.control_plane.outbound_waits() {
-            let sent = self.remote_sender.send_outbound();
-            self.fail_unless(sent);
-        }
-        // What comes is decoded by user code, which may panic.
-        self.instruments.turn_to_packets();
-        let mut poll_state = PollState::new(packets_max);
-        while poll_state.left > 0 {
-            let polled = self.remote_sender.poll(&mut self.local_delivery, free_list, &mut poll_state);
-            let goes_on = self.goes_on(&mut poll_state);
-            self.fail_unless(polled);
-            if !goes_on {
-                break;
-            }
-        }
-        any || poll_state.left < packets_max
-    }
-
-    /// Deals with what a look at the transport has stopped at. False if it is over.
-    #[inline]
-    fn goes_on(&mut self, poll_state: &mut PollState) -> bool {
-        if std::mem::take(&mut poll_state.drained) {
-            self.drained();
-            return true;
-        }
-        let Some((from, packet)) = poll_state.other.take() else { return false };
-        // A chunk transfer is slow. The poll stops, so that ready chunks run first.
-        let is_chunk = matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_)));
-        self.receive_other(from, packet);
-        !is_chunk
-    }
-
-    /// The rank has all messages of the epoch that has ended.
-    #[cold]
-    fn drained(&mut self) {
-        self.with_core(|core, now_ns, out| core.drained(now_ns, out));
-    }
-
-    /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
-    pub(crate) fn receive(&mut self, from: Rank, packet: Packet, free_list: &mut FreeList) {
-        let mut poll_state = PollState::new(1);
-        let mut reception =
-            PacketSink { local_delivery: &mut self.local_delivery, free_list, poll_state: &mut poll_state };
-        let read = match self.shared.message_bytes(&packet) {
-            Ok(bytes) => bytes.and_then(|bytes| reception.read(from, &bytes)),
-            Err(error) => Some(Err(Box::new(error))),
-        };
-        match read {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => return self.fail(*error),
-            None => {
-                reception.take(from, packet);
-            }
-        }
-        self.goes_on(&mut poll_state);
-    }
-
-    #[inline(never)]
-    fn receive_other(&mut self, from: Rank, packet: Packet) {
-        self.local_delivery.share_newest();
-        let packet = self.call_on_arrive(packet);
-        self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
-    }
-
-    /// Tells a chunk that it has arrived: user code, so before the core is locked.
-    fn call_on_arrive(&mut self, mut packet: Packet) -> Packet {
-        if let Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) = &mut packet
-            && let (ChunkBody::Live(slot), Some(_)) = (&mut transfer.body, transfer.transit)
-        {
-            let phase = slot.record().syncs.next;
-            self.instruments.turn_to_hook(transfer.chunk, "on_arrive", phase);
-            slot.on_arrive();
-        }
-        packet
     }
 
     /// The run cannot go on: says so to every rank and stops this one.

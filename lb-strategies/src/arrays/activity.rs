@@ -1,0 +1,103 @@
+//! How many messages each chunk handles, to compare costs per step where windows cut steps in the middle.
+//!
+//! In a short window one chunk may have made four steps and another five. Its cost for each message, times the messages
+//! that it handles in the long run, is what a whole number of steps would cost.
+
+use rustc_hash::FxHashMap;
+
+use super::report::ChunkReport;
+use super::snapshot::{ArrayId, ChunkId};
+
+/// What is left of the older counts after each window.
+const DECAY: f64 = 0.9;
+
+/// The messages of a chunk, and those of the mean chunk of its array in the same windows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    handled: f64,
+    mean: f64,
+}
+
+/// The messages that chunks have handled, older ones with less weight.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Activity {
+    chunks: FxHashMap<ChunkId, Counts>,
+    /// Mean number of messages of the chunks of each array in the newest window.
+    means: FxHashMap<ArrayId, f64>,
+}
+
+impl Activity {
+    /// Takes the counts of a phase. True if it is a window, which has them.
+    pub(super) fn follow(&mut self, chunks: &[ChunkReport]) -> bool {
+        let mut sums = FxHashMap::<ArrayId, (f64, f64)>::default();
+        for chunk in chunks {
+            let (handled, count) = sums.entry(chunk.load.id.array).or_default();
+            *handled += f64::from(chunk.handled);
+            *count += 1.0;
+        }
+        let is_window = sums.values().any(|&(handled, _)| handled > 0.0);
+        if is_window {
+            self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
+            // Chunks that are gone are forgotten.
+            let before = std::mem::take(&mut self.chunks);
+            let follow = |chunk: &ChunkReport| {
+                let counts = before.get(&chunk.load.id).copied().unwrap_or_default();
+                let mean = self.means[&chunk.load.id.array];
+                let handled = DECAY * counts.handled + f64::from(chunk.handled);
+                (chunk.load.id, Counts { handled, mean: DECAY * counts.mean + mean })
+            };
+            self.chunks = chunks.iter().map(follow).collect();
+        }
+        is_window
+    }
+
+    /// The messages that a chunk handles in the long run in a window such as the newest, over those that it has `handled`.
+    pub(super) fn correction(&self, chunk: ChunkId, handled: u32) -> f64 {
+        match (self.chunks.get(&chunk), self.means.get(&chunk.array)) {
+            (Some(counts), Some(mean)) if handled > 0 && counts.mean > 0.0 => {
+                counts.handled / counts.mean * mean / f64::from(handled)
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrays::snapshot::ChunkLoad;
+    use crate::rank::Rank;
+
+    fn chunk(key: u64) -> ChunkId {
+        ChunkId { array: ArrayId(0), key }
+    }
+
+    fn window(handled: [u32; 2]) -> Vec<ChunkReport> {
+        let report = |(key, handled): (u64, u32)| ChunkReport {
+            load: ChunkLoad { id: chunk(key), rank: Rank(0), ticks: 0, bytes: 0, migratable: true },
+            declared: false,
+            wish: None,
+            handled,
+        };
+        (0..).zip(handled).map(report).collect()
+    }
+
+    #[test]
+    fn a_chunk_that_was_cut_off_in_the_middle_of_a_step_counts_as_in_a_whole_one() {
+        let mut activity = Activity::default();
+        for _ in 0..50 {
+            assert!(activity.follow(&window([400, 200])));
+        }
+        assert!(activity.follow(&window([20, 8])), "the second chunk is a step behind");
+        let corrections = [activity.correction(chunk(0), 20), activity.correction(chunk(1), 8)];
+        assert!((corrections[0] - 14.0 * 4.0 / 3.0 / 20.0).abs() < 0.01, "{corrections:?}");
+        assert!((corrections[1] - 14.0 * 2.0 / 3.0 / 8.0).abs() < 0.01, "{corrections:?}");
+    }
+
+    #[test]
+    fn a_phase_that_ends_at_a_sync_is_not_corrected() {
+        let mut activity = Activity::default();
+        assert!(!activity.follow(&window([0, 0])));
+        assert_eq!(activity.correction(chunk(0), 0).to_bits(), 1.0f64.to_bits());
+    }
+}

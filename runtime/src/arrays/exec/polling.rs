@@ -1,0 +1,277 @@
+//! Polls: when a worker looks for packets, due timers and the answer of the strategy, and what it does with a packet.
+//!
+//! | moment | method | condition | packets |
+//! |---|---|---|---|
+//! | after a run of a chunk | [`poll`] | [`is_due_between_runs`]: 1 us after the last poll, or each 4th handler | 64 |
+//! | nothing was run: no chunk is ready, or the transport is congested | [`poll`] | none | 64 |
+//! | between two messages of a run | [`poll_amid_run`] | [`is_due_amid_run`]: 50 us after the last poll | 64 |
+//! | each turn of a spin | [`poll_in_spin`] | none | 1 |
+//! | after a wait in which the spin found nothing | [`poll_packets`] | none | 64 |
+//!
+//! A parked worker does not poll: the transport wakes it, or says how long it may sleep. A simulation does not poll either:
+//! it calls [`receive`].
+//!
+//! # Rules
+//!
+//! 1. *Inactive.* A worker without transport, timer and pending decision skips its polls.
+//! 2. *Interval.* It begins at the end of the last poll, and is at least as long as that poll: a poll may copy a chunk.
+//! 3. *Time.* If handlers are measured, the time is the end of the last lap. Otherwise a clock reading takes longer than a
+//!    short handler, so the worker counts handlers: it polls after every 4th, and in a run reads the clock after every 8th.
+//! 4. *Rare polls.* If the last two polls were at least 10 us apart, handlers or waits are long. Then rule 3 without
+//!    measurement is: poll after every run, and in a run read the clock after every handler. Each poll asks all ranks.
+//! 5. *Spins.* A spin reads no clock: that takes longer than its poll. Unless handlers are measured, its polls do not count
+//!    for rules 2 and 4.
+//! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
+//!
+//! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
+//! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
+//! [`poll`]: Worker::poll
+//! [`poll_amid_run`]: Worker::poll_amid_run
+//! [`poll_in_spin`]: Worker::poll_in_spin
+//! [`poll_packets`]: Worker::poll_packets
+//! [`receive`]: Worker::receive
+
+use lb_strategies::window_policy::Signal;
+
+use super::instruments::Instruments;
+use super::local_delivery::{PacketSink, PollState, PollStop};
+use super::remote_sender::RemoteSender;
+use super::worker::Worker;
+use crate::arrays::core::lifecycle::LifecyclePacket;
+use crate::arrays::core::lifecycle::transfer::ChunkBody;
+use crate::arrays::core::packet::Packet;
+use crate::arrays::core::routing::message_list::FreeList;
+use crate::ids::{CellId, ChunkId, Rank};
+use crate::transport::PacketHandler;
+
+/// Interval of polls in the middle of a run, ns.
+const AMID_RUN_NS: u64 = 50_000;
+/// Number of handlers in a run between two readings of the clock, where handlers are not measured.
+const AMID_RUN_HANDLERS: u64 = 8;
+/// Interval of polls between runs, ns. A poll so soon after the last would cost more than it finds, and split outgoing
+/// batches.
+const BETWEEN_RUNS_NS: u64 = 1_000;
+/// Interval of polls between runs in handlers, where handlers are not measured.
+const BETWEEN_RUNS_HANDLERS: u64 = 4;
+/// Polls further apart than this are rare, ns.
+const RARE_NS: u64 = 10_000;
+/// Packets taken from the transport before looking at ready chunks again.
+const PACKETS_MAX: usize = 64;
+
+/// When a worker polls next.
+#[derive(Default)]
+pub(crate) struct PollSchedule {
+    is_active: bool,
+    /// The last poll with a known time, ns: a lap of the worker ended before it.
+    began_ns: u64,
+    /// As far as it is known: a poll that finds nothing does not read the clock at its end.
+    ended_ns: u64,
+    /// It began long after the end of the poll before (rule 4).
+    is_rare: bool,
+    /// When the next signal to rank 0 is due, ns.
+    signal_ns: u64,
+}
+
+impl PollSchedule {
+    /// Signals to rank 0 are due this often, ns.
+    pub(super) fn signalling_every(signal_ns: u64) -> PollSchedule {
+        PollSchedule { signal_ns, ..PollSchedule::default() }
+    }
+
+    #[inline]
+    fn signal_is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.signal_ns
+    }
+
+    /// Tells whether there is something to poll (rule 1).
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// Tells whether a poll is due between two runs of chunks.
+    #[inline]
+    pub(super) fn is_due_between_runs(&self, instruments: &Instruments<'_>) -> bool {
+        match instruments.last_ns() {
+            Some(last_ns) => last_ns >= self.next_ns(BETWEEN_RUNS_NS),
+            None => self.is_rare || instruments.handled().is_multiple_of(BETWEEN_RUNS_HANDLERS),
+        }
+    }
+
+    /// Tells whether a poll is due although the running chunk has more messages.
+    #[inline]
+    pub(super) fn is_due_amid_run(&self, instruments: &mut Instruments<'_>) -> bool {
+        let reads = || self.is_rare || instruments.handled().is_multiple_of(AMID_RUN_HANDLERS);
+        (instruments.last_ns().is_some() || reads()) && instruments.time_ns() >= self.next_ns(AMID_RUN_NS)
+    }
+
+    /// A poll begins.
+    #[inline]
+    fn begin(&mut self, now_ns: u64, remote_sender: &mut RemoteSender<'_>) {
+        let is_rare = now_ns >= self.ended_ns + RARE_NS;
+        if is_rare != self.is_rare {
+            remote_sender.set_frequent_polls(!is_rare);
+        }
+        (self.began_ns, self.ended_ns, self.is_rare) = (now_ns, now_ns, is_rare);
+    }
+
+    /// The end of the poll is known.
+    fn end(&mut self, now_ns: u64) {
+        self.ended_ns = now_ns;
+    }
+
+    /// When the next poll is due, ns (rule 2).
+    #[inline]
+    fn next_ns(&self, interval_ns: u64) -> u64 {
+        self.ended_ns + interval_ns.max(self.ended_ns.saturating_sub(self.began_ns))
+    }
+}
+
+impl Worker<'_> {
+    /// Polls on the runtime's own time. True if there was anything.
+    pub(super) fn poll(&mut self, free_list: &mut FreeList) -> bool {
+        let any = self.poll_packets(free_list);
+        if self.instruments.last_ns().is_some_and(|last_ns| self.poll_schedule.signal_is_due(last_ns)) {
+            self.signal();
+        }
+        if any || self.remote_sender.transfers() {
+            self.instruments.start_slice();
+            self.poll_schedule.end(self.instruments.time_ns());
+        }
+        self.take_answer() || any
+    }
+
+    /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
+    #[cold]
+    fn signal(&mut self) {
+        let now_ns = self.instruments.now_ns();
+        self.poll_schedule.signal_ns = now_ns + self.shared.info.signal_ns;
+        if let Some(busy) = self.shared.measurements.busy(now_ns) {
+            let rank = self.shared.info.rank;
+            self.with_core(|core, now_ns, out| core.signalled(rank, Signal::of(busy), now_ns, out));
+        }
+    }
+
+    /// Polls in the middle of a run, and returns to its chunk.
+    #[cold]
+    pub(super) fn poll_amid_run(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
+        self.instruments.pause();
+        self.poll(free_list);
+        self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
+    }
+
+    /// Polls for packets and timers. The time it takes belongs to the slice that the caller ends.
+    #[inline]
+    pub(super) fn poll_packets(&mut self, free_list: &mut FreeList) -> bool {
+        if !self.poll_schedule.is_active {
+            return false;
+        }
+        self.poll_schedule.begin(self.instruments.time_ns(), &mut self.remote_sender);
+        self.take_packets(PACKETS_MAX, free_list)
+    }
+
+    /// The same for one packet at most: the worker has work then, and spins no more.
+    #[inline]
+    pub(super) fn poll_in_spin(&mut self, free_list: &mut FreeList) -> bool {
+        if !self.poll_schedule.is_active {
+            return false;
+        }
+        if let Some(last_ns) = self.instruments.last_ns() {
+            self.poll_schedule.begin(last_ns, &mut self.remote_sender);
+        }
+        self.take_packets(1, free_list)
+    }
+
+    /// Something to poll has come or gone.
+    pub(super) fn update_poll_schedule(&mut self) {
+        self.poll_schedule.is_active =
+            self.remote_sender.has_transport() || self.timers.next_ns().is_some() || self.has_question();
+    }
+
+    /// Hop 3, receiving side. Sends what is due as well.
+    #[inline(never)]
+    fn take_packets(&mut self, packets_max: usize, free_list: &mut FreeList) -> bool {
+        let any = self.timers.next_ns().is_some() && self.send_due(free_list);
+        if !self.remote_sender.has_transport() {
+            return any;
+        }
+        if self.shared.control_plane.outbound_waits() {
+            let sent = self.remote_sender.send_outbound();
+            self.fail_unless(sent);
+        }
+        // What comes is decoded by user code, which may panic.
+        self.instruments.turn_to_packets();
+        let mut poll_state = PollState::new(packets_max);
+        while poll_state.left > 0 {
+            let polled = self.remote_sender.poll(&mut self.local_delivery, free_list, &mut poll_state);
+            let goes_on = self.handle_stop(poll_state.stop.take());
+            self.fail_unless(polled);
+            if !goes_on {
+                break;
+            }
+        }
+        any || poll_state.left < packets_max
+    }
+
+    /// Handles what the poll stopped for. True if the poll goes on.
+    #[inline]
+    fn handle_stop(&mut self, stop: Option<PollStop>) -> bool {
+        match stop {
+            None => false,
+            Some(PollStop::Drained) => {
+                self.drained();
+                true
+            }
+            Some(PollStop::Packet(from, packet)) => {
+                // A chunk transfer is slow: ready chunks run first.
+                let goes_on = !matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(_)));
+                self.receive_other(from, packet);
+                goes_on
+            }
+        }
+    }
+
+    /// The rank has all messages of the epoch that has ended.
+    #[cold]
+    fn drained(&mut self) {
+        self.with_core(|core, now_ns, out| core.drained(now_ns, out));
+    }
+
+    #[inline(never)]
+    fn receive_other(&mut self, from: Rank, packet: Packet) {
+        self.local_delivery.share_newest();
+        let packet = self.call_on_arrive(packet);
+        self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
+    }
+
+    /// Tells a chunk that it has arrived: user code, so before the core is locked.
+    fn call_on_arrive(&mut self, mut packet: Packet) -> Packet {
+        if let Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) = &mut packet
+            && let (ChunkBody::Live(slot), Some(_)) = (&mut transfer.body, transfer.transit)
+        {
+            let phase = slot.record().syncs.next;
+            self.instruments.turn_to_hook(transfer.chunk, "on_arrive", phase);
+            slot.on_arrive();
+        }
+        packet
+    }
+
+    /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
+    pub(super) fn receive(&mut self, from: Rank, packet: Packet, free_list: &mut FreeList) {
+        let mut poll_state = PollState::new(1);
+        let mut reception =
+            PacketSink { local_delivery: &mut self.local_delivery, free_list, poll_state: &mut poll_state };
+        let read = match self.shared.message_bytes(&packet) {
+            Ok(bytes) => bytes.and_then(|bytes| reception.read(from, &bytes)),
+            Err(error) => Some(Err(Box::new(error))),
+        };
+        match read {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return self.fail(*error),
+            None => {
+                reception.take(from, packet);
+            }
+        }
+        self.handle_stop(poll_state.stop);
+    }
+}

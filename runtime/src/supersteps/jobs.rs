@@ -1,0 +1,68 @@
+//! The jobs of a step, as one share knows them: their parts, and the units of its group that other workers computed.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::messages::FinishedJob;
+
+/// The jobs of a step. Parts may come before the share begins the step.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Jobs<T> {
+    /// The parts of each job; none where they have not come.
+    parts: Vec<Option<Arc<FinishedJob<T>>>>,
+    /// Jobs of the group whose units, as the share holds them, the step has yet to change.
+    outdated: BTreeSet<usize>,
+    /// Weight of the longest slice of a job, once the speed of the workers is known.
+    pub(super) longest_slice: Option<f64>,
+}
+
+impl<T> Jobs<T> {
+    pub(super) fn new(workers: usize) -> Jobs<T> {
+        let parts = (0..workers).map(|_| None).collect();
+        Jobs { parts, outdated: BTreeSet::new(), longest_slice: None }
+    }
+
+    /// A step begins.
+    pub(super) fn begin(&mut self, group: Range<usize>, changes_units: bool) {
+        self.outdated = if changes_units { group.collect() } else { BTreeSet::new() };
+    }
+
+    pub(super) fn is_finished(&self, job: usize) -> bool {
+        self.parts[job].is_some()
+    }
+
+    /// Keeps the parts of a job.
+    pub(super) fn keep(&mut self, finished: Arc<FinishedJob<T>>) {
+        let job = finished.job;
+        self.parts[job] = Some(finished);
+    }
+
+    /// The share has the units of this job as the step leaves them. False if it had them before, or
+    /// if steps change no units.
+    pub(super) fn update(&mut self, job: usize) -> bool {
+        self.outdated.remove(&job)
+    }
+
+    /// Tells whether the share has all parts, and the units of its group as the step leaves them.
+    pub(super) fn are_over(&self) -> bool {
+        self.outdated.is_empty() && self.parts.iter().all(Option::is_some)
+    }
+
+    /// The parts of all jobs, in order, if all have come.
+    pub(super) fn all_parts(&self) -> Option<Vec<Arc<FinishedJob<T>>>> {
+        self.parts.iter().cloned().collect()
+    }
+
+    /// Takes the parts of all jobs, in order. The next step may follow.
+    pub(super) fn take_parts(&mut self) -> Vec<Arc<FinishedJob<T>>> {
+        self.parts.iter_mut().map(|parts| parts.take().expect("all have come")).collect()
+    }
+
+    /// Number of jobs whose parts have not come.
+    pub(super) fn unfinished(&self) -> usize {
+        self.parts.iter().filter(|parts| parts.is_none()).count()
+    }
+}

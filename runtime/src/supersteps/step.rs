@@ -1,0 +1,117 @@
+//! Begins and ends the steps of a share.
+
+use super::api::{Parts, Supersteps, Then};
+use super::edges::Boundary;
+use super::messages::{ShareMessage, StepPlan};
+use super::share::{Share, State, program};
+use super::units::Units;
+use crate::arrays::api::ctx::Ctx;
+
+impl<P: Supersteps> Share<P> {
+    /// To Ready, and on to Waiting.
+    pub(super) fn get_ready(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.state = State::Ready;
+        if self.workers() > 1 {
+            return self.begin(ctx);
+        }
+        // A single share would run all steps within this handler.
+        self.send(self.me, ShareMessage::Continue { step: self.step, job: self.me }, ctx);
+    }
+
+    /// Ready to Waiting: begins a step.
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let program = program(ctx);
+        self.state = State::Waiting;
+        self.jobs.begin(self.group(), program.changes());
+        self.meter.begin(ctx.elapsed_ns(), program.stopwatch);
+        if let Some(root) = &mut self.root {
+            root.begin(self.step, self.division.copies, ctx.elapsed_ns(), ctx.writes());
+        }
+        self.send_plan(ctx);
+        match self.send_boundaries(program, ctx) {
+            Ok(()) => self.advance(ctx),
+            Err(why) => ctx.fail(why),
+        }
+    }
+
+    /// On the first share: sends the plan for the end of this step when it can.
+    pub(super) fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let due = self.is_in_step() && self.plan.is_none();
+        let Some(root) = self.root.as_mut().filter(|_| due) else { return };
+        let Some(plan) = root.next(self.step) else { return };
+        for other in 1..self.workers() {
+            self.send(other, ShareMessage::Plan { step: self.step, next: plan.clone() }, ctx);
+        }
+        self.plan = Some(plan);
+    }
+
+    /// Leaves Waiting if it can: for the next job of the group, or at the end of the step.
+    pub(super) fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if !matches!(self.state, State::Waiting) {
+            return;
+        }
+        if let Some(job) = self.next_job() {
+            self.begin_job(job, ctx);
+        } else if let Some(plan) = self.plan.take_if(|_| self.jobs.are_over()) {
+            self.end(plan, ctx);
+        }
+    }
+
+    /// Waiting to Ready, Redistributing or Over: ends the step.
+    fn end(&mut self, plan: StepPlan, ctx: &mut Ctx<'_, Self>) {
+        let then = self.combine(ctx);
+        self.step += 1;
+        self.boundary = Boundary::new();
+        if then == Then::End {
+            return self.finish(ctx);
+        }
+        self.jobs.longest_slice = plan.slice;
+        match plan.division.filter(|division| *division != self.division) {
+            Some(division) => {
+                self.state = State::Redistributing(self.divide(division, ctx));
+                self.settle(ctx);
+            }
+            None => self.get_ready(ctx),
+        }
+    }
+
+    /// Combines the parts, and sends the statistics of the step to the first share.
+    fn combine(&mut self, ctx: &mut Ctx<'_, Self>) -> Then {
+        let (program, parts) = (program(ctx), self.jobs.take_parts());
+        let all = Box::new(parts.iter().flat_map(|finished| finished.parts.iter()));
+        let then = program.combine(self.step, &mut self.shared, Parts { parts: all });
+        let units = self.division.units[self.me];
+        let worked = self.meter.end(ctx.elapsed_ns(), units, then, program.stopwatch);
+        match &mut self.root {
+            Some(root) => {
+                root.ended(self.step, ctx.elapsed_ns());
+                root.add_stats(self.step, self.me, worked, ctx);
+            }
+            None => self.send(0, ShareMessage::Stats { step: self.step, worker: self.me, worked }, ctx),
+        }
+        then
+    }
+
+    /// The run is over: if units are collected, one share of each group sends its units to the first share.
+    fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.state = State::Over;
+        let collects = program(ctx).collects();
+        let units = Units { first: self.units.first, data: std::mem::take(&mut self.units.data) };
+        let sends = collects && self.group().start == self.me;
+        match &mut self.root {
+            Some(root) => root.finish(self.step, collects, units, ctx),
+            None if sends => self.send(0, ShareMessage::FinalUnits(units), ctx),
+            None => {}
+        }
+        self.conclude(ctx);
+    }
+
+    /// On the first share: ends the run once all statistics and units have come.
+    pub(super) fn conclude(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Some(root) = &mut self.root else { return };
+        if let Some((units, figures)) = root.conclusion() {
+            let shared = std::mem::replace(&mut self.shared, program(ctx).begin());
+            ctx.exit_with(&(shared, units, figures));
+        }
+    }
+}
