@@ -13,6 +13,7 @@
 //! | [`metrics`] | how good is a placement, and how good could it be |
 //! | [`mod@predict`] | what the next phase will look like |
 //! | [`mod@accept`] | whether a move pays |
+//! | `judgement` | whether to believe that, where phases are windows |
 //! | [`window_policy`] | when to look |
 //! | [`synthetic`] | workloads to study strategies with |
 
@@ -22,6 +23,7 @@ mod balanced_units;
 pub mod balancer;
 mod estimate;
 mod finish_first;
+mod judgement;
 mod loads;
 pub mod metrics;
 pub mod predict;

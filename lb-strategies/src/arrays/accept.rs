@@ -88,7 +88,7 @@ pub fn accept(
     }
 }
 
-fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> bool {
+pub(super) fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> bool {
     let mut placed = snapshot.chunks.iter().zip(&assignment.ranks);
     placed.any(|(chunk, rank)| chunk.rank != *rank && !is_available(snapshot, chunk.rank))
 }

@@ -21,12 +21,13 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::accept::{MoveCost, Verdict, accept, worth_asking};
+use super::accept::{MoveCost, Verdict, accept, leaves_an_unavailable_rank, worth_asking};
 use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
-use super::metrics::{Moved, bound_ns, completion_ns, max_over_avg};
+use super::judgement::Judgement;
+use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::predict::{Predictor, Smoothing};
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
@@ -164,6 +165,9 @@ pub struct Balancer {
     forgone_gain_ns: u64,
     /// The messages that chunks handle, where phases are windows.
     activity: Activity,
+    /// Whether plans are believed, where phases are windows.
+    judgement: Judgement,
+    in_windows: bool,
 }
 
 impl Balancer {
@@ -180,6 +184,8 @@ impl Balancer {
             last_ns: None,
             forgone_gain_ns: 0,
             activity: Activity::default(),
+            judgement: Judgement::default(),
+            in_windows: false,
         }
     }
 
@@ -251,6 +257,7 @@ impl Balancer {
     /// If a chunk is on a rank that the first report did not have.
     fn report(&mut self, report: PhaseReport) -> Snapshot {
         let is_window = self.activity.follow(&report.chunks);
+        self.in_windows = is_window;
         self.estimate(&report.ranks, is_window);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
@@ -304,6 +311,17 @@ impl Balancer {
     /// carried out.
     fn settle(&mut self, expected: &Snapshot, answer: StrategyResult) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
+        let measured = self.history.last().expect("the expected phase was made from it");
+        let current = Assignment::current(measured);
+        let before_ns = completion_ns(measured, &current, model);
+        let unmoved_ns = self.moved_from.as_ref().map(|moved| {
+            let elsewhere =
+                (!moved.is_empty()).then(|| completion_ns(measured, &unmoved(measured, moved), model));
+            elsewhere.as_ref().unwrap_or(&before_ns).iter().copied().max().unwrap_or(0)
+        });
+        if self.in_windows {
+            self.judgement.follow(&before_ns, unmoved_ns);
+        }
         let (assignment, verdict, took_ns) = match answer {
             StrategyResult::Assigned { assignment, took_ns } => {
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
@@ -311,7 +329,12 @@ impl Balancer {
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
-                (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
+                let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
+                let believed = !self.in_windows
+                    || self.judgement.believes(verdict.gain_ns, makespan_ns, verdict.cost_ns)
+                    || leaves_an_unavailable_rank(expected, &assignment);
+                let accepted = verdict.accepted && believed || !must_pay;
+                (assignment, Verdict { accepted, ..verdict }, Some(took_ns))
             }
             StrategyResult::Unasked(verdict) => {
                 self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);
@@ -319,7 +342,6 @@ impl Balancer {
             }
         };
         let accepted = verdict.accepted;
-        let measured = self.history.last().expect("the expected phase was made from it");
         let placed = |assignment: &Assignment| Assignment { ranks: self.units.expand(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
         let assignment = if accepted { assignment } else { Assignment::current(expected) };
@@ -328,13 +350,12 @@ impl Balancer {
             .filter(|(chunk, to)| chunk.rank != **to)
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
             .collect();
-        let current = Assignment::current(measured);
-        let before_ns = completion_ns(measured, &current, model);
-        let unmoved_ns = self.moved_from.as_ref().map(|moved| {
-            let elsewhere =
-                (!moved.is_empty()).then(|| completion_ns(measured, &unmoved(measured, moved), model));
-            elsewhere.as_ref().unwrap_or(&before_ns).iter().copied().max().unwrap_or(0)
-        });
+        let predicted_ns = completion_ns(expected, &assignment, model);
+        if self.in_windows {
+            let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
+            let gain = verdict.gain_ns as f64 / makespan_ns.saturating_add(verdict.gain_ns).max(1) as f64;
+            self.judgement.expect(&predicted_ns, (!moves.is_empty()).then_some(gain));
+        }
         let mut chunks_per_rank = vec![0; self.estimates.len()];
         next.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);
         let decision = Decision {
@@ -347,7 +368,7 @@ impl Balancer {
             imbalance_before: max_over_avg(measured, &current, model),
             imbalance_predicted: max_over_avg(expected, &assignment, model),
             before_ns,
-            predicted_ns: completion_ns(expected, &assignment, model),
+            predicted_ns,
             bound_ns: bound_ns(expected, model),
             unmoved_ns,
             chunks_per_rank,

@@ -17,7 +17,7 @@
 //! It does no IO and reads no clock.
 
 /// A window that has been open for this long, ns, is decided.
-const SPAN_NS: u64 = 25_000_000;
+const SPAN_NS: u64 = 40_000_000;
 /// A window is old after this time, ns.
 const OLD_NS: u64 = 80_000_000;
 /// The longest window, ns.
@@ -26,6 +26,8 @@ pub const REFRESH_NS: u64 = 1_000_000_000;
 const PRICE_NS: u64 = 300_000;
 /// The most that fruitless decisions raise the price.
 const PATIENCE_MAX: u64 = 256;
+/// The least excess that counts, as a part of the time: of two ranks that exchange data one is often a little ahead.
+const EXCESS_MIN: f64 = 0.02;
 /// Growth of the loss, as a part of the time, that resets the price.
 const GROWTH: f64 = 0.05;
 
@@ -123,7 +125,7 @@ impl WindowPolicy {
         if excess > self.decided_excess + GROWTH {
             self.patience = 1;
         }
-        let pays = excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
+        let pays = excess >= EXCESS_MIN && excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
         match (self.measuring, pays) {
             (true, _) if open_ns < SPAN_NS => Look::Wait,
             (true, true) => Look::Decide,
@@ -186,7 +188,7 @@ mod tests {
         let mut policy = WindowPolicy::new(None);
         windows(&mut policy, 0, 5_500, [0.99, 0.99], false);
         let opened = windows(&mut policy, 5_500, 50, [1.0, 0.5], true);
-        assert_eq!(opened, [(5_500, Look::Begin), (5_525, Look::Decide)]);
+        assert_eq!(opened, [(5_500, Look::Begin), (5_540, Look::Decide)]);
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! Whether to believe a plan, where phases are windows: its gain is held against the errors of predictions so far, and
+//! against what plans have saved.
+//!
+//! Both are parts of the length of a window. A plan is believed if its gain, times the trust in plans, is more than the
+//! noise. In a quiet run what a plan gains is noise, and nothing moves.
+
+/// Weight of the newest window.
+const WEIGHT: f64 = 0.3;
+/// The noise before it is known.
+const NOISE: f64 = 0.03;
+/// The least and the largest noise: a plan that gains more than the largest is believed whatever was predicted.
+const NOISE_MIN: f64 = 0.015;
+const NOISE_MAX: f64 = 0.08;
+/// The least trust in plans, and how much a window without a plan restores.
+const TRUST_MIN: f64 = 0.1;
+const RESTORED: f64 = 0.02;
+
+/// What is known of predictions and plans.
+#[derive(Clone, Debug)]
+pub(super) struct Judgement {
+    /// The completion time of each rank as predicted for this window, over the mean of all ranks; none before the first.
+    predicted: Option<Vec<f64>>,
+    noise: f64,
+    /// The gain of the plan that was carried out last.
+    planned: Option<f64>,
+    trust: f64,
+}
+
+impl Default for Judgement {
+    fn default() -> Judgement {
+        Judgement { predicted: None, noise: NOISE, planned: None, trust: 1.0 }
+    }
+}
+
+impl Judgement {
+    /// A window has ended, with these completion times. Without the moves before it the longest would have been `unmoved_ns`.
+    pub(super) fn follow(&mut self, completion_ns: &[u64], unmoved_ns: Option<u64>) {
+        let measured = relative(completion_ns);
+        if let Some(predicted) = self.predicted.take() {
+            let errors =
+                predicted.iter().zip(&measured).map(|(predicted, measured)| (predicted - measured).abs());
+            let error = errors.fold(0.0, f64::max);
+            self.noise += WEIGHT * (error - self.noise);
+        }
+        match (self.planned.take(), unmoved_ns) {
+            (Some(planned), Some(unmoved_ns)) if unmoved_ns > 0 => {
+                let makespan_ns = completion_ns.iter().copied().max().unwrap_or(0);
+                let saved = 1.0 - makespan_ns as f64 / unmoved_ns as f64;
+                let kept = (saved / planned).clamp(0.0, 1.0);
+                self.trust += WEIGHT * (kept - self.trust);
+            }
+            _ => self.trust = (self.trust + RESTORED).min(1.0),
+        }
+    }
+
+    /// Tells whether a plan is believed that shortens a window of `makespan_ns` by `gain_ns`, for moves of `cost_ns`.
+    pub(super) fn believes(&self, gain_ns: u64, makespan_ns: u64, cost_ns: u64) -> bool {
+        let trusted_ns = gain_ns as f64 * self.trust.max(TRUST_MIN);
+        let noise_ns = self.noise.clamp(NOISE_MIN, NOISE_MAX) * makespan_ns as f64;
+        trusted_ns > noise_ns && trusted_ns > cost_ns as f64
+    }
+
+    /// What is expected of the next window: completion times of ranks, and the gain of the plan if one is carried out.
+    pub(super) fn expect(&mut self, completion_ns: &[u64], gain: Option<f64>) {
+        self.predicted = Some(relative(completion_ns));
+        self.planned = gain.filter(|&gain| gain > 0.0);
+    }
+}
+
+/// Times over their mean.
+fn relative(times_ns: &[u64]) -> Vec<f64> {
+    let sum: f64 = times_ns.iter().map(|&ns| ns as f64).sum();
+    let mean = (sum / times_ns.len().max(1) as f64).max(1.0);
+    times_ns.iter().map(|&ns| ns as f64 / mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows in which the first rank takes this much longer than the second, or less, in turn; equal ones are expected.
+    fn after_noise(noise: f64, windows: usize) -> Judgement {
+        let mut judgement = Judgement::default();
+        for window in 0..windows {
+            judgement.expect(&[1000, 1000], None);
+            let sign = if window % 2 == 0 { 1.0 } else { -1.0 };
+            judgement.follow(
+                &[(1000.0 * (1.0 + sign * noise)) as u64, (1000.0 * (1.0 - sign * noise)) as u64],
+                None,
+            );
+        }
+        judgement
+    }
+
+    #[test]
+    fn a_gain_below_the_noise_is_not_believed_and_a_large_one_always_is() {
+        let (quiet, noisy) = (after_noise(0.0, 20), after_noise(0.06, 20));
+        assert!(quiet.believes(30, 1000, 0) && !noisy.believes(30, 1000, 0));
+        assert!(!quiet.believes(10, 1000, 0), "never less than the least noise");
+        assert!(after_noise(0.5, 20).believes(100, 1000, 0));
+        assert!(!quiet.believes(100, 1000, 100), "the moves cost as much");
+    }
+
+    #[test]
+    fn plans_that_save_nothing_are_trusted_less_until_loads_have_been_left_alone() {
+        let mut judgement = after_noise(0.0, 20);
+        for _ in 0..10 {
+            judgement.expect(&[1000, 1000], Some(0.05));
+            judgement.follow(&[1000, 1000], Some(1000));
+        }
+        assert!(!judgement.believes(100, 1000, 0), "{judgement:?}");
+        (0..50).for_each(|_| judgement.follow(&[1000, 1000], None));
+        assert!(judgement.believes(100, 1000, 0), "{judgement:?}");
+    }
+}
