@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use caribou::config::Period;
 use caribou::pools::Cancel;
 use caribou::random::stream;
 use caribou::trace::Activity;
@@ -176,8 +177,10 @@ fn pools() -> Result<(), Error> {
 /// Programs whose chunks come and go: all processes have the serial results.
 fn dynamic() -> Result<(), Error> {
     for program in PROGRAMS {
-        let result = (program.run)(config()?.period(2).lb("rotate")?)?;
-        assert_eq!(result, (program.serial)(), "{}", program.name);
+        for period in [Period::Steps(2), Period::Every(Duration::from_micros(50))] {
+            let result = (program.run)(config()?.balance(period).lb("rotate")?)?;
+            assert_eq!(result, (program.serial)(), "{}, {period}", program.name);
+        }
         println!("{} is as serial", program.name);
     }
     Ok(())

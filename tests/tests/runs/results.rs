@@ -7,7 +7,9 @@
 //! wrong step changes the result.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use caribou::config::Period;
 use caribou::{Array, Chunk, Config, Ctx, Error, Grid, Placement, Reducer, Report, Section, Target, Values};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
@@ -348,6 +350,25 @@ fn results_do_not_depend_on_strategy_ranks_workers_or_wire() {
             assert_eq!(moved > 0, moves, "{place}: {moved} chunks moved");
         }
     }
+}
+
+#[test]
+fn results_do_not_depend_on_windows() {
+    let reference = reference();
+    let mut all_moved = 0;
+    for lb in ["none", "rotate", "random", "refine"] {
+        for (ranks, workers, wire) in [(1, 2, true), (2, 1, false), (2, 2, true), (3, 1, true), (4, 2, false)]
+        {
+            let place = format!("{lb}, {ranks} ranks x {workers} workers, wire {wire}");
+            let config = config(ranks, workers, lb).wire_always(wire);
+            let windows = config.balance(Period::Every(Duration::from_micros(20)));
+            let (states, report) =
+                run(windows, Placement::Block).unwrap_or_else(|error| panic!("{place}: {error}"));
+            assert_eq!(states, reference, "{place}");
+            all_moved += report.sync_totals.moved;
+        }
+    }
+    assert!(all_moved > 0, "chunks have moved");
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl RankCore {
     }
 
     /// Balances chunks in windows, which open by this policy; at syncs they resume at once.
-    pub(crate) fn by_windows(mut self, policy: WindowPolicy) -> RankCore {
+    pub(crate) fn by_windows(mut self, policy: &WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());
         self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_windows(policy.clone()));
         self

@@ -86,7 +86,7 @@ pub(crate) fn build_rank(
     );
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
     let core = match windows {
-        Some(fixed_ns) => core.by_windows(WindowPolicy::new(fixed_ns)),
+        Some(fixed_ns) => core.by_windows(&WindowPolicy::new(fixed_ns)),
         None => core,
     };
     let gauges = RankCounters::new(workers, background);
