@@ -17,7 +17,8 @@ pub(super) struct BlockedChunks {
     chunks: BTreeMap<CellId, Blocked>,
     /// Number of parked entries.
     parked: usize,
-    /// Chunks that were blocked when they were told to leave.
+    /// Chunks that were blocked when they were held ([`prepare_leave`](BlockedChunks::prepare_leave)), until they leave
+    /// ([`leave`](BlockedChunks::leave)).
     leaving: BTreeSet<CellId>,
 }
 

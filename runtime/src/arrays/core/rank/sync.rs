@@ -28,6 +28,8 @@ use crate::measure::records::Sample;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod window_tests;
 
 impl RankCore {
     /// A packet of a sync.

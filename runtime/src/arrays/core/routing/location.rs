@@ -12,11 +12,10 @@
 //! | its home rank | nothing: 10^6 chunks with ever new indices leave the memory unchanged |
 //! | another rank | on every rank, an entry for the rank where it was: 20 to 40 bytes, until the run ends |
 //!
-//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there.
-//! 1. A rank that dropped the entry alone would send them to the home rank, where the next chunk is not.
-//! 2. All ranks could drop the entry only together, when they switch routes at a migration.
-//! 3. Between the report of a rank that an index is free and that switch, any rank may insert the next chunk under it. That
-//!    chunk has to run, and cannot move before it comes to a sync.
+//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there. A rank
+//! that dropped the entry alone would send them to the home rank. All ranks could drop it together, by a move of the index
+//! to its home rank, as they do for a chunk that is removed while it is about to move (rule 5 of the
+//! [migration](crate::arrays::core::sync::migration)). No rank reports free indices yet.
 //!
 //! A program that inserts chunks without end avoids the entries: it reuses indices, or removes chunks before their first
 //! migration.

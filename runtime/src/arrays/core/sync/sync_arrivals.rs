@@ -3,6 +3,7 @@
 //! | event | what the rank does |
 //! |---|---|
 //! | the last chunk of the rank comes to a sync | reports up the tree ([`report_aggregation`](super::report_aggregation)) |
+//! | the last chunk that the others waited for leaves the rank, or is removed | the same |
 //! | a chunk that was inserted or has moved here since comes to the sync | may report a second time |
 //! | the decision is known, the chunk stays | tells the chunk at once |
 //! | the decision is known, the chunk moves | the new rank tells the chunk: see [`migration`](super::migration) |

@@ -98,7 +98,7 @@ fn a_rank_whose_messages_may_be_about_to_leave_does_not_stall() {
     assert!(stands_still(&mut core, &mut out));
 }
 
-fn rank_of(ranks: usize, rank: Rank) -> RankCore {
+pub(super) fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let places = vec![RankPlace { host: 0, workers: 1 }; ranks];
     let idlers: Arc<dyn ErasedArray> = Arc::new(IdleChunks { chunks: 2, home: |_, _| Rank(1) });
@@ -106,7 +106,7 @@ fn rank_of(ranks: usize, rank: Rank) -> RankCore {
     RankCore::new(tree, &places, [idlers].into(), strategy, false, FlowControl::without_limit(rank))
 }
 
-fn transfer(key: u64, transit: Option<Transit>) -> LifecyclePacket {
+pub(super) fn transfer(key: u64, transit: Option<Transit>) -> LifecyclePacket {
     let chunk = arrival(key, SyncId(0)).chunk;
     LifecyclePacket::TransferChunk(Box::new(ChunkTransfer { transit, ..ChunkTransfer::without_body(chunk) }))
 }
