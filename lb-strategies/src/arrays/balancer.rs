@@ -73,7 +73,8 @@ pub struct Decision {
     pub accepted: bool,
     /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
     pub gain_ns: u64,
-    /// Cost of its moves, ns. Where the strategy was not asked, of deciding and the cheapest move.
+    /// Cost of its moves, ns; of a plan in a window that was not believed, the gain that would have been. Where the strategy
+    /// was not asked, of deciding and the cheapest move.
     pub cost_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
@@ -330,11 +331,13 @@ impl Balancer {
                 self.forgone_gain_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
                 let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
+                let required_ns = self.judgement.required_gain_ns(makespan_ns, verdict.cost_ns);
                 let believed = !self.in_windows
-                    || self.judgement.believes(verdict.gain_ns, makespan_ns, verdict.cost_ns)
+                    || verdict.gain_ns > required_ns
                     || leaves_an_unavailable_rank(expected, &assignment);
                 let accepted = verdict.accepted && believed || !must_pay;
-                (assignment, Verdict { accepted, ..verdict }, Some(took_ns))
+                let cost_ns = if believed { verdict.cost_ns } else { required_ns };
+                (assignment, Verdict { accepted, cost_ns, ..verdict }, Some(took_ns))
             }
             StrategyResult::Unasked(verdict) => {
                 self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);

@@ -53,11 +53,10 @@ impl Judgement {
         }
     }
 
-    /// Tells whether a plan is believed that shortens a window of `makespan_ns` by `gain_ns`, for moves of `cost_ns`.
-    pub(super) fn believes(&self, gain_ns: u64, makespan_ns: u64, cost_ns: u64) -> bool {
-        let trusted_ns = gain_ns as f64 * self.trust.max(TRUST_MIN);
+    /// The gain above which a plan is believed, ns: for a window of `makespan_ns`, and moves of `cost_ns`.
+    pub(super) fn required_gain_ns(&self, makespan_ns: u64, cost_ns: u64) -> u64 {
         let noise_ns = self.noise.clamp(NOISE_MIN, NOISE_MAX) * makespan_ns as f64;
-        trusted_ns > noise_ns && trusted_ns > cost_ns as f64
+        (noise_ns.max(cost_ns as f64) / self.trust.max(TRUST_MIN)) as u64
     }
 
     /// What is expected of the next window: completion times of ranks, and the gain of the plan if one is carried out.
@@ -95,10 +94,10 @@ mod tests {
     #[test]
     fn a_gain_below_the_noise_is_not_believed_and_a_large_one_always_is() {
         let (quiet, noisy) = (after_noise(0.0, 20), after_noise(0.06, 20));
-        assert!(quiet.believes(30, 1000, 0) && !noisy.believes(30, 1000, 0));
-        assert!(!quiet.believes(10, 1000, 0), "never less than the least noise");
-        assert!(after_noise(0.5, 20).believes(100, 1000, 0));
-        assert!(!quiet.believes(100, 1000, 100), "the moves cost as much");
+        assert!(quiet.required_gain_ns(1000, 0) < 30 && noisy.required_gain_ns(1000, 0) > 50);
+        assert_eq!(quiet.required_gain_ns(1000, 0), 15, "the least noise");
+        assert_eq!(after_noise(0.5, 20).required_gain_ns(1000, 0), 80, "the largest");
+        assert_eq!(quiet.required_gain_ns(1000, 100), 100, "what the moves cost");
     }
 
     #[test]
@@ -108,8 +107,8 @@ mod tests {
             judgement.expect(&[1000, 1000], Some(0.05));
             judgement.follow(&[1000, 1000], Some(1000));
         }
-        assert!(!judgement.believes(100, 1000, 0), "{judgement:?}");
+        assert!(judgement.required_gain_ns(1000, 0) > 100, "{judgement:?}");
         (0..50).for_each(|_| judgement.follow(&[1000, 1000], None));
-        assert!(judgement.believes(100, 1000, 0), "{judgement:?}");
+        assert!(judgement.required_gain_ns(1000, 0) < 30, "{judgement:?}");
     }
 }

@@ -42,7 +42,8 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
 
 /// Meaning of the verdicts.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
-    proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than they cost; not asked: \
+    proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than they cost, or in a \
+    window less than predictions err; not asked: \
     the best plan there could be would have saved less than deciding and a move cost";
 
 /// A row a sync.
