@@ -13,9 +13,9 @@
 //!
 //! # What a decision is worth
 //! A strategy that must pay is not asked where no plan could save what asking takes. What it takes is the least that it ever
-//! took: a slow one says less of the strategy than of what else ran there. And whatever could have been saved without being
-//! asked for counts at the next sync too, so that an imbalance that stays is looked into as soon as it has cost as much as
-//! that: nothing is put off for ever, and asking never costs more than what it is about.
+//! took: a slow one says less of the strategy than of what else ran there. The gains that were forgone while the strategy
+//! was not asked add up. It is asked once they and the next possible gain exceed its time. So every lasting imbalance is
+//! handled, and asking never costs more than what it is about.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -215,8 +215,8 @@ impl Balancer {
         decision
     }
 
-    /// The same, where `ask` has the strategy say to the phase that is expected where chunks should be, and how long it
-    /// took, ns; unless no plan can pay for that.
+    /// The same, where `ask` runs the strategy on the predicted snapshot, and returns the assignment and the time that it took,
+    /// ns. It is not called if no plan could pay for the call.
     ///
     /// # Errors
     /// That of `ask`. The phase is not decided then, and nothing more can be.

@@ -120,8 +120,8 @@ impl Estimate {
         }
     }
 
-    /// The weight of a window. The mean over time counts, until a window differs by far more than chance, or two in a row do
-    /// by more: then the share has changed.
+    /// The weight of a window in the share, which is a running mean. The mean restarts when one window deviates from it by
+    /// more than 2.5 standard deviations, or two in a row by more than one in the same direction.
     fn trust(&mut self, got: f64, wanted: f64) -> f64 {
         let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
         let surprise = (got / wanted - self.share) / deviation;

@@ -5,18 +5,18 @@
 //!
 //! | state | the loss | what follows |
 //! |---|---|---|
-//! | watching, the window is young | reaches the price of a balance | a window is opened, and decided |
-//! | watching, the window is old | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
-//! | watching | is small for [`REFRESH_NS`] | a window is opened, and decided |
+//! | watching, the window is between [`SPAN_NS`] and [`OLD_NS`] long | reaches the price of a balance | a window is opened, and decided |
+//! | watching, the window is longer | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
+//! | watching, the window is [`REFRESH_NS`] long | does not | a window is opened, and decided |
 //! | measuring, for [`SPAN_NS`] | still reaches the price | a window is opened, and decided |
-//! | measuring, for [`SPAN_NS`] | does not | back to watching |
+//! | measuring, for [`SPAN_NS`] | does not | back to watching; the price doubles |
 //!
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
 //!
 //! It does no IO and reads no clock.
 
-/// A window that has been open for this long, ns, is decided.
+/// The shortest window that is decided, ns: in a shorter one the loads and shares are mostly chance.
 const SPAN_NS: u64 = 40_000_000;
 /// A window is old after this time, ns.
 const OLD_NS: u64 = 80_000_000;
@@ -87,8 +87,8 @@ pub struct WindowPolicy {
     measuring: bool,
     price_ns: u64,
     patience: u64,
-    /// The excess at the last decision.
-    decided_excess: f64,
+    /// The excess when the last window was opened.
+    opened_excess: f64,
 }
 
 impl WindowPolicy {
@@ -100,7 +100,7 @@ impl WindowPolicy {
             measuring: false,
             price_ns: PRICE_NS,
             patience: 1,
-            decided_excess: 0.0,
+            opened_excess: 0.0,
         }
     }
 
@@ -116,13 +116,13 @@ impl WindowPolicy {
         if look != Look::Wait {
             self.opened_ns = now_ns;
             self.measuring = look == Look::Begin;
-            self.decided_excess = signal.excess(ranks);
+            self.opened_excess = signal.excess(ranks);
         }
         look
     }
 
     fn look_if_it_pays(&mut self, excess: f64, open_ns: u64) -> Look {
-        if excess > self.decided_excess + GROWTH {
+        if excess > self.opened_excess + GROWTH {
             self.patience = 1;
         }
         let pays = excess >= EXCESS_MIN && excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;

@@ -19,8 +19,9 @@ const MIGRATABLE: u32 = 2;
 /// The declared load is that of each phase, and not of this one.
 const CONSTANT: u32 = 4;
 
-/// What the chunk of a cell has said of itself. One thread writes at a time: the worker that runs the chunk, or the one that
-/// samples its rank. If both do, the newer answer counts.
+/// What the chunk of a cell has said of itself. The worker that runs the chunk and the worker that samples the rank may write
+/// at the same time. Each field is an atomic of its own, so a report may mix old and new answers: an estimate is then a window
+/// old, or a load that was declared meanwhile is lost.
 pub(crate) struct Facts {
     bytes: AtomicU64,
     declared_ns: AtomicU64,

@@ -12,6 +12,7 @@
 //! | Settled | `Decision`, some chunks leave this rank | Stopping | starts no more handlers of its outgoing chunks |
 //! | Settled | `Decision`, no chunk leaves this rank | Draining | switches to the new routes and makes its cut |
 //! | Stopping | the last outgoing chunk is held: its handler has returned | Draining | the same |
+//! | Stopping | a handler removes its outgoing chunk (in a window) | as if it were held | its index leaves without it (rule 5) |
 //! | Draining | the rank is drained (see below) | Receiving | sends its outgoing chunks with their messages |
 //! | Receiving | the last incoming chunk | Flushed | counts itself among the ranks that have flushed |
 //! | Flushed | `CompleteMigration`: all ranks have flushed | Settled | admits its incoming chunks |
@@ -66,7 +67,7 @@
 //!    under the new routes are handled behind them (rule 4, Flushed to Settled).
 //! 2. Messages *from* a migrating chunk: those from its old rank are counted (rule 1, Stopping to Draining). They have
 //!    arrived before it runs again (rule 3, Flushed to Settled).
-//! 3. So nothing is forwarded, and chunks that stay never wait for chunks that move.
+//! 3. So no message is forwarded (an insertion may be, rule 6), and chunks that stay never wait for chunks that move.
 //!
 //! # Proof that a drained rank has all messages under the old routes
 //!
