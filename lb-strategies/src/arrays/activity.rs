@@ -11,6 +11,9 @@ use super::snapshot::{ArrayId, ChunkId};
 /// What is left of the older counts after each window.
 const DECAY: f64 = 0.9;
 
+/// The most that a cost is corrected by: messages of one chunk differ too.
+const MOST: f64 = 4.0;
+
 /// The messages of a chunk, and those of the mean chunk of its array in the same windows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -55,7 +58,7 @@ impl Activity {
     pub(super) fn correction(&self, chunk: ChunkId, handled: u32) -> f64 {
         match (self.chunks.get(&chunk), self.means.get(&chunk.array)) {
             (Some(counts), Some(mean)) if handled > 0 && counts.mean > 0.0 => {
-                counts.handled / counts.mean * mean / f64::from(handled)
+                (counts.handled / counts.mean * mean / f64::from(handled)).clamp(1.0 / MOST, MOST)
             }
             _ => 1.0,
         }

@@ -5,11 +5,11 @@
 //!
 //! | state | the loss | what follows |
 //! |---|---|---|
-//! | watching, the window is between [`SPAN_NS`] and [`OLD_NS`] long | reaches the price of a balance | a window is opened, and decided |
+//! | watching, the window is between `SPAN_NS` and `OLD_NS` long | reaches the price of a balance | a window is opened, and decided |
 //! | watching, the window is longer | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
 //! | watching, the window is [`REFRESH_NS`] long | does not | a window is opened, and decided |
-//! | measuring, for [`SPAN_NS`] | still reaches the price | a window is opened, and decided |
-//! | measuring, for [`SPAN_NS`] | does not | back to watching; the price doubles |
+//! | measuring, for `SPAN_NS` | still reaches the price | a window is opened, and decided |
+//! | measuring, for `SPAN_NS` | does not | back to watching; the price doubles |
 //!
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use caribou::config::Period;
 use caribou::report::Undelivered;
 use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target};
 use caribou_tests::with_timeout;
@@ -333,7 +334,10 @@ impl Chunk for Rounds {
 fn quiescence_comes_as_often_as_a_program_asks() {
     let threads =
         [(2, 1), (1, 3), (2, 2)].map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers));
-    for config in threads.into_iter().chain([Config::default().ranks(3).simulate(1)]) {
+    let windows = Period::Every(Duration::from_micros(20));
+    let in_windows = [2, 3].map(|ranks| Config::default().ranks(ranks).balance(windows));
+    let simulated = [Config::default().ranks(3).simulate(1)];
+    for config in threads.into_iter().chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
         let run = move || {
             caribou::run(config, |setup| {

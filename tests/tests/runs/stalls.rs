@@ -1,5 +1,8 @@
 //! A run that cannot go on says so, and says who waits for what.
 
+use std::time::Duration;
+
+use caribou::config::Period;
 use caribou::{Array, Chunk, Config, Ctx, Error, Halos, Reducer, Section, Target, Values};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
@@ -125,8 +128,12 @@ impl Chunk for Listener {
 }
 
 fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
-    let config = Config::default().ranks(ranks).workers(workers).lb("rotate").expect("it is in the table");
-    with_timeout(&format!("{cause:?} on {ranks} ranks x {workers} workers"), move || {
+    let config = Config::default().ranks(ranks).workers(workers);
+    run_with(cause, config.lb("rotate").expect("it is in the table"))
+}
+
+fn run_with(cause: Cause, config: Config) -> Result<(), Error> {
+    with_timeout(&format!("{cause:?}, {config:?}"), move || {
         caribou::run(config, |setup| {
             let other = setup.array_without_sync(2, caribou::Placement::Block, |_| Listener);
             setup.array(CHUNKS, move |_| Waiter { cause, other });
@@ -136,6 +143,18 @@ fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
         })
     })
     .map(|_| ())
+}
+
+#[test]
+fn a_run_that_is_balanced_in_windows_stalls_too() {
+    for period in
+        [Period::Auto, Period::Every(Duration::from_micros(20)), Period::Every(Duration::from_millis(5))]
+    {
+        for ranks in 1..=4 {
+            let end = run_with(Cause::NeverReady, Config::default().ranks(ranks).balance(period));
+            assert!(matches!(end, Err(Error::Stalled { .. })), "{period} on {ranks} ranks: {end:?}");
+        }
+    }
 }
 
 /// Every line that the stall report must have.

@@ -194,10 +194,11 @@ impl ArrayCodec {
                 transfer.body = ChunkBody::Live(self.array(transfer.chunk)?.decode_slot(key, rest)?);
             }
             Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer))
-                if !matches!(transfer.body, ChunkBody::Removed) =>
+                if !matches!(transfer.body, ChunkBody::Removed) || transfer.transit.is_none() =>
             {
                 return Err(WireError::new("it has no chunk"));
             }
+            Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) => _ = self.array(transfer.chunk)?,
             _ if form != PACKET || !rest.is_empty() => return Err(WireError::new("it has no known form")),
             _ => {}
         }

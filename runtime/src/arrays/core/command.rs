@@ -69,7 +69,7 @@ pub(crate) enum Task {
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
     Sample(UnmeasuredReport),
     /// Measure this rank and these chunks of it, in a window; answer with `RankCore::window_sampled`.
-    SampleWindow { number: u64, chunks: Vec<(ChunkId, CellId)> },
+    SampleWindow { number: u64, decides: bool, chunks: Vec<(ChunkId, CellId)> },
     /// Let the balancer decide a sync or a window; answer with `RankCore::decided`.
     Decide(Box<DecisionRequest>),
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with

@@ -104,7 +104,9 @@ impl Packet {
             Packet::Sync(packet) => {
                 matches!(
                     packet,
-                    SyncPacket::OpenWindow(_) | SyncPacket::Decision { .. } | SyncPacket::CompleteMigration
+                    SyncPacket::OpenWindow { .. }
+                        | SyncPacket::Decision { .. }
+                        | SyncPacket::CompleteMigration
                 )
             }
             Packet::Termination(packet) => {

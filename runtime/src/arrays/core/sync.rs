@@ -72,8 +72,8 @@ pub(crate) enum SyncPacket {
     NextSyncChanged(NextSync),
     /// How busy the sender and the ranks below it are. To the parent.
     Signal(Signal),
-    /// The sender and all ranks below it are to measure their chunks. Down the tree.
-    OpenWindow(u64),
+    /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
+    OpenWindow { number: u64, decides: bool },
     /// What the sender and the ranks below it have measured in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
     /// Rank 0's decision, down the tree: the chunks that move. Of a sync all others may resume.
@@ -88,7 +88,9 @@ impl SyncPacket {
     /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
-            SyncPacket::OpenWindow(number) => Some(SyncPacket::OpenWindow(*number)),
+            SyncPacket::OpenWindow { number, decides } => {
+                Some(SyncPacket::OpenWindow { number: *number, decides: *decides })
+            }
             SyncPacket::Decision { occasion, moves } => {
                 Some(SyncPacket::Decision { occasion: *occasion, moves: moves.clone() })
             }

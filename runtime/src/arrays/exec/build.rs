@@ -48,6 +48,8 @@ pub(crate) struct RankParts {
 
 /// Steps between two syncs under `auto`, for a strategy that moves chunks whether it pays or not.
 const SYNC_PERIOD: u64 = 20;
+/// The shortest window, ns.
+const WINDOW_MIN_NS: u64 = 1_000;
 /// Longest interval of signals to rank 0, ns.
 const SIGNAL_NS: u64 = 5_000_000;
 
@@ -77,7 +79,7 @@ pub(crate) fn build_rank(
         Period::Steps(steps) => (steps, None),
         Period::Auto if terms.moves && !terms.must_pay => (SYNC_PERIOD, None),
         Period::Auto => (0, Some(None)),
-        Period::Every(length) => (0, Some(Some(length.as_nanos() as u64))),
+        Period::Every(length) => (0, Some(Some((length.as_nanos() as u64).max(WINDOW_MIN_NS)))),
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let (by_windows, signal_ns) = (
@@ -105,7 +107,7 @@ pub(crate) fn build_rank(
         wire: config.wire,
         arrays,
         clock: parts.clock,
-        cells: Cells::new(tag),
+        cells: Cells::new(tag, by_windows),
         control_plane: ControlPlane::new(tag, core),
         scheduler: parts.scheduler,
         watermarks: Watermarks::new(config.mail_limit, waiting.clone()),

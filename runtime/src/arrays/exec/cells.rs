@@ -147,12 +147,14 @@ pub(crate) struct Cells {
     owner: Tag,
     segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
     free: ElidedMutex<Free>,
+    /// Windows ask chunks for facts.
+    asks_facts: bool,
 }
 
 impl Cells {
-    pub(crate) fn new(owner: Tag) -> Cells {
+    pub(crate) fn new(owner: Tag, asks_facts: bool) -> Cells {
         let free = ElidedMutex::new(owner, Free { cells: Vec::new(), next: CellId(0) });
-        Cells { owner, segments: [const { OnceLock::new() }; SEGMENTS], free }
+        Cells { owner, segments: [const { OnceLock::new() }; SEGMENTS], free, asks_facts }
     }
 
     /// The cell with this number. O(1).
@@ -184,7 +186,7 @@ impl Cells {
         cell.load_ns.store(0, Ordering::Relaxed);
         cell.handled.store(0, Ordering::Relaxed);
         cell.steals.store(StealCount::NEW.0, Ordering::Relaxed);
-        cell.facts.reset();
+        cell.facts.reset(self.asks_facts);
         cell
     }
 
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_number_is_reserved_once_and_freed_cells_are_reused() {
-        let cells = Cells::new(Tag::SHARED);
+        let cells = Cells::new(Tag::SHARED, false);
         let mut given: Vec<CellId> = (0..1000).map(|_| cells.reserve()).collect();
         assert_eq!(cells.iter().count(), 1000);
         for (number, &id) in given.iter().enumerate() {
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_run_tells_whether_another_worker_ran_the_chunk_last() {
-        let cells = Cells::new(Tag::SHARED);
+        let cells = Cells::new(Tag::SHARED, false);
         let cell = cells.renewed(cells.reserve());
         cell.set_home(WorkerId(1));
         let mut had = vec![(1, true), (1, false), (0, true), (0, false), (1, true), (2, true), (0, true)];

@@ -16,7 +16,7 @@ const NOWHERE: u32 = u32::MAX;
 /// The chunk has run since the last window.
 const KNOWN: u32 = 1;
 const MIGRATABLE: u32 = 2;
-/// The declared load is that of each phase, and not of this one.
+/// The declared load is that of each phase; handlers have declared none since the last window.
 const CONSTANT: u32 = 4;
 
 /// What the chunk of a cell has said of itself. The worker that runs the chunk and the worker that samples the rank may write
@@ -52,11 +52,13 @@ pub(crate) struct ReportedFacts {
 
 impl Facts {
     /// A chunk moves in, of which nothing is known.
-    pub(super) fn reset(&self) {
+    ///
+    /// Where nothing `asks` for facts, they count as known.
+    pub(super) fn reset(&self, asks: bool) {
         self.bytes.store(0, Ordering::Relaxed);
         self.declared_ns.store(MEASURED, Ordering::Relaxed);
         self.wish.store(NOWHERE, Ordering::Relaxed);
-        self.flags.store(0, Ordering::Relaxed);
+        self.flags.store(if asks { 0 } else { KNOWN }, Ordering::Relaxed);
     }
 
     /// Tells whether the chunk has been asked since the last window.
@@ -69,7 +71,9 @@ impl Facts {
     #[cold]
     pub(crate) fn learn(&self, slot: &mut dyn ErasedSlot) {
         let mut flags = KNOWN | if slot.migratable() { MIGRATABLE } else { 0 };
-        if let Some(ticks_ns) = slot.declared_load() {
+        let is_charged = self.declared_ns.load(Ordering::Relaxed) != MEASURED
+            && self.flags.load(Ordering::Relaxed) & CONSTANT == 0;
+        if let Some(ticks_ns) = slot.declared_load().filter(|_| !is_charged) {
             flags |= CONSTANT;
             self.declared_ns.store(ticks_ns.min(MEASURED - 1), Ordering::Relaxed);
         }
@@ -77,8 +81,11 @@ impl Facts {
         self.flags.store(flags, Ordering::Relaxed);
     }
 
-    /// The chunk has declared this load in the handlers of a run.
+    /// A handler of the chunk declares this load, which replaces the load of each phase.
     pub(crate) fn charge(&self, ticks_ns: u64) {
+        if self.flags.fetch_and(!CONSTANT, Ordering::Relaxed) & CONSTANT != 0 {
+            self.declared_ns.store(MEASURED, Ordering::Relaxed);
+        }
         let before = Some(self.declared_ns.load(Ordering::Relaxed)).filter(|&before| before != MEASURED);
         let sum = before.unwrap_or(0).saturating_add(ticks_ns).min(MEASURED - 1);
         self.declared_ns.store(sum, Ordering::Relaxed);
@@ -89,19 +96,49 @@ impl Facts {
         self.wish.store(rank.0, Ordering::Relaxed);
     }
 
-    /// Takes the facts for a report. The chunk is asked again when it runs next.
-    pub(crate) fn take(&self) -> ReportedFacts {
+    /// Takes the facts for a report. The chunk is asked again when it runs next. A wish stays until a window `decides`.
+    pub(crate) fn take(&self, decides: bool) -> ReportedFacts {
         let flags = self.flags.fetch_and(!KNOWN, Ordering::Relaxed);
         let declared_ns = match flags & CONSTANT {
             0 => self.declared_ns.swap(MEASURED, Ordering::Relaxed),
             _ => self.declared_ns.load(Ordering::Relaxed),
         };
-        let wish = self.wish.swap(NOWHERE, Ordering::Relaxed);
+        let wish = match decides {
+            true => self.wish.swap(NOWHERE, Ordering::Relaxed),
+            false => NOWHERE,
+        };
         ReportedFacts {
             bytes: self.bytes.load(Ordering::Relaxed),
             declared_ns: Some(declared_ns).filter(|&declared_ns| declared_ns != MEASURED),
             migratable: flags & MIGRATABLE != 0,
             wish: Some(Rank(wish)).filter(|_| wish != NOWHERE),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charged_load_replaces_that_of_each_phase_until_the_next_window() {
+        let facts = Facts::default();
+        facts.declared_ns.store(50, Ordering::Relaxed);
+        facts.flags.store(KNOWN | CONSTANT, Ordering::Relaxed);
+        assert_eq!(facts.take(true).declared_ns, Some(50));
+        assert_eq!(facts.take(true).declared_ns, Some(50), "it is that of each phase");
+        facts.charge(7);
+        facts.charge(8);
+        assert_eq!(facts.take(true).declared_ns, Some(15));
+        assert_eq!(facts.take(true).declared_ns, None);
+    }
+
+    #[test]
+    fn a_wish_waits_for_a_window_that_decides() {
+        let facts = Facts::default();
+        facts.wish(Rank(3));
+        assert_eq!(facts.take(false).wish, None);
+        assert_eq!(facts.take(true).wish, Some(Rank(3)));
+        assert_eq!(facts.take(true).wish, None);
     }
 }

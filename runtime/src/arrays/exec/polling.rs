@@ -22,6 +22,8 @@
 //! 5. *Spins.* A spin reads no clock: that takes longer than its poll. Unless handlers are measured, its polls do not count
 //!    for rules 2 and 4.
 //! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
+//! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
+//!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled.
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
 //! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
@@ -70,6 +72,9 @@ pub(crate) struct PollSchedule {
     is_rare: bool,
     /// When the next signal to rank 0 is due, ns.
     signal_ns: u64,
+    /// Number of messages handled by the last one, and whether that was news.
+    signalled: u64,
+    signals_work: bool,
 }
 
 impl PollSchedule {
@@ -78,9 +83,18 @@ impl PollSchedule {
         PollSchedule { signal_ns, ..PollSchedule::default() }
     }
 
+    /// Tells whether a signal to rank 0 is due (rule 7).
     #[inline]
-    fn signal_is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.signal_ns
+    fn signal_is_due(&self, instruments: &mut Instruments<'_>) -> bool {
+        self.signal_ns < u64::MAX && instruments.time_ns() >= self.signal_ns
+    }
+
+    /// A signal is due. False if it is not to be sent (rule 7).
+    fn begin_signal(&mut self, handled: u64, next_ns: u64) -> bool {
+        self.signal_ns = next_ns;
+        let works = std::mem::replace(&mut self.signalled, handled) != handled;
+        let was_at_work = std::mem::replace(&mut self.signals_work, works);
+        works || was_at_work
     }
 
     /// Tells whether there is something to poll (rule 1).
@@ -131,7 +145,7 @@ impl Worker<'_> {
     /// Polls on the runtime's own time. True if there was anything.
     pub(super) fn poll(&mut self, free_list: &mut FreeList) -> bool {
         let any = self.poll_packets(free_list);
-        if self.instruments.last_ns().is_some_and(|last_ns| self.poll_schedule.signal_is_due(last_ns)) {
+        if self.poll_schedule.signal_is_due(&mut self.instruments) {
             self.signal();
         }
         if any || self.remote_sender.transfers() {
@@ -144,11 +158,12 @@ impl Worker<'_> {
     /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
     #[cold]
     fn signal(&mut self) {
-        let now_ns = self.instruments.now_ns();
-        self.poll_schedule.signal_ns = now_ns + self.shared.info.signal_ns;
-        if let Some(busy) = self.shared.measurements.busy(now_ns) {
+        let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
+        if self.poll_schedule.begin_signal(handled, now_ns + self.shared.info.signal_ns) {
+            // Where nothing is measured, windows open by the clock alone.
+            let signal = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
             let rank = self.shared.info.rank;
-            self.with_core(|core, now_ns, out| core.signalled(rank, Signal::of(busy), now_ns, out));
+            self.with_core(|core, now_ns, out| core.signalled(rank, signal, now_ns, out));
         }
     }
 

@@ -216,7 +216,7 @@ mod tests {
 
     /// A table with one cell per entry.
     fn cells() -> Cells {
-        let cells = Cells::new(Tag::SHARED);
+        let cells = Cells::new(Tag::SHARED, false);
         while cells.reserve() != CellId(63) {}
         cells
     }

@@ -85,13 +85,13 @@ impl Worker<'_> {
     }
 
     /// Measures the rank and its chunks in a window.
-    pub(super) fn sample_window(&mut self, number: u64, chunks: &[(ChunkId, CellId)]) {
+    pub(super) fn sample_window(&mut self, number: u64, decides: bool, chunks: &[(ChunkId, CellId)]) {
         let sample = self.sample_rank();
         let (shared, counts) = (self.shared, self.measured_load_counts());
         let measure = |&(chunk, id): &(ChunkId, CellId)| {
             let cell = shared.cells.get(id);
             let measured_ns = if counts { cell.take_load() } else { 0 };
-            let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take();
+            let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take(decides);
             let (load_ns, declared) = (declared_ns.unwrap_or(measured_ns), declared_ns.is_some());
             let handled = cell.take_handled();
             MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish, handled }

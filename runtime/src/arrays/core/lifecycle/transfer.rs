@@ -28,6 +28,8 @@ pub(crate) struct ChunkTransfer {
     pub(crate) epoch: Epoch,
     /// Present for a chunk that was inserted without a parent.
     pub(crate) origin: Option<Origin>,
+    /// Number of the first broadcast of its array after an inserted chunk that had to wait for its index.
+    pub(crate) next_broadcast: Option<u64>,
 }
 
 /// The origin of a chunk that was inserted without a parent.
@@ -57,6 +59,7 @@ impl ChunkTransfer {
             transit: None,
             epoch: Epoch::default(),
             origin: None,
+            next_broadcast: None,
         }
     }
 

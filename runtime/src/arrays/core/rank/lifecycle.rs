@@ -76,7 +76,10 @@ impl RankCore {
 
     /// A chunk of this rank was removed: the reductions and the syncs that would wait for the chunk are told.
     pub(crate) fn remove(&mut self, chunk: ChunkId, record: &mut ChunkRecord, out: &mut Commands) {
-        out.now.extend(self.routing.location.cell(chunk).map(Command::Close));
+        if let Some(cell) = self.routing.location.cell(chunk) {
+            out.now.push_back(Command::Close(cell));
+            self.flow.control.leave(cell);
+        }
         self.routing.location.departed(chunk);
         if self.termination.undelivered.removed.len() < REMOVED_MAX {
             self.termination.undelivered.removed.insert(chunk);

@@ -5,6 +5,8 @@
 //! [`coordinator`]: crate::arrays::core::sync::coordinator
 //! [`migration`]: crate::arrays::core::sync::migration
 
+use std::collections::BTreeSet;
+
 use lb_strategies::balancer::{Balancer, Decision};
 use lb_strategies::window_policy::{Look, Signal};
 
@@ -44,9 +46,9 @@ impl RankCore {
                 self.report(now_ns, out);
             }
             SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
-            SyncPacket::OpenWindow(number) => {
+            SyncPacket::OpenWindow { number, decides } => {
                 self.sync.windows.iter_mut().for_each(Windows::forget_signals);
-                out.later.push_back(Task::SampleWindow { number, chunks: self.balanced_chunks() });
+                out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
             }
             SyncPacket::WindowReports(reports) => self.window_reported(*reports, now_ns, out),
             SyncPacket::Decision { occasion, moves } => self.apply_decision(occasion, &moves, now_ns, out),
@@ -202,7 +204,8 @@ impl RankCore {
         if let Some(coordinator) = &mut self.sync.coordinator
             && let Some(number) = coordinator.open_window(look)
         {
-            self.broadcast_down(ROOT, SyncPacket::OpenWindow(number), now_ns, out);
+            let open = SyncPacket::OpenWindow { number, decides: look == Look::Decide };
+            self.broadcast_down(ROOT, open, now_ns, out);
         }
     }
 
@@ -400,7 +403,7 @@ impl RankCore {
     }
 
     /// A chunk has come that a handler of rank `by` inserted.
-    fn receive_inserted(&mut self, by: Rank, transfer: Box<ChunkTransfer>, out: &mut Commands) {
+    fn receive_inserted(&mut self, by: Rank, mut transfer: Box<ChunkTransfer>, out: &mut Commands) {
         let chunk = transfer.chunk;
         let holder = self.routing.location.rank_of(chunk);
         let comes = self.sync.migrations.expects(chunk);
@@ -408,7 +411,15 @@ impl RankCore {
             // In a window the chunk that had the index may have been removed (rules 5 and 6 of the migration). The sender
             // may have switched to routes that this rank has not heard of.
             let is_early = !self.sync.migrations.has_switched() && transfer.epoch != self.routing.cut.epoch();
+            let broadcasts = &mut self.collectives.broadcasts;
+            if comes || is_early || holder != self.tree.rank || self.sync.migrations.is_leaving_removed(chunk)
+            {
+                transfer.next_broadcast.get_or_insert(broadcasts.next(chunk.array));
+            }
             if comes || is_early || self.sync.migrations.is_leaving_removed(chunk) {
+                if is_early {
+                    broadcasts.start_log();
+                }
                 return windows.keep_insertion(by, transfer);
             }
             if holder != self.tree.rank {
@@ -423,6 +434,9 @@ impl RankCore {
         self.termination.undelivered.admitted += 1;
         if self.comes_to_syncs(chunk.array) {
             self.begin_phase(out);
+        }
+        if let (Some(windows), Some(next_broadcast)) = (&mut self.sync.windows, transfer.next_broadcast) {
+            windows.admit_late(chunk, next_broadcast);
         }
         out.now.push_back(Command::Admit(transfer));
     }
@@ -444,7 +458,14 @@ impl RankCore {
     /// Looks again at the insertions that were kept.
     fn retry_insertions(&mut self, out: &mut Commands) {
         let kept = self.sync.windows.as_mut().map(Windows::take_insertions).unwrap_or_default();
-        kept.into_iter().for_each(|(by, transfer)| self.receive_inserted(by, transfer, out));
+        let mut seen = BTreeSet::new();
+        for (by, transfer) in kept {
+            match (&mut self.sync.windows, seen.insert(transfer.chunk)) {
+                // The first may be about to be admitted: the second finds the index in use then.
+                (Some(windows), false) => windows.keep_insertion(by, transfer),
+                _ => self.receive_inserted(by, transfer, out),
+            }
+        }
     }
 
     /// Answers [`Command::Admit`]: the chunk has a cell with the messages it brought, of `mail_bytes` bytes. Returns the
@@ -467,6 +488,9 @@ impl RankCore {
         if let Some(Transit { next_broadcast: broadcasts, .. }) = transit {
             mail.extend(self.collectives.broadcasts.missed(chunk.array, broadcasts));
             self.flow.control.remove_incoming(mail_bytes + self.routing.location.pending_bytes(chunk));
+        }
+        if let Some(late) = self.sync.windows.as_mut().and_then(|windows| windows.take_late(chunk)) {
+            mail.extend(self.collectives.broadcasts.missed(chunk.array, late));
         }
         mail.extend(self.routing.location.arrived(chunk, cell));
         self.update_receivers(chunk.array, out);
@@ -500,8 +524,13 @@ impl RankCore {
 
     /// Answers [`Command::IncomingAdmitted`]: all incoming chunks are admitted, and the log of broadcasts ends.
     pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
+        if self.sync.windows.as_ref().is_some_and(Windows::has_insertions) {
+            // The chunks are admitted while broadcasts are still logged.
+            self.retry_insertions(out);
+            out.now.push_back(Command::IncomingAdmitted);
+            return;
+        }
         self.collectives.broadcasts.end_log();
-        self.retry_insertions(out);
         out.now.push_back(Command::CheckLowWatermark);
     }
 }

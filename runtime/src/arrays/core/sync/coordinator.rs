@@ -224,7 +224,7 @@ impl Coordinator {
 
     /// Opens a window if it may. Returns its number.
     pub(crate) fn open_window(&mut self, look: Look) -> Option<u64> {
-        let opens = look != Look::Wait && self.may_open_window();
+        let opens = self.windows.is_some() && look != Look::Wait && self.may_open_window();
         opens.then(|| {
             self.open_window = look;
             self.next.0

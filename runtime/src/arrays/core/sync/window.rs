@@ -39,7 +39,7 @@ use litemap::LiteMap;
 use super::report_aggregation::AggregatedReports;
 use crate::arrays::core::collectives::tree::{Convergecast, Tree};
 use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
-use crate::ids::Rank;
+use crate::ids::{ChunkId, Rank};
 
 /// One rank's part of windows.
 #[derive(Debug, Default)]
@@ -50,6 +50,8 @@ pub(crate) struct Windows {
     reports: Convergecast<Option<AggregatedReports>>,
     /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
     insertions: Vec<(Rank, Box<ChunkTransfer>)>,
+    /// Of such chunks that are about to be admitted, the first broadcast that they have not received.
+    late: LiteMap<ChunkId, u64>,
 }
 
 impl Windows {
@@ -76,6 +78,21 @@ impl Windows {
     /// Keeps a chunk that was inserted under a moving index until [`take_insertions`](Windows::take_insertions).
     pub(crate) fn keep_insertion(&mut self, by: Rank, transfer: Box<ChunkTransfer>) {
         self.insertions.push((by, transfer));
+    }
+
+    /// Tells whether any insertion is kept.
+    pub(crate) fn has_insertions(&self) -> bool {
+        !self.insertions.is_empty()
+    }
+
+    /// A kept chunk is about to be admitted. It has not received this broadcast.
+    pub(crate) fn admit_late(&mut self, chunk: ChunkId, next_broadcast: u64) {
+        self.late.insert(chunk, next_broadcast);
+    }
+
+    /// The first broadcast that a kept chunk has not received.
+    pub(crate) fn take_late(&mut self, chunk: ChunkId) -> Option<u64> {
+        self.late.remove(&chunk)
     }
 
     /// Takes the kept insertions, in the order in which they came.

@@ -115,6 +115,7 @@ fn a_chunk_inserted_by_routes_not_yet_known_waits_for_the_messages_of_its_index(
         |out: &Commands| out.now.iter().filter(|command| matches!(command, Command::Admit(_))).count();
     assert_eq!(admits(&out), 0);
     core.incoming_admitted(&mut out);
+    assert!(out.now.iter().any(|command| matches!(command, Command::IncomingAdmitted)), "the log goes on");
     assert_eq!((admits(&out), out.later.len()), (1, 0), "{out:?}");
     let mail = core.admit(chunk(0), CellId(1), None, SyncId(0), 0, &mut out);
     assert_eq!(
