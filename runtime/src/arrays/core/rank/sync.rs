@@ -524,7 +524,8 @@ impl RankCore {
 
     /// Answers [`Command::IncomingAdmitted`]: all incoming chunks are admitted, and the log of broadcasts ends.
     pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
-        if self.sync.windows.as_ref().is_some_and(Windows::has_insertions) {
+        let epoch = self.routing.cut.epoch();
+        if self.sync.windows.as_mut().is_some_and(|windows| windows.complete(epoch)) {
             // The chunks are admitted while broadcasts are still logged.
             self.retry_insertions(out);
             out.now.push_back(Command::IncomingAdmitted);

@@ -59,7 +59,8 @@
 //! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index moves all the same, since all
 //!    ranks switch its route: the old rank sends the pending messages of the index in place of the chunk.
 //! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed. If it
-//!    was sent under the old routes, the old rank forwards it under the new ones.
+//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched uses the new routes of
+//!    chunks on other ranks, in its old epoch: the epoch of an insertion that waits says nothing once all have flushed.)
 //!
 //! # Proof that messages stay in order
 //!

@@ -39,6 +39,7 @@ use litemap::LiteMap;
 use super::report_aggregation::AggregatedReports;
 use crate::arrays::core::collectives::tree::{Convergecast, Tree};
 use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
+use crate::arrays::core::routing::in_flight::Epoch;
 use crate::ids::{ChunkId, Rank};
 
 /// One rank's part of windows.
@@ -80,8 +81,10 @@ impl Windows {
         self.insertions.push((by, transfer));
     }
 
-    /// Tells whether any insertion is kept.
-    pub(crate) fn has_insertions(&self) -> bool {
+    /// A migration is complete: kept insertions were sent under the present routes, or under older ones. True if there are
+    /// any.
+    pub(crate) fn complete(&mut self, epoch: Epoch) -> bool {
+        self.insertions.iter_mut().for_each(|(_, transfer)| transfer.epoch = epoch);
         !self.insertions.is_empty()
     }
 

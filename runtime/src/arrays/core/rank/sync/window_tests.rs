@@ -124,3 +124,24 @@ fn a_chunk_inserted_by_routes_not_yet_known_waits_for_the_messages_of_its_index(
         "start, then in order"
     );
 }
+
+#[test]
+fn a_chunk_inserted_by_new_routes_in_the_old_epoch_is_admitted_after_the_migration() {
+    let (mut core, mut out) = (core(2), Commands::default());
+    let [before, _] = epochs();
+    decide(&mut core, &[Move { chunk: chunk(0), from: Rank(1), to: Rank(2) }], &mut out);
+    // Rank 3 has heard of the move, and has not switched.
+    core.receive(Rank(3), insertion(0, before), 0, &mut out);
+    let mut sender = InFlight::default();
+    sender.count_sent(Rank(2));
+    core.receive(ROOT, CutPacket::ExpectedCounts(sender.end_epoch()), 0, &mut out);
+    let index = ChunkTransfer {
+        body: ChunkBody::Removed,
+        transit: Some(Transit::after(0)),
+        ..ChunkTransfer::without_body(chunk(0))
+    };
+    core.receive(Rank(1), LifecyclePacket::TransferChunk(Box::new(index)), 0, &mut out);
+    core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
+    core.incoming_admitted(&mut out);
+    assert!(out.now.iter().any(|command| matches!(command, Command::Admit(_))), "{out:?}");
+}
