@@ -281,7 +281,7 @@ impl Chunk for Patient {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == LAST {
-            ctx.send_after(std::time::Duration::from_millis(400), ());
+            ctx.send_after(Duration::from_millis(400), ());
         }
     }
 
@@ -323,7 +323,7 @@ impl Chunk for Sleeper {
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         if ctx.index() == LAST {
-            std::thread::sleep(std::time::Duration::from_millis(400));
+            std::thread::sleep(Duration::from_millis(400));
             ctx.send(0, ());
         }
     }
