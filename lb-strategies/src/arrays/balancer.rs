@@ -257,13 +257,11 @@ impl Balancer {
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
     fn report(&mut self, report: PhaseReport) -> Snapshot {
-        let is_window = self.activity.follow(&report.chunks);
-        self.in_windows = is_window;
-        self.estimate(&report.ranks, is_window);
+        self.observe(&report);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let mut chunks: Vec<ChunkLoad> =
             report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
-        if is_window {
+        if self.in_windows {
             let ticks = chunks.iter().map(|chunk| chunk.ticks).fold(0, u64::saturating_add);
             self.history.iter_mut().for_each(|earlier| scale_to(earlier, ticks));
         }
@@ -277,7 +275,7 @@ impl Balancer {
         self.units.coarsen(expected)
     }
 
-    fn estimate(&mut self, ranks: &[RankReport], in_windows: bool) {
+    fn estimate(&mut self, ranks: &[RankReport]) {
         if self.estimates.is_empty() {
             self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
         }
@@ -285,7 +283,7 @@ impl Balancer {
         let samples = ranks.iter().map(|rank| rank.sample.as_ref());
         let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
-            estimate.follow(sample, fastest, speed_noise, in_windows);
+            estimate.follow(sample, fastest, speed_noise, self.in_windows);
         }
     }
 
@@ -297,15 +295,25 @@ impl Balancer {
         load
     }
 
-    /// Takes the reports of a window that is not decided.
+    /// Learns from the reports of a phase what ranks and chunks do. Alone, it is for a window that is not decided.
     pub fn observe(&mut self, report: &PhaseReport) {
-        let is_window = self.activity.follow(&report.chunks);
-        self.estimate(&report.ranks, is_window);
+        self.in_windows = self.activity.follow(&report.chunks);
+        self.estimate(&report.ranks);
     }
 
     /// The smoothing that the strategy asks for.
     pub fn smoothing(&self) -> Smoothing {
         Smoothing { weight: self.strategy.terms().smoothing }
+    }
+
+    /// The verdict on a plan for the next window: it must also be believed, or move a chunk off an unavailable rank.
+    fn judge(&self, expected: &Snapshot, plan: &Assignment, verdict: Verdict) -> Verdict {
+        let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
+        let required_ns = self.judgement.required_gain_ns(makespan_ns, verdict.cost_ns);
+        if verdict.gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan) {
+            return verdict;
+        }
+        Verdict { accepted: false, cost_ns: required_ns, ..verdict }
     }
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
@@ -330,14 +338,9 @@ impl Balancer {
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
                 let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
-                let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
-                let required_ns = self.judgement.required_gain_ns(makespan_ns, verdict.cost_ns);
-                let believed = !self.in_windows
-                    || verdict.gain_ns > required_ns
-                    || leaves_an_unavailable_rank(expected, &assignment);
-                let accepted = verdict.accepted && believed || !must_pay;
-                let cost_ns = if believed { verdict.cost_ns } else { required_ns };
-                (assignment, Verdict { accepted, cost_ns, ..verdict }, Some(took_ns))
+                let verdict =
+                    if self.in_windows { self.judge(expected, &assignment, verdict) } else { verdict };
+                (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
             StrategyResult::Unasked(verdict) => {
                 self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);

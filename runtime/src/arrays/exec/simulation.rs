@@ -34,7 +34,7 @@ use crate::arrays::core::lifecycle::erased::RankSetup;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::message_list::FreeList;
 use crate::arrays::report::{Figures, Report};
-use crate::config::{Config, Period};
+use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ChunkId, RUNTIME, Rank, WorkerId};
 use crate::run::context::panicked;
@@ -99,7 +99,6 @@ pub(crate) fn run(
         arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
-        window_every: (!matches!(config.balanced(), Period::Steps(_))).then_some(WINDOW_EVERY),
     };
     for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
         rank.owner.enter();
@@ -177,8 +176,6 @@ struct Simulation<'r> {
     rng: Pcg32,
     /// The seed of the chunks' weights, if loads are measured.
     weights: Option<u64>,
-    /// One of so many steps of rank 0 opens a window; none if chunks are balanced at syncs.
-    window_every: Option<u32>,
 }
 
 /// One event of the simulation.
@@ -323,10 +320,8 @@ impl Simulation<'_> {
         });
         self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
         self.idle[rank] = true;
-        if let Some(every) = self.window_every
-            && self.rng.random_ratio(1, every)
-            && !self.ranks[0].shared.scheduler.stopped()
-        {
+        let root = &self.ranks[0].shared;
+        if root.info.by_windows && self.rng.random_ratio(1, WINDOW_EVERY) && !root.scheduler.stopped() {
             self.open_window();
         }
     }

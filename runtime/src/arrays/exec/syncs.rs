@@ -4,7 +4,9 @@
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
 use super::worker::Worker;
+use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::routing::message_list::MessageNode;
 use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, SyncArrival, UnmeasuredReport};
@@ -77,11 +79,7 @@ impl Worker<'_> {
                 recorder.loaded(arrival.chunk, sync, load_ns, arrival.bytes);
             }
         }
-        // On rank 0 a decision may follow, which is a slice of its own.
-        self.instruments.skip(Part::Measure, sync);
-        self.with_core(|core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
-        self.instruments.observe(SampleTrigger::AtSync(sync));
-        self.instruments.skip(Part::Measure, sync);
+        self.report(sync, |core, now_ns, out| core.sampled(reports, sample, &loads, now_ns, out));
     }
 
     /// Measures the rank and its chunks in a window.
@@ -103,11 +101,16 @@ impl Worker<'_> {
                 recorder.loaded(chunk.chunk, window, chunk.load_ns, chunk.bytes);
             }
         }
+        self.report(window, |core, now_ns, out| core.window_sampled(number, sample, measured, now_ns, out));
+    }
+
+    /// Reports to a sync or in a window what was measured, and records it.
+    fn report(&mut self, sync: SyncId, report: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         // On rank 0 a decision may follow, which is a slice of its own.
-        self.instruments.skip(Part::Measure, window);
-        self.with_core(|core, now_ns, out| core.window_sampled(number, sample, measured, now_ns, out));
-        self.instruments.observe(SampleTrigger::AtSync(window));
-        self.instruments.skip(Part::Measure, window);
+        self.instruments.skip(Part::Measure, sync);
+        self.with_core(report);
+        self.instruments.observe(SampleTrigger::AtSync(sync));
+        self.instruments.skip(Part::Measure, sync);
     }
 
     /// Measures the rank.

@@ -411,15 +411,14 @@ impl RankCore {
             // In a window the chunk that had the index may have been removed (rules 5 and 6 of the migration). The sender
             // may have switched to routes that this rank has not heard of.
             let is_early = !self.sync.migrations.has_switched() && transfer.epoch != self.routing.cut.epoch();
-            let broadcasts = &mut self.collectives.broadcasts;
-            if comes || is_early || holder != self.tree.rank || self.sync.migrations.is_leaving_removed(chunk)
-            {
-                transfer.next_broadcast.get_or_insert(broadcasts.next(chunk.array));
+            let waits = comes || is_early || self.sync.migrations.is_leaving_removed(chunk);
+            if waits || holder != self.tree.rank {
+                transfer.next_broadcast.get_or_insert(self.collectives.broadcasts.next(chunk.array));
             }
-            if comes || is_early || self.sync.migrations.is_leaving_removed(chunk) {
-                if is_early {
-                    broadcasts.start_log();
-                }
+            if is_early {
+                self.collectives.broadcasts.start_log();
+            }
+            if waits {
                 return windows.keep_insertion(by, transfer);
             }
             if holder != self.tree.rank {
