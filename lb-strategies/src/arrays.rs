@@ -14,7 +14,8 @@
 //! | [`mod@predict`] | what the next phase will look like |
 //! | [`mod@accept`] | whether a move pays |
 //! | `judgement` | whether to believe that, where phases are windows |
-//! | [`window_policy`] | when to look |
+//! | [`period`] | whether chunks are balanced at syncs or in windows |
+//! | [`window_policy`] | when to open a window |
 //! | [`synthetic`] | workloads to study strategies with |
 
 pub mod accept;
@@ -26,6 +27,7 @@ mod finish_first;
 mod judgement;
 mod loads;
 pub mod metrics;
+pub mod period;
 pub mod predict;
 mod report;
 pub mod snapshot;

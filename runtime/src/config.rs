@@ -6,7 +6,6 @@
 //! the nearest name.
 
 mod balancing;
-mod period;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -18,7 +17,6 @@ use std::time::Duration;
 use lb_strategies::Shape;
 
 use self::balancing::Balancing;
-pub use self::period::Period;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
 use crate::error::Error;
@@ -30,6 +28,7 @@ pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;
 use crate::warn::warn;
+pub use lb_strategies::Period;
 
 /// The nature of ranks: threads, or processes.
 ///

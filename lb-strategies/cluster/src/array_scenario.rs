@@ -14,9 +14,9 @@ use lb_strategies::virtual_time::vcpus::Vcpus;
 /// An array on a cluster; the same for every strategy that moves it, and every time.
 ///
 /// ```
-/// use lb_strategies::ARRAYS;
+/// use lb_strategies::{ARRAYS, Period};
 /// use virtual_cluster::{Array, ArrayScenario, Traces};
-/// let array = Array { chunks: 12, iterations: 100, period: 10, state_bytes: 0, workers: vec![1, 1] };
+/// let array = Array { chunks: 12, iterations: 100, period: Period::Steps(10), state_bytes: 0, workers: vec![1, 1] };
 /// let scenario = ArrayScenario::new("halves", array, || {
 ///     Box::new(Traces::constant(|worker| if worker.rank.0 == 0 { 1000.0 } else { 500.0 }))
 /// });

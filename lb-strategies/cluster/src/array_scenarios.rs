@@ -9,9 +9,9 @@ use super::array_simulation::Array;
 use super::chunk_costs::ChunkCosts;
 use super::neighbours::{Beside, Neighbour};
 use super::series::{PerWorker, Series, Shared};
-use lb_strategies::Rank;
 use lb_strategies::choice::Choice;
 use lb_strategies::virtual_time::vcpus::Traces;
+use lb_strategies::{Period, Rank};
 
 /// A line of the table.
 ///
@@ -74,8 +74,13 @@ pub fn array_scenario(name: &str) -> Result<ArrayScenario, Choice> {
 
 /// 4096 x 4096 cells in 256 chunks on two vCPUs: 3.64 s without a neighbour, so a chunk takes 57 us an iteration.
 fn demonstration() -> ArrayScenario {
-    let array =
-        Array { chunks: 256, iterations: 500, period: 20, state_bytes: 512 << 10, workers: vec![1; 2] };
+    let array = Array {
+        chunks: 256,
+        iterations: 500,
+        period: Period::Steps(20),
+        state_bytes: 512 << 10,
+        workers: vec![1; 2],
+    };
     let shares = Beside::Vcpu.shares(&array.workers, &[Neighbour::always(Rank(1))]);
     let speed = 256.0 * 500.0 / (2.0 * 3.64);
     ArrayScenario::new("demo", array, move || {
@@ -101,7 +106,7 @@ fn paper(slow: u32, neighbour_s: Option<(f64, f64)>) -> ArrayScenario {
     let array = Array {
         chunks: VMS * CHUNKS_PER_VM,
         iterations: 500,
-        period: 20,
+        period: Period::Steps(20),
         state_bytes: 512 << 10,
         workers: vec![1; VMS as usize],
     };
@@ -123,8 +128,13 @@ fn figure_3() -> ArrayScenario {
 
 /// 64 quiet ranks of 16 chunks of a millisecond.
 fn hot_spot(k: Option<u32>) -> ArrayScenario {
-    let array =
-        Array { chunks: 1024, iterations: 400, period: 10, state_bytes: 64 << 10, workers: vec![1; 64] };
+    let array = Array {
+        chunks: 1024,
+        iterations: 400,
+        period: Period::Steps(10),
+        state_bytes: 64 << 10,
+        workers: vec![1; 64],
+    };
     let scenario = ArrayScenario::new("spot", array, || Box::new(Traces::constant(|_| 1000.0)));
     ArrayScenario { costs: ChunkCosts::HotSpot { k }, ..scenario }
 }

@@ -4,15 +4,18 @@
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has heard from all
 //!   chunks that send to it ([`RunArray::exchange`]; nobody if that is not said). There is no barrier: chunks run ahead as
 //!   far as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
-//! - Every `period` iterations is a sync, as in the runtime: chunks wait, unless the strategy never moves anything; a rank
+//! - At a [period](Array::period) of so many iterations there is a sync, as in the runtime: chunks wait, unless the strategy never moves anything; a rank
 //!   reports to rank 0 when all of its chunks have come; the [balancer](lb_strategies::balancer::Balancer) decides; ranks hear of the moves; those who stay
 //!   go on at once; leavers go one after another when a marker of every rank has come; arrivals go on when rank 0 knows
 //!   that all have arrived. All of this is messages over [`Links`].
+//! - At any other period chunks are balanced in windows: rank 0 sees how busy ranks are, and opens one by the
+//!   [policy](lb_strategies::window_policy) of production; each rank reports at once; chunks that move leave after the iteration
+//!   that they execute, and only they wait.
 //! - Reports say what a rank would have measured: the CPU time of its chunks and workers, what they waited for a vCPU that
 //!   others had, and the median clock of its last five bursts. Neither has noise.
 //!
 //! # What is not
-//! Ranks tell rank 0 straight what they have to say, and each rank tells each that it has switched to the new routes; in the
+//! How busy ranks are rank 0 sees at once. Ranks tell rank 0 straight what they have to say, and each rank tells each that it has switched to the new routes; in the
 //! runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by slices of milliseconds. Messages, and deciding, take no CPU time of workers.
 //! The background load is the time waited: neighbours are other guests, and what they do while a worker is idle is not seen.
 //!
@@ -24,12 +27,14 @@ mod event;
 mod history;
 mod placement;
 mod report;
+mod windows;
 
 use std::sync::Arc;
 
 use self::history::EventLoop;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
+use lb_strategies::arrays::period::Period;
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::links::Links;
@@ -38,8 +43,9 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 /// An array, and the ranks that it is on. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P.
 ///
 /// ```
+/// use lb_strategies::Period;
 /// use virtual_cluster::Array;
-/// let array = Array { chunks: 64, iterations: 100, period: 20, state_bytes: 4096, workers: vec![1, 1] };
+/// let array = Array { chunks: 64, iterations: 100, period: Period::Steps(20), state_bytes: 4096, workers: vec![1, 1] };
 /// assert_eq!(array.syncs(), 4, "none after the last iteration");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +54,8 @@ pub struct Array {
     pub chunks: u32,
     /// Number of iterations that each executes.
     pub iterations: u64,
-    /// Iterations from one sync to the next; 0 for no sync at all.
-    pub period: u64,
+    /// When chunks are balanced; a step is an iteration.
+    pub period: Period,
     /// Bytes that travel when a chunk moves.
     pub state_bytes: u64,
     /// Number of workers of each rank, at least one; there is at least one rank.
@@ -57,9 +63,10 @@ pub struct Array {
 }
 
 impl Array {
-    /// Number of syncs in a run.
+    /// Number of syncs in a run under a strategy that keeps to the period.
     pub fn syncs(&self) -> u64 {
-        self.iterations.saturating_sub(1).checked_div(self.period).unwrap_or(0)
+        let Period::Steps(period) = self.period else { return 0 };
+        self.iterations.saturating_sub(1).checked_div(period).unwrap_or(0)
     }
 
     /// All workers, in order.
@@ -71,10 +78,10 @@ impl Array {
 /// An array about to run on a cluster.
 ///
 /// ```
-/// use lb_strategies::ARRAYS;
+/// use lb_strategies::{ARRAYS, Period};
 /// use virtual_cluster::{Array, RunArray, Traces};
 /// // Rank 1 is half as fast: of 12 chunks it should have 4.
-/// let array = Array { chunks: 12, iterations: 100, period: 10, state_bytes: 0, workers: vec![1, 1] };
+/// let array = Array { chunks: 12, iterations: 100, period: Period::Steps(10), state_bytes: 0, workers: vec![1, 1] };
 /// let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 60.0 } else { 30.0 });
 /// let run = RunArray::new(&array, ARRAYS.parse("refine")?.into(), &mut vcpus).run();
 /// assert!(run.is_complete(&array));
@@ -190,7 +197,7 @@ impl<'r> RunArray<'r> {
 pub struct ArrayRun {
     /// Time at which the last chunk had executed each iteration.
     pub iteration_ends: Vec<Nanos>,
-    /// The syncs, in order.
+    /// The syncs, or windows that were decided, in order.
     pub syncs: Vec<SyncRun>,
     /// Time of each worker of every rank in which it had a chunk to execute, whoever had its vCPU.
     pub busy: Vec<Nanos>,
@@ -202,7 +209,7 @@ pub struct ArrayRun {
     pub digest: u64,
 }
 
-/// A sync.
+/// A sync, or a window that was decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncRun {
     /// Time of the decision.

@@ -63,6 +63,18 @@ impl<'r> Execution<'r> {
         self.states[worker].spent
     }
 
+    /// As of `now`, not before the last look.
+    pub(super) fn spent_at(&self, worker: usize, now: Nanos) -> WorkerTime {
+        let state = &self.states[worker];
+        let mut spent = state.spent;
+        if let Some(running) = &state.running {
+            let since = now.saturating_sub(running.since) as f64;
+            spent.cpu_ns += running.share * since;
+            spent.wait_ns += (1.0 - running.share) * since;
+        }
+        spent
+    }
+
     /// Units of work per second while it runs, as a burst of computation shows; 0 on a vCPU that stands still.
     pub(super) fn clock(&mut self, worker: usize, now: Nanos) -> f64 {
         let name = self.names[worker];

@@ -28,6 +28,8 @@ const PRICE_NS: u64 = 300_000;
 const PATIENCE_MAX: u64 = 256;
 /// The least excess that counts, as a part of the time: of two ranks that exchange data one is often a little ahead.
 const EXCESS_MIN: f64 = 0.02;
+/// Longest interval of signals, ns.
+const SIGNAL_NS: u64 = 5_000_000;
 /// Growth of the loss, as a part of the time, that resets the price.
 const GROWTH: f64 = 0.05;
 
@@ -102,6 +104,11 @@ impl WindowPolicy {
             patience: 1,
             opened_excess: 0.0,
         }
+    }
+
+    /// The interval at which ranks tell how busy they are, ns.
+    pub fn signal_ns(&self) -> u64 {
+        self.fixed_ns.unwrap_or(SIGNAL_NS).min(SIGNAL_NS)
     }
 
     /// Ranks have told how busy they are. `may_open` is false while a window is open or chunks move.

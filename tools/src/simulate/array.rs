@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use lb_strategies::{ARRAYS, Listing};
+use lb_strategies::{ARRAYS, Listing, Period};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
 use super::cluster::{self, NetworkOptions};
@@ -59,9 +59,10 @@ struct ArrayOptions {
     /// Iterations of each chunk.
     #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]
     iterations: u64,
-    /// Iterations from one sync to the next; 0 for no sync.
-    #[arg(long, value_name = "ITERATIONS", default_value = "20", value_parser = values::count)]
-    period: u64,
+    /// When chunks are balanced: at syncs, with so many iterations from one to the next (0 for no sync); or in windows,
+    /// when it is likely to pay (auto), or of a length such as 50ms.
+    #[arg(long, value_name = "ITERATIONS|auto|TIME", default_value = "20", value_parser = str::parse::<Period>)]
+    period: Period,
     /// The cost of a chunk: all the same; lognormal with this sigma; up and down by a half in so many iterations; or
     /// the more the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration.
     /// The mean is 1.

@@ -19,6 +19,8 @@ pub(super) enum Event {
         from: u32,
         to: u32,
     },
+    /// Rank 0 looks at how busy ranks are, where chunks are balanced in windows.
+    Look,
     /// A rank has time for a message that has arrived.
     Served {
         from: u32,
@@ -43,6 +45,10 @@ pub(super) enum Packet {
     Halo { to: u32, iteration: u64 },
     /// All chunks of a rank have come to the sync at the end of this phase.
     Reports { phase: u64, sample: RankSample, chunks: Vec<ChunkReport> },
+    /// Ranks report at once.
+    OpenWindow,
+    /// The report of a rank in a window.
+    WindowReports { sample: RankSample, chunks: Vec<ChunkReport> },
     /// Rank 0 has decided.
     Moves(Rc<[Move]>),
     /// Nothing comes from this rank any more that was sent to where chunks were before.
@@ -60,6 +66,7 @@ pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),
         Event::IterationDone { worker } => 5 + 8 * (*worker as u64),
+        Event::Look => 6,
         Event::Delivered { from, to } => 2 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Served { from, to } => 3 + 8 * u64::from(*from) + (u64::from(*to) << 32),
         Event::Departs { chunk, from } => 4 + 8 * u64::from(*chunk) + (u64::from(*from) << 32),

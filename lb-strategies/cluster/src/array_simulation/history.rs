@@ -1,4 +1,4 @@
-//! The events of a run, one after the other: chunks execute and send, ranks go through syncs.
+//! The events of a run, one after the other: chunks execute and send, ranks go through syncs and windows.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::event::{Event, Packet, digest};
 use super::placement::{Chunk, Migration, RankState};
 use super::report::Gauges;
+use super::windows::Windows;
 use super::{Array, ArrayRun, Executed, RunArray, SyncRun};
 use crate::execution::Execution;
 use lb_strategies::Rank;
@@ -14,6 +15,7 @@ use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{
     Balancer, ChunkReport, Move, PhaseReport, RankPlace, RankReport, RankSample,
 };
+use lb_strategies::arrays::period::Moments;
 use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::Events;
@@ -21,7 +23,7 @@ use lb_strategies::virtual_time::links::Links;
 use lb_strategies::virtual_time::post::Post;
 
 /// The execution of a chunk by a worker.
-struct Running {
+pub(super) struct Running {
     chunk: u32,
     begun: Nanos,
     /// CPU time of the worker when it began.
@@ -29,34 +31,50 @@ struct Running {
 }
 
 /// The reports on a phase that rank 0 has so far.
-struct SyncReports {
+pub(super) struct Reports {
     samples: Vec<Option<RankSample>>,
     chunks: Vec<ChunkReport>,
 }
 
+impl Reports {
+    /// None yet, of so many ranks.
+    pub(super) fn of(ranks: usize) -> Reports {
+        Reports { samples: vec![None; ranks], chunks: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
+        self.samples[from as usize] = Some(sample);
+        self.chunks.extend(chunks);
+    }
+}
+
 pub(super) struct EventLoop<'r> {
-    array: Array,
-    balancer: Balancer,
-    /// True if a sync stops chunks.
-    stops: bool,
+    pub(super) array: Array,
+    pub(super) balancer: Balancer,
+    /// Iterations from one sync to the next; 0 for none.
+    sync_period: u64,
+    /// Rank 0's view of windows, if chunks are balanced in windows.
+    pub(super) windows: Option<Windows>,
+    /// True if decisions are carried out; at a sync chunks then wait.
+    pub(super) stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     sends_to: Vec<Vec<u32>>,
     move_cost: MoveCost,
     watch: Box<dyn FnMut(Executed) + 'r>,
-    now: Nanos,
+    pub(super) now: Nanos,
     end: Nanos,
     keeps_reports: bool,
-    events: Events<Event>,
-    execution: Execution<'r>,
+    pub(super) events: Events<Event>,
+    pub(super) execution: Execution<'r>,
     /// By worker.
-    running: Vec<Option<Running>>,
+    pub(super) running: Vec<Option<Running>>,
     /// Of each rank, the number of its first worker, and of all, how many there are.
-    firsts: Vec<usize>,
-    chunks: Vec<Chunk>,
-    places: Vec<RankState>,
-    gauges: Vec<Gauges>,
+    pub(super) firsts: Vec<usize>,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) places: Vec<RankState>,
+    pub(super) gauges: Vec<Gauges>,
     post: Post<Box<dyn Links + 'r>, Packet>,
-    gathered: BTreeMap<u64, SyncReports>,
+    gathered: BTreeMap<u64, Reports>,
     /// Ranks that have flushed.
     flushed: u32,
     /// By iteration, how many chunks have executed it.
@@ -86,7 +104,13 @@ impl<'r> EventLoop<'r> {
             places[rank].chunks += 1;
             Chunk::new(rank as u32, senders)
         };
+        let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
+            Moments::Syncs { period } => (period, None),
+            Moments::Windows { fixed_ns } => (0, Some(Windows::new(fixed_ns, workers, ranks))),
+        };
         Self {
+            sync_period,
+            windows,
             chunks: senders.iter().enumerate().map(chunk).collect(),
             stops: strategy.terms().moves,
             keeps_reports,
@@ -127,6 +151,9 @@ impl<'r> EventLoop<'r> {
         for rank in 0..self.places.len() as u32 {
             self.occupy(rank);
         }
+        if let Some(windows) = &self.windows {
+            self.events.at(windows.interval(), Event::Look);
+        }
         while let Some((now, event)) = self.events.pop() {
             if now > self.end {
                 break;
@@ -158,10 +185,11 @@ impl<'r> EventLoop<'r> {
                 self.occupy(to);
             }
             Event::Departs { chunk, from } => self.leave(chunk, from),
+            Event::Look => self.look(),
         }
     }
 
-    fn send(&mut self, from: u32, to: u32, packet: Packet) {
+    pub(super) fn send(&mut self, from: u32, to: u32, packet: Packet) {
         if from == to {
             return self.receive(from, to, packet);
         }
@@ -177,6 +205,9 @@ impl<'r> EventLoop<'r> {
                 self.enqueue_if_ready(to);
             }
             Packet::Reports { phase, sample, chunks } => self.gather(phase, from, sample, chunks),
+            Packet::OpenWindow => self.report_window(rank),
+            Packet::WindowReports { sample, chunks } => self.window_reported(from, sample, chunks),
+            Packet::Moves(moves) if self.windows.is_some() => self.begin_window_migration(rank, &moves),
             Packet::Moves(moves) => self.begin_migration(rank, &moves),
             Packet::Marker => {
                 self.places[rank as usize].markers += 1;
@@ -193,6 +224,7 @@ impl<'r> EventLoop<'r> {
                 self.flushed += 1;
                 if self.flushed == self.places.len() as u32 {
                     self.flushed = 0;
+                    self.balanced(true);
                     (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Land));
                 }
             }
@@ -247,13 +279,21 @@ impl EventLoop<'_> {
         self.count(iteration);
         if iteration + 1 < self.array.iterations {
             self.send_halos(chunk, iteration + 1);
-            if (iteration + 1).checked_rem(self.array.period) == Some(0) {
-                self.arrive_at_sync(chunk, (iteration + 1) / self.array.period - 1);
+            if (iteration + 1).checked_rem(self.sync_period) == Some(0) {
+                self.arrive_at_sync(chunk, (iteration + 1) / self.sync_period - 1);
             }
             self.enqueue_if_ready(chunk);
         }
+        if self.chunks[chunk as usize].leaves_for.is_some() {
+            self.held(chunk);
+        }
         self.occupy(name.rank.0);
         self.execution.rest(worker, self.now, &mut self.events);
+    }
+
+    /// Tells whether all chunks have executed all iterations.
+    pub(super) fn is_over(&self) -> bool {
+        self.run.executed == u64::from(self.array.chunks) * self.array.iterations
     }
 
     fn count(&mut self, iteration: u64) {
@@ -280,19 +320,12 @@ impl EventLoop<'_> {
 /// Syncs.
 impl EventLoop<'_> {
     fn arrive_at_sync(&mut self, chunk: u32, phase: u64) {
-        let it = &mut self.chunks[chunk as usize];
-        it.waits = self.stops;
-        let load = ChunkLoad {
-            id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
-            rank: Rank(it.rank),
-            ticks: std::mem::take(&mut it.cpu_ns) as u64,
-            bytes: self.array.state_bytes,
-            migratable: true,
-        };
-        let rank = it.rank;
+        self.chunks[chunk as usize].waits = self.stops;
+        let rank = self.chunks[chunk as usize].rank;
+        let report = ChunkReport { handled: 0, ..self.take_report(chunk) };
         let place = &mut self.places[rank as usize];
         let collected = place.reports.entry(phase).or_default();
-        collected.push(ChunkReport { load, declared: false, wish: None, handled: 0 });
+        collected.push(report);
         if collected.len() < place.chunks {
             return;
         }
@@ -301,33 +334,54 @@ impl EventLoop<'_> {
         self.send(rank, 0, Packet::Reports { phase, sample, chunks });
     }
 
+    /// What a chunk has cost since its last report.
+    pub(super) fn take_report(&mut self, chunk: u32) -> ChunkReport {
+        let it = &mut self.chunks[chunk as usize];
+        let load = ChunkLoad {
+            id: ChunkId { array: ArrayId(0), key: u64::from(chunk) },
+            rank: Rank(it.rank),
+            ticks: std::mem::take(&mut it.cpu_ns) as u64,
+            bytes: self.array.state_bytes,
+            migratable: true,
+        };
+        ChunkReport { load, declared: false, wish: None, handled: std::mem::take(&mut it.handled) }
+    }
+
     fn gather(&mut self, phase: u64, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
-        let nothing = || SyncReports { samples: vec![None; self.places.len()], chunks: Vec::new() };
-        let gathered = self.gathered.entry(phase).or_insert_with(nothing);
-        gathered.samples[from as usize] = Some(sample);
-        gathered.chunks.extend(chunks);
+        let ranks = self.places.len();
+        let gathered = self.gathered.entry(phase).or_insert_with(|| Reports::of(ranks));
+        gathered.add(from, sample, chunks);
         if gathered.chunks.len() == self.chunks.len() {
             let gathered = self.gathered.remove(&phase).expect("it has just been completed");
-            self.decide(gathered);
+            self.decide_sync(gathered);
         }
     }
 
-    fn decide(&mut self, gathered: SyncReports) {
-        let samples = gathered.samples.into_iter().zip(&self.array.workers);
-        let ranks = samples
-            .zip(0..)
-            .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
-        let report = PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks, leaders: Vec::new() };
-        let decision = self.balancer.decide(&report);
-        let moves: Rc<[Move]> = decision.moves.as_slice().into();
-        let report = self.keeps_reports.then_some(report);
-        self.run.syncs.push(SyncRun { at: self.now, report, decision });
+    fn decide_sync(&mut self, gathered: Reports) {
+        let moves = self.decide(gathered);
         if self.stops {
             moves.iter().for_each(|one| self.chunks[one.chunk.key as usize].rank = one.to.0);
             for to in 0..self.places.len() as u32 {
                 self.send(0, to, Packet::Moves(Rc::clone(&moves)));
             }
         }
+    }
+
+    pub(super) fn phase_report(&self, gathered: Reports) -> PhaseReport {
+        let samples = gathered.samples.into_iter().zip(&self.array.workers);
+        let ranks = samples
+            .zip(0..)
+            .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
+        PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks, leaders: Vec::new() }
+    }
+
+    pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
+        let report = self.phase_report(gathered);
+        let decision = self.balancer.decide(&report);
+        let moves: Rc<[Move]> = decision.moves.as_slice().into();
+        let report = self.keeps_reports.then_some(report);
+        self.run.syncs.push(SyncRun { at: self.now, report, decision });
+        moves
     }
 
     fn begin_migration(&mut self, rank: u32, moves: &[Move]) {
@@ -348,9 +402,7 @@ impl EventLoop<'_> {
                 incoming_left: arrivals_left,
                 ..Migration::default()
             });
-            let others = (0..self.places.len() as u32).filter(|&to| to != rank);
-            others.for_each(|to| self.send(rank, to, Packet::Marker));
-            self.send_outgoing(rank);
+            self.switch_routes(rank);
         }
         let mut arriving: Vec<u64> =
             moves.iter().filter(|one| one.to.0 == rank).map(|one| one.chunk.key).collect();
@@ -364,6 +416,13 @@ impl EventLoop<'_> {
         self.occupy(rank);
     }
 
+    /// None of the leavers of a rank executes anything any more.
+    pub(super) fn switch_routes(&mut self, rank: u32) {
+        let others = (0..self.places.len() as u32).filter(|&to| to != rank);
+        others.for_each(|to| self.send(rank, to, Packet::Marker));
+        self.send_outgoing(rank);
+    }
+
     fn resume(&mut self, chunk: u32) {
         self.chunks[chunk as usize].waits = false;
         self.enqueue_if_ready(chunk);
@@ -374,7 +433,7 @@ impl EventLoop<'_> {
         let all = self.places.len() as u32 - 1;
         let place = &mut self.places[rank as usize];
         let Some(migration) = &mut place.migration else { return };
-        if place.markers < all || std::mem::replace(&mut migration.has_sent, true) {
+        if place.markers < all || migration.running > 0 || std::mem::replace(&mut migration.has_sent, true) {
             return;
         }
         place.markers = 0;

@@ -17,8 +17,11 @@ pub(super) struct Chunk {
     pub(super) taken: bool,
     /// True if it waits for the end of a sync.
     pub(super) waits: bool,
-    /// CPU time since it last came to a sync.
+    /// CPU time and iterations since they were last reported.
     pub(super) cpu_ns: f64,
+    pub(super) handled: u32,
+    /// Where it goes after the iteration that it executes.
+    pub(super) leaves_for: Option<u32>,
 }
 
 impl Chunk {
@@ -32,6 +35,8 @@ impl Chunk {
             taken: false,
             waits: false,
             cpu_ns: 0.0,
+            handled: 0,
+            leaves_for: None,
         }
     }
 
@@ -49,8 +54,14 @@ impl Chunk {
         !self.taken && !self.waits && self.next < iterations && has_heard
     }
 
+    /// It is held on its way to another rank.
+    pub(super) fn leave(&mut self) {
+        self.rank = self.leaves_for.take().unwrap_or(self.rank);
+    }
+
     pub(super) fn has_executed(&mut self) {
         self.next += 1;
+        self.handled += 1;
         self.taken = false;
         self.received.pop_front();
     }
@@ -74,6 +85,8 @@ pub(super) struct RankState {
 pub(super) struct Migration {
     pub(super) outgoing: Vec<u32>,
     pub(super) outgoing_left: usize,
+    /// Of them, those that still execute an iteration here.
+    pub(super) running: usize,
     pub(super) incoming: Vec<u32>,
     pub(super) incoming_left: usize,
     pub(super) has_sent: bool,

@@ -31,7 +31,7 @@ impl Gauges {
     pub(super) fn sample(&mut self, execution: &mut Execution<'_>, now: Nanos) -> RankSample {
         let mut spent = WorkerTime::default();
         for worker in self.workers.clone() {
-            let of_worker = execution.spent(worker);
+            let of_worker = execution.spent_at(worker, now);
             spent.cpu_ns += of_worker.cpu_ns;
             spent.wait_ns += of_worker.wait_ns;
         }

@@ -3,9 +3,11 @@
 //!
 //! Clusters are drawn by a seed, which a failure names with the strategy.
 
+use std::time::Duration;
+
 use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
 use lb_strategies::pool::{Nanos, SECOND};
-use lb_strategies::{ARRAYS, MoveCost, Rank};
+use lb_strategies::{ARRAYS, MoveCost, Period, Rank};
 use virtual_cluster::{
     Array, ArrayRun, ArrayScenario, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series,
     Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
@@ -34,8 +36,18 @@ impl Drawn {
         let workers = (0..=below(5)).map(|_| 1 + below(3) as u32).collect();
         let (chunks, iterations, period) = (1 + below(40) as u32, 1 + below(40), below(8));
         let (reach, per_chunk_ns) = (below(3) as u32, below(3) * 1_000_000);
-        let array = Array { chunks, iterations, period, state_bytes: 4096, workers };
+        let array = Array { chunks, iterations, period: Period::Steps(period), state_bytes: 4096, workers };
         Self { seed, array, reach, move_cost: MoveCost { per_chunk_ns, bytes_per_second: 1e9 } }
+    }
+
+    /// The same with chunks that are balanced in windows.
+    fn in_windows(seed: u64) -> Self {
+        let mut drawn = Drawn::new(seed);
+        drawn.array.period = match seed % 3 {
+            0 => Period::Auto,
+            _ => Period::Every(Duration::from_millis(1 + seed % 40)),
+        };
+        drawn
     }
 
     /// Vcpus of different clocks, beside neighbours that come and go; some stand still for a while.
@@ -84,7 +96,6 @@ impl Drawn {
 fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
     let array = &drawn.array;
     assert!(run.is_complete(array), "{whose}: {} executed of {array:?}", run.executed);
-    assert_eq!(run.syncs.len() as u64, array.syncs(), "{whose}");
     let mut ends: Vec<Vec<Nanos>> = vec![Vec::new(); array.chunks as usize];
     for one in history {
         let before = &mut ends[one.chunk as usize];
@@ -105,15 +116,36 @@ fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
         times.sort_unstable();
         assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{whose}: {worker} does two things");
     }
-    check_places(array, run, history, whose);
+    match array.period {
+        Period::Steps(period) => check_places(array, period, run, history, whose),
+        _ => check_ways(array, run, history, whose),
+    }
+}
+
+/// A chunk goes where the decisions in windows say, one after the other.
+fn check_ways(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) {
+    for chunk in 0..array.chunks {
+        let moves = run.syncs.iter().flat_map(|sync| &sync.decision.moves);
+        let mut moves = moves.filter(|one| one.chunk.key == u64::from(chunk));
+        let ranks = array.workers.len() as u32;
+        let first = (0..ranks).find(|rank| chunk < (rank + 1) * array.chunks / ranks);
+        let mut rank = Rank(first.expect("blocks cover all chunks"));
+        for one in history.iter().filter(|one| one.chunk == chunk) {
+            while rank != one.worker.rank {
+                let next = moves.next().unwrap_or_else(|| panic!("{whose}: {one:?} after {rank}"));
+                assert_eq!(rank, next.from, "{whose}: {one:?}");
+                rank = next.to;
+            }
+        }
+    }
 }
 
 /// Between two syncs a chunk is where the decisions say, from its first iteration after one to its last before the next.
-fn check_places(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) {
+fn check_places(array: &Array, period: u64, run: &ArrayRun, history: &[Executed], whose: &str) {
+    assert_eq!(run.syncs.len() as u64, array.syncs(), "{whose}");
     let mut ranks: Vec<Option<Rank>> = vec![None; array.chunks as usize];
     for phase in 0..=run.syncs.len() {
-        let is_in =
-            |one: &&Executed| one.iteration.checked_div(array.period).is_none_or(|at| at as usize == phase);
+        let is_in = |one: &&Executed| one.iteration.checked_div(period).is_none_or(|at| at as usize == phase);
         for one in history.iter().filter(is_in) {
             let rank = ranks[one.chunk as usize].get_or_insert(one.worker.rank);
             assert_eq!(*rank, one.worker.rank, "{whose}: {one:?} in phase {phase}");
@@ -132,10 +164,11 @@ fn check_places(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str
 fn every_strategy_executes_each_iteration_of_each_chunk_once_wherever_it_is() {
     let mut moves = 0;
     for entry in ARRAYS.iter() {
-        for seed in 0..CLUSTERS {
-            let drawn = Drawn::new(seed);
+        for drawn in (0..CLUSTERS).flat_map(|seed| [Drawn::new(seed), Drawn::in_windows(seed)]) {
             let (run, history) = drawn.run(entry.name);
-            check(&drawn, &run, &history, &format!("{} on cluster {seed}", entry.name));
+            let Drawn { seed, array, .. } = &drawn;
+            let whose = format!("{} on cluster {seed}, {}", entry.name, array.period);
+            check(&drawn, &run, &history, &whose);
             moves += run.moves();
         }
     }
@@ -145,8 +178,9 @@ fn every_strategy_executes_each_iteration_of_each_chunk_once_wherever_it_is() {
 #[test]
 fn the_same_cluster_has_the_same_history_to_the_last_event() {
     for seed in 0..CLUSTERS {
-        let again = || Drawn::new(seed).run("refine");
-        assert_eq!(again(), again(), "cluster {seed}");
+        for drawn in [Drawn::new(seed), Drawn::in_windows(seed)] {
+            assert_eq!(drawn.run("refine"), drawn.run("refine"), "cluster {seed}");
+        }
     }
     assert_ne!(Drawn::new(3).run("refine").0.digest, Drawn::new(4).run("refine").0.digest);
 }
@@ -167,7 +201,13 @@ fn a_fresh_balancer_decides_the_same_from_the_reports() {
 /// Two ranks of one worker, 256 chunks of a millisecond in a grid of 16 columns that send to those beside them, a sync every
 /// 10 of 200 iterations.
 fn demonstration() -> Array {
-    Array { chunks: 256, iterations: 200, period: 10, state_bytes: 512 << 10, workers: vec![1, 1] }
+    Array {
+        chunks: 256,
+        iterations: 200,
+        period: Period::Steps(10),
+        state_bytes: 512 << 10,
+        workers: vec![1, 1],
+    }
 }
 
 fn grid(chunk: u32) -> Vec<u32> {
@@ -238,7 +278,13 @@ fn a_clock_that_falls_counts_when_most_bursts_are_new() {
 
 #[test]
 fn moves_take_the_time_that_they_cost() {
-    let array = Array { chunks: 4, iterations: 20, period: 10, state_bytes: 1 << 30, workers: vec![1, 1] };
+    let array = Array {
+        chunks: 4,
+        iterations: 20,
+        period: Period::Steps(10),
+        state_bytes: 1 << 30,
+        workers: vec![1, 1],
+    };
     let run = |bytes_per_second| {
         let mut vcpus = Traces::constant(|worker| if worker.rank.0 == 0 { 100.0 } else { 1.0 });
         let strategy = ARRAYS.parse("rotate").expect("it is listed").into();

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::window_policy::WindowPolicy;
+use lb_strategies::{Moments, Strategy};
 
 use super::cells::Cells;
 use super::control_plane::ControlPlane;
@@ -22,7 +22,7 @@ use crate::arrays::core::flow::FlowControl;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot, RankSetup};
 use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
-use crate::config::{Config, Period};
+use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
 use crate::measure::counters::{BackgroundSource, RankCounters};
@@ -46,13 +46,6 @@ pub(crate) struct RankParts {
     pub(crate) arity: u32,
 }
 
-/// Steps between two syncs under `auto`, for a strategy that moves chunks whether it pays or not.
-const SYNC_PERIOD: u64 = 20;
-/// The shortest window, ns.
-const WINDOW_MIN_NS: u64 = 1_000;
-/// Longest interval of signals to rank 0, ns.
-const SIGNAL_NS: u64 = 5_000_000;
-
 /// Builds a rank. The thread that will be its worker 0 calls this.
 pub(crate) fn build_rank(
     config: &Config,
@@ -73,22 +66,16 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
-    let terms = strategy.terms();
-    // A strategy that moves chunks whether it pays or not would do so in each window.
-    let (period, windows) = match config.balanced() {
-        Period::Steps(steps) => (steps, None),
-        Period::Auto if terms.moves && !terms.must_pay => (SYNC_PERIOD, None),
-        Period::Auto => (0, Some(None)),
-        Period::Every(length) => (0, Some(Some((length.as_nanos() as u64).max(WINDOW_MIN_NS)))),
+    let (period, windows) = match config.balanced().moments(&strategy.terms()) {
+        Moments::Syncs { period } => (period, None),
+        Moments::Windows { fixed_ns } => (0, Some(WindowPolicy::new(fixed_ns))),
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
-    let (by_windows, signal_ns) = (
-        windows.is_some(),
-        windows.map_or(u64::MAX, |fixed_ns| fixed_ns.unwrap_or(SIGNAL_NS).min(SIGNAL_NS)),
-    );
+    let by_windows = windows.is_some();
+    let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
-    let core = match windows {
-        Some(fixed_ns) => core.by_windows(&WindowPolicy::new(fixed_ns)),
+    let core = match &windows {
+        Some(policy) => core.by_windows(policy),
         None => core,
     };
     let gauges = RankCounters::new(workers, background);

@@ -4,11 +4,18 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::strategy::Terms;
+
+/// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not.
+const SYNC_PERIOD: u64 = 20;
+/// The shortest window, ns.
+const WINDOW_MIN_NS: u64 = 1_000;
+
 /// When the chunks of a run are balanced: at syncs, to which the program calls them, or in windows, while they run.
 ///
 /// ```
 /// use std::time::Duration;
-/// use caribou::config::Period;
+/// use lb_strategies::Period;
 /// assert_eq!("20".parse(), Ok(Period::Steps(20)));
 /// assert_eq!("5ms".parse(), Ok(Period::Every(Duration::from_millis(5))));
 /// assert_eq!(Period::Every(Duration::from_micros(1500)).to_string(), "1500us");
@@ -17,13 +24,50 @@ use std::time::Duration;
 pub enum Period {
     /// In windows that open when balancing is likely to pay. No chunk comes to a sync.
     Auto,
-    /// At syncs. [`Ctx::sync_due`](crate::Ctx::sync_due) is true every so many steps; never, if 0.
+    /// At syncs: a sync is due every so many steps; never, if 0.
     Steps(u64),
     /// In windows of this length, whatever they bring. No chunk comes to a sync.
     Every(Duration),
 }
 
+/// The moments at which the chunks of a run are balanced, by its period and its strategy.
+///
+/// ```
+/// use lb_strategies::{ARRAYS, Moments, Period};
+/// let moments = |strategy| Ok::<_, lb_strategies::ParseError>(Period::Auto.moments(&ARRAYS.parse(strategy)?.terms()));
+/// assert_eq!(moments("refine")?, Moments::Windows { fixed_ns: None });
+/// assert_eq!(moments("rotate")?, Moments::Syncs { period: 20 });
+/// # Ok::<(), lb_strategies::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moments {
+    /// At syncs.
+    Syncs {
+        /// Steps from one to the next; 0 for no sync.
+        period: u64,
+    },
+    /// In windows.
+    Windows {
+        /// Their length, ns; none if they open when balancing is likely to pay.
+        fixed_ns: Option<u64>,
+    },
+}
+
 impl Period {
+    /// The moments at which a strategy with these terms balances. One that moves chunks whether it pays or not would do so in
+    /// each window, so under `auto` it keeps to syncs.
+    pub fn moments(self, terms: &Terms) -> Moments {
+        match self {
+            Period::Steps(period) => Moments::Syncs { period },
+            Period::Auto if terms.moves && !terms.must_pay => Moments::Syncs { period: SYNC_PERIOD },
+            Period::Auto => Moments::Windows { fixed_ns: None },
+            Period::Every(length) => {
+                let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+                Moments::Windows { fixed_ns: Some(length_ns.max(WINDOW_MIN_NS)) }
+            }
+        }
+    }
+
     /// The units of [`Period::Every`], with their ns.
     const UNITS: [(&str, u64); 3] = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 }
