@@ -70,6 +70,7 @@ pub mod virtual_time;
 
 pub use arrays::accept::{MoveCost, Verdict, accept, worth_asking};
 pub use arrays::period::{Moments, Period};
+pub use arrays::predict::Prediction;
 pub use arrays::snapshot::{ArrayId, Assignment, ChunkId, ChunkLoad, Edge, RankLoad, Snapshot};
 pub use arrays::strategy::{Background, Strategy, Terms};
 pub use arrays::{

@@ -19,6 +19,8 @@ const MOST: f64 = 4.0;
 struct Counts {
     handled: f64,
     mean: f64,
+    /// Cost of a message when the chunk last handled any, ticks.
+    cost: f64,
 }
 
 /// The messages that chunks have handled, older ones with less weight.
@@ -27,6 +29,8 @@ pub(super) struct Activity {
     chunks: FxHashMap<ChunkId, Counts>,
     /// Mean number of messages of the chunks of each array in the newest window.
     means: FxHashMap<ArrayId, f64>,
+    /// Mean number of messages of all chunks in the newest window.
+    steps: f64,
 }
 
 impl Activity {
@@ -39,7 +43,10 @@ impl Activity {
             *count += 1.0;
         }
         let is_window = sums.values().any(|&(handled, _)| handled > 0.0);
+        self.steps = 1.0;
         if is_window {
+            let handled: f64 = sums.values().map(|&(handled, _)| handled).sum();
+            self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
             // Chunks that are gone are forgotten.
             let before = std::mem::take(&mut self.chunks);
@@ -47,21 +54,33 @@ impl Activity {
                 let counts = before.get(&chunk.load.id).copied().unwrap_or_default();
                 let mean = self.means[&chunk.load.id.array];
                 let handled = DECAY * counts.handled + f64::from(chunk.handled);
-                (chunk.load.id, Counts { handled, mean: DECAY * counts.mean + mean })
+                (chunk.load.id, Counts { handled, mean: DECAY * counts.mean + mean, ..counts })
             };
             self.chunks = chunks.iter().map(follow).collect();
         }
         is_window
     }
 
-    /// The messages that a chunk handles in the long run in a window such as the newest, over those that it has `handled`.
-    pub(super) fn correction(&self, chunk: ChunkId, handled: u32) -> f64 {
-        match (self.chunks.get(&chunk), self.means.get(&chunk.array)) {
-            (Some(counts), Some(mean)) if handled > 0 && counts.mean > 0.0 => {
-                (counts.handled / counts.mean * mean / f64::from(handled)).clamp(1.0 / MOST, MOST)
-            }
-            _ => 1.0,
+    /// Length of the newest phase in steps: messages of the mean chunk in a window, 1 at a sync.
+    pub(super) fn steps(&self) -> f64 {
+        self.steps
+    }
+
+    /// What a chunk costs in the long run in a window such as the newest, in which it has `handled` messages that cost `ticks`.
+    /// A chunk that has handled none costs what its last ones did.
+    pub(super) fn whole_steps(&mut self, chunk: ChunkId, handled: u32, ticks: f64) -> f64 {
+        let (Some(counts), Some(mean)) = (self.chunks.get_mut(&chunk), self.means.get(&chunk.array)) else {
+            return ticks;
+        };
+        if counts.mean <= 0.0 {
+            return ticks;
         }
+        let expected = counts.handled / counts.mean * mean;
+        if handled == 0 {
+            return counts.cost * expected;
+        }
+        counts.cost = ticks / f64::from(handled);
+        ticks * (expected / f64::from(handled)).clamp(1.0 / MOST, MOST)
     }
 }
 
@@ -92,15 +111,27 @@ mod tests {
             assert!(activity.follow(&window([400, 200])));
         }
         assert!(activity.follow(&window([20, 8])), "the second chunk is a step behind");
-        let corrections = [activity.correction(chunk(0), 20), activity.correction(chunk(1), 8)];
-        assert!((corrections[0] - 14.0 * 4.0 / 3.0 / 20.0).abs() < 0.01, "{corrections:?}");
-        assert!((corrections[1] - 14.0 * 2.0 / 3.0 / 8.0).abs() < 0.01, "{corrections:?}");
+        let costs = [(0, 20), (1, 8)].map(|(key, handled)| activity.whole_steps(chunk(key), handled, 1.0));
+        assert!((costs[0] - 14.0 * 4.0 / 3.0 / 20.0).abs() < 0.01, "{costs:?}");
+        assert!((costs[1] - 14.0 * 2.0 / 3.0 / 8.0).abs() < 0.01, "{costs:?}");
+    }
+
+    #[test]
+    fn a_chunk_that_has_handled_nothing_costs_what_its_last_messages_did() {
+        let mut activity = Activity::default();
+        assert!(activity.follow(&window([2, 2])));
+        assert!((activity.steps() - 2.0).abs() < 1e-9);
+        assert!((activity.whole_steps(chunk(0), 2, 600.0) - 600.0).abs() < 1e-9);
+        assert!(activity.follow(&window([0, 2])));
+        let expected = 300.0 * (0.9 * 2.0) / (0.9 * 2.0 + 1.0);
+        assert!((activity.whole_steps(chunk(0), 0, 0.0) - expected).abs() < 1e-9);
     }
 
     #[test]
     fn a_phase_that_ends_at_a_sync_is_not_corrected() {
         let mut activity = Activity::default();
         assert!(!activity.follow(&window([0, 0])));
-        assert_eq!(activity.correction(chunk(0), 0).to_bits(), 1.0f64.to_bits());
+        assert_eq!(activity.whole_steps(chunk(0), 0, 7.0).to_bits(), 7.0f64.to_bits());
+        assert_eq!(activity.steps().to_bits(), 1.0f64.to_bits());
     }
 }

@@ -1,7 +1,7 @@
 //! The balancer: reports of a phase go in, a decision on the next one comes out.
 //!
 //! ```text
-//! PhaseReport --> estimate (share, speed) --> ticks --> predict --> Snapshot        report
+//! PhaseReport --> estimate (share, speed) --> ticks --> history --> predict        report
 //!    Snapshot --> worth_asking?                                                     declines
 //!    Snapshot --> Strategy::assign --> Assignment                                   the strategy's own
 //!    Snapshot, Assignment --> accept --> Decision                                   settle
@@ -28,23 +28,16 @@ use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::judgement::Judgement;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
-use super::predict::{Predictor, Smoothing};
+use super::predict::{Chooser, History, Prediction, Smoothing};
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
 
-/// Phases that the expected loads of chunks are made from.
+/// Phases that loads are smoothed over.
 pub const HISTORY: usize = 4;
 /// The cost of moving that the acceptance test assumes: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
-
-/// Scales the loads of an earlier window to this sum, that of the newest: windows are of different lengths.
-fn scale_to(earlier: &mut Snapshot, ticks: u64) {
-    let sum = earlier.chunks.iter().map(|chunk| chunk.ticks).fold(0, u64::saturating_add);
-    let factor = ticks as f64 / sum.max(1) as f64;
-    earlier.chunks.iter_mut().for_each(|chunk| chunk.ticks = (chunk.ticks as f64 * factor) as u64);
-}
 
 /// What the strategy has said to the phase that is expected.
 enum StrategyResult {
@@ -150,8 +143,11 @@ impl Decision {
 pub struct Balancer {
     strategy: Arc<dyn Strategy>,
     estimates: Vec<Estimate>,
-    /// Measured snapshots, oldest first.
-    history: Vec<Snapshot>,
+    /// The phase that was reported last, in ticks.
+    measured: Snapshot,
+    /// The loads of the last phases. Those of windows are parts of their sum: windows are of different lengths.
+    history: History,
+    chooser: Chooser,
     /// The phase that is reported next.
     phase: u64,
     /// The chunks that the strategy saw of those last reported.
@@ -174,10 +170,13 @@ pub struct Balancer {
 impl Balancer {
     /// One that knows nothing of the ranks yet.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
+        let chooser = Chooser::new(Prediction::Auto, &strategy.terms());
         Self {
             strategy,
             estimates: Vec::new(),
-            history: Vec::new(),
+            measured: Snapshot::default(),
+            history: History::default(),
+            chooser,
             phase: 0,
             units: BalancedUnits::default(),
             moved_from: None,
@@ -188,6 +187,17 @@ impl Balancer {
             judgement: Judgement::default(),
             in_windows: false,
         }
+    }
+
+    /// The same with this predictor of loads.
+    #[must_use]
+    pub fn predicting(self, prediction: Prediction) -> Self {
+        Self { chooser: Chooser::new(prediction, &self.strategy.terms()), ..self }
+    }
+
+    /// The predictor that is used at present.
+    pub fn prediction(&self) -> Prediction {
+        self.chooser.chosen()
     }
 
     /// The time that the strategy took at least the last two times that it was asked, ns: one alone may have been held up.
@@ -259,20 +269,22 @@ impl Balancer {
     fn report(&mut self, report: PhaseReport) -> Snapshot {
         self.observe(&report);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
-        let mut chunks: Vec<ChunkLoad> =
-            report.chunks.into_iter().map(|chunk| self.in_ticks(chunk)).collect();
-        if self.in_windows {
-            let ticks = chunks.iter().map(|chunk| chunk.ticks).fold(0, u64::saturating_add);
-            self.history.iter_mut().for_each(|earlier| scale_to(earlier, ticks));
+        let series = self.history.series();
+        let predicted = self.chooser.predict(&series, series.steps(0));
+        let unit = self.unit_ticks();
+        let mut expected = self.measured.clone();
+        for (chunk, load) in expected.chunks.iter_mut().zip(predicted) {
+            chunk.ticks = (load * unit).round() as u64;
         }
-        chunks.sort_by_key(|chunk| chunk.id);
-        let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
-        if self.history.len() == HISTORY {
-            self.history.remove(0);
-        }
-        self.history.push(Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() });
-        let expected = self.smoothing().predict(&self.history).expect("there is a phase to predict from");
         self.units.coarsen(expected)
+    }
+
+    /// The load that is 1 in the history, ticks.
+    fn unit_ticks(&self) -> f64 {
+        if !self.in_windows {
+            return 1.0;
+        }
+        self.measured.chunks.iter().map(|chunk| chunk.ticks as f64).sum::<f64>().max(1.0)
     }
 
     fn estimate(&mut self, ranks: &[RankReport]) {
@@ -287,18 +299,30 @@ impl Balancer {
         }
     }
 
-    fn in_ticks(&self, ChunkReport { mut load, declared, handled, .. }: ChunkReport) -> ChunkLoad {
-        if !declared {
-            let speed = self.estimates[load.rank.index()].speed;
-            load.ticks = (load.ticks as f64 * speed * self.activity.correction(load.id, handled)) as u64;
+    fn in_ticks(&mut self, report: &ChunkReport) -> ChunkLoad {
+        let mut load = report.load.clone();
+        if !report.declared {
+            let ticks = load.ticks as f64 * self.estimates[load.rank.index()].speed;
+            load.ticks = self.activity.whole_steps(load.id, report.handled, ticks) as u64;
         }
         load
     }
 
     /// Learns from the reports of a phase what ranks and chunks do. Alone, it is for a window that is not decided.
+    ///
+    /// # Panics
+    /// If a chunk is on a rank that the first report did not have.
     pub fn observe(&mut self, report: &PhaseReport) {
         self.in_windows = self.activity.follow(&report.chunks);
         self.estimate(&report.ranks);
+        let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
+        chunks.sort_by_key(|chunk| chunk.id);
+        let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
+        self.measured = Snapshot { phase: self.phase, ranks, chunks, edges: Vec::new() };
+        let unit = self.unit_ticks();
+        let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
+        self.history.push(loads, self.activity.steps());
+        self.chooser.learn(&self.history.series());
     }
 
     /// The smoothing that the strategy asks for.
@@ -320,7 +344,7 @@ impl Balancer {
     /// carried out.
     fn settle(&mut self, expected: &Snapshot, answer: StrategyResult) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
-        let measured = self.history.last().expect("the expected phase was made from it");
+        let measured = &self.measured;
         let current = Assignment::current(measured);
         let before_ns = completion_ns(measured, &current, model);
         let unmoved_ns = self.moved_from.as_ref().map(|moved| {

@@ -1,117 +1,114 @@
-//! Prediction of the next phase from the phases that were measured.
+//! Prediction of the loads of chunks in the coming phase, from those that were measured.
 //!
-//! A predictor maps a history of snapshots, oldest first, to the snapshot a strategy should plan for. It
-//! changes loads only: placement, ranks and edges are those of the last snapshot, since a chunk is where it
-//! is. Prediction matters because measured loads are noisy: a chunk preempted once for a 4 ms slice looks ten
-//! times as heavy as it is, and a strategy that trusts the last phase moves exactly that chunk.
+//! Prediction matters because measured loads are noisy: a chunk preempted once for a 4 ms slice looks ten times as heavy as it
+//! is, and a strategy that trusts the last phase moves exactly that chunk. It matters more where loads move: a placement by
+//! the last phase is late by one.
+//!
+//! | predictor | expects | finds |
+//! |---|---|---|
+//! | [`Last`] | the last phase again | |
+//! | [`Smoothing`] | a weighted mean of the last phases | loads with noise |
+//! | [`Trend`] | a straight line through the last phases | loads that ramp up or down |
+//! | [`Seasonal`] | the phase a cycle ago | loads that return every few phases |
+//! | [`Drift`] | the last phases, moved on over the index space | a hot spot, a front, a cloud of particles |
+//!
+//! [`Prediction::Auto`] takes the one with the smallest errors so far.
 
-use rustc_hash::FxHashMap;
+mod chooser;
+mod drift;
+mod history;
+mod last;
+mod seasonal;
+mod smoothing;
+mod trend;
 
-use crate::arrays::snapshot::Snapshot;
+use std::fmt;
+use std::str::FromStr;
 
-/// A pure predictor of the coming phase.
+pub(super) use self::chooser::Chooser;
+pub use self::drift::Drift;
+pub(super) use self::history::History;
+pub use self::history::Series;
+pub use self::last::Last;
+pub use self::seasonal::Seasonal;
+pub use self::smoothing::Smoothing;
+pub use self::trend::Trend;
+use crate::choice::Choice;
+
+/// A pure predictor of loads.
 ///
 /// ```
-/// use lb_strategies::{predict::{Last, Predictor}, synthetic::Workload};
-/// let measured = Workload::Equal.snapshot(4, 2, 1);
-/// assert_eq!(Last.predict(&[measured.clone()]), Some(measured));
-/// assert_eq!(Last.predict(&[]), None);
+/// use lb_strategies::{ArrayId, ChunkId, predict::{Last, Predictor, Series}};
+/// let ids = [0, 1].map(|key| ChunkId { array: ArrayId(0), key });
+/// let series = Series::of(&ids, vec![(vec![1.0, 3.0], 10.0), (vec![2.0, 2.0], 10.0)]);
+/// assert_eq!(Last.predict(&series, 10.0), Some(vec![2.0, 2.0]));
 /// ```
 pub trait Predictor: Send + Sync {
-    /// The expected snapshot, or `None` where there is no history. `history` is ordered from oldest to
-    /// newest.
-    fn predict(&self, history: &[Snapshot]) -> Option<Snapshot>;
+    /// The mean load of each chunk in the `steps` steps after the last phase. It is no number for a chunk that the predictor
+    /// knows nothing of, and none if that is so for all.
+    fn predict(&self, series: &Series<'_>, steps: f64) -> Option<Vec<f64>>;
 }
 
-/// The next phase is like the last one.
+/// The predictor of a run: one by its name, or the best so far.
 ///
 /// ```
-/// use lb_strategies::{predict::{Last, Predictor}, synthetic::Workload};
-/// let phases = [Workload::Uniform.snapshot(4, 2, 1), Workload::Uniform.snapshot(4, 2, 2)];
-/// assert_eq!(Last.predict(&phases).as_ref(), phases.last());
+/// use lb_strategies::Prediction;
+/// assert_eq!("drift".parse(), Ok(Prediction::Drift));
+/// assert!("drifts".parse::<Prediction>().unwrap_err().contains("did you mean drift?"));
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Last;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prediction {
+    /// The one whose predictions were best so far: [`Smoothing`] unless another is clearly better. A strategy that moves
+    /// chunks whether it pays or not has its own smoothing.
+    #[default]
+    Auto,
+    /// [`Last`].
+    Last,
+    /// [`Smoothing`] with the weight of the strategy.
+    Smoothing,
+    /// [`Trend`].
+    Trend,
+    /// [`Seasonal`].
+    Seasonal,
+    /// [`Drift`].
+    Drift,
+}
 
-impl Predictor for Last {
-    fn predict(&self, history: &[Snapshot]) -> Option<Snapshot> {
-        history.last().cloned()
+impl Prediction {
+    /// All of them.
+    pub const ALL: [Prediction; 6] = [
+        Prediction::Auto,
+        Prediction::Last,
+        Prediction::Smoothing,
+        Prediction::Trend,
+        Prediction::Seasonal,
+        Prediction::Drift,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prediction::Auto => "auto",
+            Prediction::Last => "last",
+            Prediction::Smoothing => "smoothing",
+            Prediction::Trend => "trend",
+            Prediction::Seasonal => "seasonal",
+            Prediction::Drift => "drift",
+        }
     }
 }
 
-/// Exponential smoothing per chunk: expected = weight x measured + (1 - weight) x expected before.
-///
-/// A chunk that appears later starts from its first measurement. A weight of 1 is [`Last`]; weights outside
-/// (0, 1] are read as 1. Time and memory are linear in the history.
-///
-/// ```
-/// use lb_strategies::{predict::{Predictor, Smoothing}, synthetic::Workload};
-/// let mut phases = vec![Workload::Equal.snapshot(4, 2, 1); 2];
-/// phases[1].chunks[0].ticks = 3_000_000; // usually 1_000_000
-/// let expected = Smoothing { weight: 0.25 }.predict(&phases).expect("there is a history");
-/// assert_eq!(expected.chunks[0].ticks, 1_500_000);
-/// assert_eq!(expected.chunks[1].ticks, 1_000_000);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Smoothing {
-    /// Weight of the newest measurement, in (0, 1].
-    pub weight: f64,
-}
+impl FromStr for Prediction {
+    type Err = String;
 
-impl Predictor for Smoothing {
-    fn predict(&self, history: &[Snapshot]) -> Option<Snapshot> {
-        let mut expected = history.last()?.clone();
-        let weight = if self.weight > 0.0 && self.weight <= 1.0 { self.weight } else { 1.0 };
-        let mut levels: Vec<Option<f64>> = vec![None; expected.chunks.len()];
-        for snapshot in history {
-            let same =
-                snapshot.chunks.iter().map(|chunk| chunk.id).eq(expected.chunks.iter().map(|chunk| chunk.id));
-            // Looked up by name, and only where chunks came or left since. Never iterated, so its order cannot show.
-            let by_id = (!same).then(|| {
-                snapshot.chunks.iter().map(|chunk| (chunk.id, chunk.ticks)).collect::<FxHashMap<_, _>>()
-            });
-            for (index, (level, chunk)) in levels.iter_mut().zip(&expected.chunks).enumerate() {
-                let ticks = match &by_id {
-                    None => Some(snapshot.chunks[index].ticks),
-                    Some(by_id) => by_id.get(&chunk.id).copied(),
-                };
-                let Some(ticks) = ticks else { continue };
-                let before = level.unwrap_or(ticks as f64);
-                *level = Some(before + weight * (ticks as f64 - before));
-            }
-        }
-        for (chunk, level) in expected.chunks.iter_mut().zip(levels) {
-            if let Some(ticks) = level {
-                chunk.ticks = ticks.round() as u64;
-            }
-        }
-        Some(expected)
+    fn from_str(text: &str) -> Result<Prediction, String> {
+        let named = Prediction::ALL.into_iter().find(|prediction| prediction.name() == text);
+        named.ok_or_else(|| Choice::new(text, Prediction::ALL.map(Prediction::name)).to_string())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arrays::synthetic::Workload;
-    use crate::rank::Rank;
-
-    #[test]
-    fn smoothing_follows_a_chunk_that_moved_and_forgets_one_that_left() {
-        let mut phases = vec![Workload::Equal.snapshot(3, 2, 1); 2];
-        phases[1].chunks.remove(0);
-        phases[1].chunks[0].rank = Rank(1);
-        phases[1].chunks[0].ticks = 2_000_000;
-        let expected = Smoothing { weight: 0.5 }.predict(&phases).expect("there is a history");
-        assert_eq!(expected.chunks.len(), 2);
-        assert_eq!((expected.chunks[0].rank, expected.chunks[0].ticks), (Rank(1), 1_500_000));
-        assert_eq!(expected.chunks[1].ticks, 1_000_000, "not that of the one that left");
-    }
-
-    #[test]
-    fn a_senseless_weight_means_the_last_phase() {
-        let phases = [Workload::Uniform.snapshot(9, 3, 1), Workload::Uniform.snapshot(9, 3, 2)];
-        for weight in [f64::NAN, 0.0, -1.0, 7.0, 1.0] {
-            assert_eq!(Smoothing { weight }.predict(&phases), Last.predict(&phases));
-        }
+impl fmt::Display for Prediction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

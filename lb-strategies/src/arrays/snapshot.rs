@@ -129,7 +129,7 @@ pub struct Edge {
 /// let empty = Snapshot { phase: 0, ranks, chunks: Vec::new(), edges: Vec::new() };
 /// assert_eq!(empty.ranks.len(), 4);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// The phase measured, counted from the start of the run.

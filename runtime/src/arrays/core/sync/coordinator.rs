@@ -8,7 +8,6 @@ use std::sync::Arc;
 use lb_strategies::balancer::{
     Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
 };
-use lb_strategies::predict::Smoothing;
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::{ChunkLoad, Strategy};
 use litemap::LiteMap;
@@ -337,7 +336,10 @@ impl Coordinator {
             gain_ns: decided.gain_ns,
             cost_ns: decided.cost_ns,
             deliveries: phase.deliveries,
-            deliveries_predicted: smoothed(&self.deliveries, balancer.smoothing()),
+            deliveries_predicted: {
+                let level = balancer.smoothing().level(self.deliveries.iter().map(|&phase| phase as f64));
+                level.unwrap_or(0.0).round() as u64
+            },
             makespan_unmoved_ns: decided.unmoved_ns.unwrap_or(0),
             waited: Some(phase.waited),
             reported: phase.reported,
@@ -417,36 +419,4 @@ impl Coordinator {
 fn rank_sample(sample: &Sample) -> RankSample {
     let &Sample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed, .. } = sample;
     RankSample { wall_ns, cpu_ns, wait_ns, steal_ns, background_ns, speed }
-}
-
-/// The predicted value of the next phase: smoothed over the same phases, with the same weights, as the loads of chunks.
-fn smoothed(phases: &[u64], Smoothing { weight }: Smoothing) -> u64 {
-    let weight = if weight > 0.0 && weight <= 1.0 { weight } else { 1.0 };
-    let level = phases.iter().map(|&phase| phase as f64);
-    level.reduce(|level, phase| level + weight * (phase - level)).unwrap_or(0.0).round() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use lb_strategies::predict::Predictor;
-    use lb_strategies::{ArrayId, ChunkId, Snapshot};
-
-    use super::*;
-    use crate::ids::Rank;
-
-    #[test]
-    fn the_length_of_a_phase_is_predicted_like_the_loads_of_chunks() {
-        let snapshot = |ticks| {
-            let id = ChunkId { array: ArrayId(0), key: 1 };
-            let chunks = vec![ChunkLoad { id, rank: Rank(0), ticks, bytes: 0, migratable: true }];
-            Snapshot { phase: 0, ranks: Vec::new(), chunks, edges: Vec::new() }
-        };
-        let phases = [50, 150, 150, 90];
-        for weight in [0.25, 0.5, 1.0, 0.0] {
-            let smoothing = Smoothing { weight };
-            let expected = smoothing.predict(&phases.map(snapshot)).expect("there is a history");
-            assert_eq!(smoothed(&phases, smoothing), expected.chunks[0].ticks);
-        }
-        assert_eq!(smoothed(&[], Smoothing { weight: 0.5 }), 0);
-    }
 }

@@ -1,0 +1,114 @@
+//! The choice of a predictor by past errors.
+
+use super::history::MANY_CHUNKS;
+use super::{Drift, Last, Prediction, Predictor, Seasonal, Series, Smoothing, Trend};
+use crate::arrays::strategy::Terms;
+
+/// Weight of the newest error.
+const WEIGHT: f64 = 0.25;
+/// Another predictor than smoothing is chosen if its error is less than this part of that of smoothing, and left if it is
+/// more than that part.
+const CHOSEN: f64 = 0.75;
+const LEFT: f64 = 0.9;
+/// Number of predictions after which a predictor may be chosen.
+const TRIED: u32 = 2;
+
+/// The error of a predictor.
+#[derive(Clone, Copy, Default)]
+struct Record {
+    /// Mean of the sums of the differences from what was measured, over the sum of that.
+    error: f64,
+    predictions: u32,
+}
+
+/// Predicts by the predictor that was best so far, or by the one that was asked for.
+pub(in crate::arrays) struct Chooser {
+    asked: Prediction,
+    smoothing: Smoothing,
+    chosen: Prediction,
+    records: [Record; CANDIDATES.len()],
+}
+
+/// The first one is the one to beat.
+const CANDIDATES: [Prediction; 4] =
+    [Prediction::Smoothing, Prediction::Drift, Prediction::Seasonal, Prediction::Trend];
+
+impl Chooser {
+    /// The chooser of a run. A strategy that moves chunks whether it pays or not has its own smoothing.
+    pub(in crate::arrays) fn new(asked: Prediction, terms: &Terms) -> Chooser {
+        let smoothing = Smoothing { weight: terms.smoothing };
+        let asked = if terms.must_pay { asked } else { Prediction::Smoothing };
+        let chosen = if asked == Prediction::Auto { Prediction::Smoothing } else { asked };
+        Chooser { asked, smoothing, chosen, records: [Record::default(); CANDIDATES.len()] }
+    }
+
+    /// The predictor that is used.
+    pub(in crate::arrays) fn chosen(&self) -> Prediction {
+        self.chosen
+    }
+
+    /// The newest phase of the series was measured: learns what predictors would have said of it.
+    pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>) {
+        let before = series.before();
+        let Some(measured) = series.loads(0).filter(|_| self.asked == Prediction::Auto) else { return };
+        if before.phases() == 0 || series.chunks() >= MANY_CHUNKS {
+            return;
+        }
+        for (number, candidate) in CANDIDATES.into_iter().enumerate() {
+            if let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) {
+                let record = &mut self.records[number];
+                let error = error(&predicted, measured);
+                let weight = if record.predictions == 0 { 1.0 } else { WEIGHT };
+                record.error += weight * (error - record.error);
+                record.predictions += 1;
+            }
+        }
+        self.choose();
+    }
+
+    fn choose(&mut self) {
+        let to_beat = self.records[0].error;
+        let part = |number: usize| if CANDIDATES[number] == self.chosen { LEFT } else { CHOSEN };
+        let beats = |&number: &usize| {
+            let record = self.records[number];
+            record.predictions >= TRIED && record.error < part(number) * to_beat
+        };
+        let weighted = |number: &usize| self.records[*number].error / part(*number);
+        let best = (1..CANDIDATES.len()).filter(beats).min_by(|a, b| weighted(a).total_cmp(&weighted(b)));
+        self.chosen = CANDIDATES[best.unwrap_or(0)];
+    }
+
+    /// The mean load of each chunk in the coming `steps` steps.
+    pub(in crate::arrays) fn predict(&self, series: &Series<'_>, steps: f64) -> Vec<f64> {
+        let newest = series.loads(0).unwrap_or_default();
+        let predicted = self.predict_by(self.chosen, series, steps);
+        match predicted.or_else(|| self.smoothing.predict(series, steps)) {
+            None => newest.to_vec(),
+            Some(loads) => loads
+                .iter()
+                .zip(newest)
+                .map(|(load, last)| if load.is_nan() { *last } else { *load })
+                .collect(),
+        }
+    }
+
+    fn predict_by(&self, prediction: Prediction, series: &Series<'_>, steps: f64) -> Option<Vec<f64>> {
+        match prediction {
+            Prediction::Auto | Prediction::Smoothing => self.smoothing.predict(series, steps),
+            Prediction::Last => Last.predict(series, steps),
+            Prediction::Trend => Trend.predict(series, steps),
+            Prediction::Seasonal => Seasonal.predict(series, steps),
+            Prediction::Drift => Drift.predict(series, steps),
+        }
+    }
+}
+
+/// The sum of the differences, over the sum of what was measured. An unknown load counts as wrong.
+fn error(predicted: &[f64], measured: &[f64]) -> f64 {
+    let difference = |(predicted, measured): (&f64, &f64)| match (predicted - measured).abs() {
+        difference if difference.is_nan() => measured.abs(),
+        difference => difference,
+    };
+    let differences: f64 = predicted.iter().zip(measured).map(difference).sum();
+    differences / measured.iter().sum::<f64>().max(f64::MIN_POSITIVE)
+}
