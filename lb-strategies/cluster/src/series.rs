@@ -104,33 +104,41 @@ impl Vcpus for PerWorker {
 /// ```
 pub struct Shared {
     vcpus: Box<dyn Vcpus>,
-    parts: PerWorker,
+    /// The part of each worker in place of its speed.
+    parts: Box<dyn Vcpus>,
     /// True if others take turns with the worker, rather than slow it down while it runs.
     time_sliced: bool,
 }
 
 impl Shared {
     /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
-    pub fn new(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, time_sliced: true }
+    pub fn new(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
+        Self { vcpus, parts: Box::new(parts), time_sliced: true }
     }
 
     /// `vcpus`, on which each worker runs all the time with this part of the speed.
-    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, time_sliced: false }
+    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
+        Self { vcpus, parts: Box::new(parts), time_sliced: false }
     }
 }
 
 impl Vcpus for Shared {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (speed, until) = self.vcpus.speed(worker, now);
-        let (part, until_part) = self.parts.of(worker).at(now);
-        (speed * part, until.min(until_part))
+        let (part, until_part) = self.parts.speed(worker, now);
+        // Nothing of a part, or a part of nothing, is nothing for as long as either holds.
+        let until = match (speed > 0.0, part > 0.0) {
+            (true, true) => until.min(until_part),
+            (true, false) => until_part,
+            (false, true) => until,
+            (false, false) => until.max(until_part),
+        };
+        (speed * part, until)
     }
 
     fn share(&mut self, worker: Worker, now: Nanos) -> f64 {
         let share = self.vcpus.share(worker, now);
-        if self.time_sliced { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
+        if self.time_sliced { share * self.parts.speed(worker, now).0.min(1.0) } else { share }
     }
 
     fn occupied(&mut self, worker: Worker, occupied: bool, now: Nanos) -> bool {
