@@ -149,6 +149,21 @@ impl Vcpus for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lb_strategies::virtual_time::vcpus::Traces;
+
+    #[test]
+    fn a_part_of_nothing_stays_nothing_however_the_part_changes() {
+        let worker = Worker { rank: Rank(0), number: 0 };
+        let of = |speed: f64, parts: Series| {
+            let vcpus = Box::new(Traces::constant(move |_| speed));
+            Shared::new(vcpus, PerWorker::new(&[1], |_| parts.clone())).speed(worker, 0)
+        };
+        let halved = Series::constant(1.0).then(60.0, 0.5);
+        assert_eq!(of(0.0, halved.clone()), (0.0, Nanos::MAX));
+        assert_eq!(of(8.0, halved), (8.0, 60 * SECOND));
+        assert_eq!(of(8.0, Series::constant(0.0).then(60.0, 0.5)), (0.0, 60 * SECOND));
+        assert_eq!(of(0.0, Series::constant(0.0).then(60.0, 0.5)), (0.0, Nanos::MAX));
+    }
 
     #[test]
     fn a_series_says_what_holds_and_until_when() {
