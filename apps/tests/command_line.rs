@@ -67,6 +67,8 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (STENCIL, "--iterations 4000000000", "100000000"),
         (STENCIL, "--ranks 2 --neighbour 2", "the last one is 1"),
         (STENCIL, "--neighbour 1:9-3", "empty"),
+        (STENCIL, "--neighbour 1:random:x", "`x` is not a seed"),
+        (STENCIL, "--ranks 2 --neighbour 2:random:3", "the last one is 1"),
         (STENCIL, "--quota 1:0", "percentage"),
         (STENCIL, "--slow 1:0.5", "from 1 to 100"),
         (STENCIL, "--ranks 2 --slow 2:1.5", "the last one is 1"),
@@ -421,6 +423,70 @@ fn a_neighbour_asks_for_its_duty_and_no_more() {
     neighbour.wait().unwrap();
     // A busy machine may give it less than the 30 ticks it asks for, never much more.
     assert!((10..40).contains(&used), "{used} ticks of 10 ms in a second");
+}
+
+#[test]
+fn a_random_neighbour_is_quiet_and_then_busy() {
+    // The first stretches of this seed: quiet for 0.52 s, then busy for 2.16 s.
+    let us = std::process::id().to_string();
+    let mut neighbour =
+        Command::new(STENCIL).args(["--be-a-busy-neighbour", "0", "1", &us, "3"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let quiet = cpu_ticks(neighbour.id());
+    let becomes_busy = soon(|| cpu_ticks(neighbour.id()) > quiet + 5);
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    assert!(quiet < 5 && becomes_busy, "{quiet} ticks of 10 ms while quiet");
+}
+
+/// The neighbours that a process has started, by their ids, with their arguments.
+fn neighbours_of(process: u32) -> Vec<(u32, Vec<String>)> {
+    let read = |entry: &std::fs::DirEntry, file| std::fs::read_to_string(entry.path().join(file)).ok();
+    let neighbour = |entry: std::fs::DirEntry| {
+        let stat = read(&entry, "stat")?;
+        let (name, rest) = stat.rsplit_once(") ")?;
+        let parent: u32 = rest.split(' ').nth(1)?.parse().ok()?;
+        let arguments = read(&entry, "cmdline")?.split_terminator('\0').map(str::to_owned).collect();
+        let is_its = parent == process && name.ends_with("(busy-neighbour");
+        is_its.then_some((name.split(' ').next()?.parse().ok()?, arguments))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(neighbour).collect()
+}
+
+#[test]
+fn each_run_of_a_comparison_has_a_random_neighbour_of_its_own() {
+    let folder = std::env::temp_dir().join(format!("caribou-random-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plot, json) = (folder.join("out.svg"), folder.join("out.json"));
+    let options =
+        "--grid 512 --chunk 64 --iterations 6000 --period 500 --ranks 2 --workers 1 --compare none,rotate";
+    let mut command = Command::new(STENCIL);
+    command.env_remove("MPIRUN").args(options.split(' ')).args(["--neighbour", "1:random:3", "--plot"]);
+    command.arg(&plot).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    while program.try_wait().unwrap().is_none() {
+        seen.extend(neighbours_of(program.id()));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let output = program.wait_with_output().unwrap();
+    let complaint = lines(&output.stderr);
+    if complaint.iter().any(|line| line.contains("--neighbour needs a vCPU for each worker")) {
+        println!("skipped: two workers have no vCPUs of their own here");
+        return;
+    }
+    assert!(output.status.success(), "{complaint:?}");
+    assert_eq!(seen.len(), 2, "one neighbour a run: {seen:?}");
+    assert!(seen.iter().all(|(_, arguments)| arguments.last().is_some_and(|seed| seed == "3")), "{seen:?}");
+    assert!(seen.iter().all(|(id, _)| !Path::new("/proc").join(id.to_string()).exists()), "{seen:?}");
+    let said = lines(&output.stdout);
+    let label = "neighbour on rank 1 at random, seed 3";
+    assert!(said.contains(&format!("iterations 0-6000: {label}")), "{said:?}");
+    assert!(std::fs::read_to_string(plot).unwrap().contains(label));
+    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(numbers["settings"]["disturbances"]["neighbours"][0]["seed"], 3);
+    assert_eq!((&numbers["windows"][0]["label"], &numbers["windows"][1]), (&label.into(), &().into()));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -231,7 +231,8 @@ fn demonstrate<S: Shape>(options: &mut Options, ranks: u32, steps: u32, config: 
         return;
     }
     let fifth = steps / 5;
-    options.neighbour = vec![NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0 }];
+    options.neighbour =
+        vec![NeighbourSpec { rank: ranks - 1, from: fifth, to: Some(4 * fifth), duty: 1.0, seed: None }];
     let lb = config.lb_spec(S::SHAPE);
     options.compare = Some(match S::Facts::UNBALANCED {
         Some(unbalanced) if unbalanced != lb => format!("{unbalanced},{lb}"),

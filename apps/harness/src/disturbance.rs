@@ -11,7 +11,10 @@ mod workers;
 
 use serde::Serialize;
 
-/// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations.
+const NEIGHBOUR_FORM: &str = "expected RANK[:FROM-TO][:DUTY] or RANK:random:SEED";
+
+/// `RANK[:FROM-TO][:DUTY]`: a busy process beside a rank, during some iterations. `RANK:random:SEED`: one that comes and
+/// goes at random in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NeighbourSpec {
     /// Whose vCPU it shares.
@@ -22,6 +25,9 @@ pub struct NeighbourSpec {
     pub to: Option<u32>,
     /// The part of the vCPU it asks for, above 0 and up to 1.
     pub duty: f64,
+    /// The seed of its [schedule](lb_strategies::virtual_time::OnOff), which begins when its process does; `None` if it is
+    /// busy all the time.
+    pub seed: Option<u64>,
 }
 
 /// `RANK:PERCENT`: a limit on the CPU time of a rank's workers, for the whole run.
@@ -64,15 +70,19 @@ pub struct Window {
     pub label: String,
     /// True where anything acts at all.
     pub disturbed: bool,
+    /// True where a neighbour comes and goes at random, so that no run settles.
+    #[serde(skip)]
+    pub random: bool,
 }
 
 impl NeighbourSpec {
-    /// Reads `RANK[:FROM-TO][:DUTY]`.
+    /// Reads `RANK[:FROM-TO][:DUTY]` or `RANK:random:SEED`.
     ///
     /// ```
     /// use harness::disturbance::NeighbourSpec;
     /// let spec = NeighbourSpec::parse("1:100-300:50%")?;
     /// assert_eq!((spec.rank, spec.from, spec.to, spec.duty), (1, 100, Some(300), 0.5));
+    /// assert_eq!(NeighbourSpec::parse("1:random:7")?.seed, Some(7));
     /// # Ok::<(), String>(())
     /// ```
     ///
@@ -81,7 +91,7 @@ impl NeighbourSpec {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let rank = parse_rank(parts.next().unwrap_or_default())?;
-        let mut spec = Self { rank, from: 0, to: None, duty: 1.0 };
+        let mut spec = Self { rank, from: 0, to: None, duty: 1.0, seed: None };
         let mut rest: Vec<&str> = parts.collect();
         if let Some((from, to)) = rest.first().and_then(|part| part.split_once('-')) {
             let iteration = |text: &str| {
@@ -96,8 +106,10 @@ impl NeighbourSpec {
         }
         match rest[..] {
             [] => {}
+            ["random", seed] if spec.to.is_none() => spec.seed = Some(parse_seed(seed)?),
+            ["random"] => return Err(NEIGHBOUR_FORM.to_owned()),
             [duty] => spec.duty = parse_share(duty)?,
-            _ => return Err("expected RANK[:FROM-TO][:DUTY]".to_owned()),
+            _ => return Err(NEIGHBOUR_FORM.to_owned()),
         }
         Ok(spec)
     }
@@ -167,7 +179,8 @@ impl Disturbances {
         for spec in self.neighbours.iter().filter(|spec| spec.acts(from)) {
             let duty =
                 if spec.duty < 1.0 { format!(" at {:.0} %", 100.0 * spec.duty) } else { String::new() };
-            acting.push(format!("neighbour on rank {}{duty}", spec.rank));
+            let random = spec.seed.map_or_else(String::new, |seed| format!(" at random, seed {seed}"));
+            acting.push(format!("neighbour on rank {}{duty}{random}", spec.rank));
         }
         for spec in self.quotas.iter().filter(|_| quotas_held) {
             acting.push(format!("rank {} under a quota of {:.0} %", spec.rank, 100.0 * spec.share));
@@ -176,8 +189,9 @@ impl Disturbances {
             acting.push(format!("rank {} {} times slower", spec.rank, spec.factor));
         }
         let disturbed = !acting.is_empty();
+        let random = self.neighbours.iter().any(|spec| spec.seed.is_some());
         let label = if disturbed { acting.join(", ") } else { "quiet".to_owned() };
-        Window { from, to, label, disturbed }
+        Window { from, to, label, disturbed, random }
     }
 }
 
@@ -188,6 +202,10 @@ fn rank_and_number<'t>(text: &'t str, expected: &str) -> Result<(u32, &'t str), 
 
 fn parse_rank(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a rank, expected a number from 0"))
+}
+
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a seed, expected a whole number from 0 to 2^64 - 1"))
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -212,14 +230,26 @@ mod tests {
 
     #[test]
     fn every_part_of_a_neighbour_but_the_rank_may_be_left_out() {
-        let whole = NeighbourSpec { rank: 1, from: 0, to: None, duty: 1.0 };
+        let whole = NeighbourSpec { rank: 1, from: 0, to: None, duty: 1.0, seed: None };
         assert_eq!(NeighbourSpec::parse("1"), Ok(whole.clone()));
         assert_eq!(
             NeighbourSpec::parse("1:5-9"),
             Ok(NeighbourSpec { from: 5, to: Some(9), ..whole.clone() })
         );
         assert_eq!(NeighbourSpec::parse("1:0.25"), Ok(NeighbourSpec { duty: 0.25, ..whole.clone() }));
-        assert_eq!(NeighbourSpec::parse("1:25%"), Ok(NeighbourSpec { duty: 0.25, ..whole }));
+        assert_eq!(NeighbourSpec::parse("1:25%"), Ok(NeighbourSpec { duty: 0.25, ..whole.clone() }));
+        let random = |seed| Ok(NeighbourSpec { seed: Some(seed), ..whole.clone() });
+        assert_eq!(NeighbourSpec::parse("1:random:7"), random(7));
+        assert_eq!(NeighbourSpec::parse("1:random:18446744073709551615"), random(u64::MAX));
+    }
+
+    #[test]
+    fn a_run_with_a_random_neighbour_is_one_window() {
+        let windows = neighbours(&["1:random:7"]).windows(500, true);
+        let [Window { from: 0, to: 500, label, disturbed: true, random: true }] = &windows[..] else {
+            panic!("{windows:?}");
+        };
+        assert_eq!(label, "neighbour on rank 1 at random, seed 7");
     }
 
     #[test]
@@ -232,6 +262,15 @@ mod tests {
             ("1:0", "`0` is not a duty"),
             ("1:NaN", "`NaN` is not a duty"),
             ("1:1-2:1:1", "expected RANK"),
+            ("1:random", "or RANK:random:SEED"),
+            ("1:random:", "`` is not a seed"),
+            ("1:random:x", "`x` is not a seed"),
+            ("1:random:-1", "`-1` is not a seed"),
+            ("1:random:18446744073709551616", "is not a seed"),
+            ("1:random:7:0.5", "or RANK:random:SEED"),
+            ("1:5-9:random:7", "or RANK:random:SEED"),
+            ("1:random-7", "`random` is not a whole number"),
+            ("x:random:7", "`x` is not a rank"),
         ] {
             assert!(NeighbourSpec::parse(text).unwrap_err().contains(hint), "{text}");
         }

@@ -35,7 +35,8 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub workers: Option<u32>,
     /// A busy process on the vCPU of that rank's first worker, for the iterations FROM to TO (of a pool: from
-    /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%); repeatable
+    /// percent to percent of it), asking for DUTY of that vCPU (0.5 or 50%), or as RANK:random:SEED: busy and quiet
+    /// in turns, for 0.2 to 3 seconds each, at random by seed; repeatable
     #[arg(long, value_name = "RANK[:FROM-TO][:DUTY]", value_parser = NeighbourSpec::parse)]
     pub neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable

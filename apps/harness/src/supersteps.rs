@@ -41,7 +41,8 @@ impl Shape for Superstep {
         (
             "neighbour",
             "A busy process on the vCPU of that rank's first worker, for the steps FROM to TO, asking for DUTY of that \
-             vCPU (0.5 or 50%); repeatable",
+             vCPU (0.5 or 50%), or as RANK:random:SEED: busy and quiet in turns, for 0.2 to 3 seconds each, at random by \
+             seed; repeatable",
         ),
         ("plot", "Plot the time of each step"),
     ];

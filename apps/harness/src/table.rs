@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use lb_strategies::virtual_time::OnOff;
 use presentation::Table;
 use presentation::format::decimal;
 
+use super::disturbance::NeighbourSpec;
 use super::lost_vcpu;
 use super::shape::Facts;
 use super::summary::{Run, Summary};
@@ -34,6 +36,7 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
         let (rank, from) = (spec.rank, spec.from);
         let _ = writeln!(text, "The neighbour on rank {rank} did not come: no run reached {step} {from}.");
     }
+    quiet_neighbours(summary).for_each(|note| text += &note);
     if !windows.is_empty() {
         let columns: Vec<String> =
             windows.iter().map(|window| format!("{}-{}", window.from, window.to)).collect();
@@ -50,6 +53,21 @@ pub fn table<F: Facts>(summary: &Summary<F>) -> String {
         let _ = writeln!(text, "{note}");
     }
     text + &summary.runs.iter().map(|run| run.trace.line(run.facts.lb())).collect::<String>()
+}
+
+/// A line for each random neighbour whose first quiet stretch no run outlasted.
+fn quiet_neighbours<F: Facts>(summary: &Summary<F>) -> impl Iterator<Item = String> {
+    let longest_s = summary.runs.iter().map(|run| run.total_s).fold(0.0, f64::max);
+    let quiet = move |spec: &NeighbourSpec| {
+        let quiet_s = OnOff::new(spec.seed?).at(0).1 as f64 / 1e9;
+        let rank = spec.rank;
+        (longest_s < quiet_s).then(|| {
+            format!(
+                "No run took the {quiet_s:.1} s for which the neighbour on rank {rank} is quiet at first.\n"
+            )
+        })
+    };
+    summary.settings.disturbances.neighbours.iter().filter_map(quiet)
 }
 
 /// The meaning of the columns.
@@ -186,6 +204,24 @@ mod tests {
         assert!(lines[5].ends_with("1 sync  13.3 %   16.7 %"), "{text}");
         assert!(lines[6].starts_with("imbalance: ") && lines[6].contains("; settled after: "), "{text}");
         assert!(lines[7].starts_with("saved: of the time of `none`; at most: "), "{text}");
+    }
+
+    #[test]
+    fn a_random_neighbour_is_one_window_and_a_run_that_it_left_alone_is_told() {
+        let mut summary = sample("none", &["1:random:7"]);
+        let text = table(&summary);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "iterations 0-30: neighbour on rank 1 at random, seed 7", "{text}");
+        let note = "No run took the 1.3 s for which the neighbour on rank 1 is quiet at first.";
+        assert_eq!(lines[2], note, "{text}");
+        assert!(
+            sentence(&summary).starts_with("With the neighbour on rank 1 at random, seed 7, `none` took ")
+        );
+        assert_eq!(summary.runs[1].facts.settled_after, None);
+        let json = serde_json::to_value(&summary).unwrap();
+        assert_eq!(json["settings"]["disturbances"]["neighbours"][0]["seed"], 7);
+        summary.runs[0].total_s = 2.0;
+        assert!(!table(&summary).contains(note));
     }
 
     #[test]

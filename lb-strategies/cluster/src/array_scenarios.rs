@@ -7,7 +7,7 @@
 use super::array_scenario::ArrayScenario;
 use super::array_simulation::Array;
 use super::chunk_costs::ChunkCosts;
-use super::neighbours::{Beside, Neighbour};
+use super::neighbours::{Beside, Neighbour, Presence};
 use super::series::{PerWorker, Series, Shared};
 use lb_strategies::choice::Choice;
 use lb_strategies::virtual_time::vcpus::Traces;
@@ -81,7 +81,7 @@ fn demonstration() -> ArrayScenario {
         state_bytes: 512 << 10,
         workers: vec![1; 2],
     };
-    let shares = Beside::Vcpu.shares(&array.workers, &[Neighbour::always(Rank(1))]);
+    let shares = Beside::Vcpu.shares(&[Neighbour::always(Rank(1))]);
     let speed = 256.0 * 500.0 / (2.0 * 3.64);
     ArrayScenario::new("demo", array, move || {
         Box::new(Shared::new(Box::new(Traces::constant(move |_| speed)), shares.clone()))
@@ -111,8 +111,9 @@ fn paper(slow: u32, neighbour_s: Option<(f64, f64)>) -> ArrayScenario {
         workers: vec![1; VMS as usize],
     };
     let beside = Neighbour::always(Rank(VMS - 1));
-    let neighbour = neighbour_s.map(|(from_s, to_s)| Neighbour { from_s, to_s, ..beside });
-    let shares = Beside::Vcpu.shares(&array.workers, neighbour.as_slice());
+    let neighbour = neighbour_s
+        .map(|(from_s, to_s)| Neighbour { presence: Presence::Between { from_s, to_s }, ..beside });
+    let shares = Beside::Vcpu.shares(neighbour.as_slice());
     let clocks = PerWorker::new(&array.workers, move |worker| {
         let clock = if worker.rank.0 < slow { SLOW_CLOCK } else { 1.0 };
         Series::constant(clock * f64::from(CHUNKS_PER_VM) / ITERATION_S)

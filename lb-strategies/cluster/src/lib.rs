@@ -70,7 +70,7 @@ pub use jumps::{Jumps, Level};
 pub use lb_strategies::virtual_time::{
     Erratic, Events, Jitter, Links, PerPair, Post, SplitMix64, Traces, Vcpus, Worker,
 };
-pub use neighbours::{Beside, Neighbour};
+pub use neighbours::{Beside, Neighbour, NeighbourShares, Presence};
 pub use pool_scenario::{MakeVcpus, Network, Scenario};
 pub use pool_scenarios::sweeps::{SWEEPS, Sweep};
 pub use pool_scenarios::{SCENARIOS, ScenarioEntry, scenario};

@@ -1,43 +1,80 @@
-//! Neighbours by schedule: who is beside which worker, from when to when, and what that takes from it.
+//! Neighbours by schedule: processes beside which worker, from when to when, and what they take from it.
 
-use super::series::{PerWorker, Series};
 use lb_strategies::Rank;
-use lb_strategies::virtual_time::vcpus::Worker;
+use lb_strategies::pools::machine::{Nanos, SECOND};
+use lb_strategies::virtual_time::on_off::OnOff;
+use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// Somebody who computes beside a worker, or beside each worker of a rank.
+/// A process that computes beside a worker, or one beside each worker of a rank.
 ///
 /// ```
 /// use lb_strategies::Rank;
-/// use virtual_cluster::Neighbour;
-/// let hour = Neighbour { from_s: 600.0, to_s: 4200.0, ..Neighbour::always(Rank(1)) };
+/// use virtual_cluster::{Neighbour, Presence};
+/// let presence = Presence::Between { from_s: 600.0, to_s: 4200.0 };
+/// let hour = Neighbour { presence, ..Neighbour::always(Rank(1)) };
 /// assert_eq!((hour.worker, hour.duty), (None, 1.0));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Neighbour {
-    /// Beside whom.
+    /// The rank beside which it computes.
     pub rank: Rank,
-    /// Beside which of the rank's workers; each of them has one if `None`.
+    /// The worker of the rank; each of them has a neighbour if `None`.
     pub worker: Option<u32>,
-    /// The moment at which it comes, s.
-    pub from_s: f64,
-    /// The moment at which it goes, s.
-    pub to_s: f64,
+    /// The time in which it is there.
+    pub presence: Presence,
     /// The part of a vCPU that it asks for while it is there, 0 to 1.
     pub duty: f64,
 }
 
+/// The time in which a neighbour is there.
+///
+/// ```
+/// use virtual_cluster::Presence;
+/// let mut minute = Presence::Between { from_s: 60.0, to_s: 120.0 };
+/// assert_eq!(minute.at(0), (false, 60_000_000_000));
+/// assert_eq!(minute.at(60_000_000_000), (true, 120_000_000_000));
+/// assert_eq!(minute.at(120_000_000_000), (false, u64::MAX));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Presence {
+    /// Once.
+    Between {
+        /// The moment at which it comes, s.
+        from_s: f64,
+        /// The moment at which it goes, s; may be infinite.
+        to_s: f64,
+    },
+    /// Again and again, at random.
+    Random(OnOff),
+}
+
 impl Neighbour {
-    /// One beside each worker of `rank`, for ever, that asks for all it can get.
+    /// A neighbour beside each worker of `rank`, for ever, that asks for all it can get.
     pub fn always(rank: Rank) -> Self {
-        Self { rank, worker: None, from_s: 0.0, to_s: f64::INFINITY, duty: 1.0 }
+        let presence = Presence::Between { from_s: 0.0, to_s: f64::INFINITY };
+        Self { rank, worker: None, presence, duty: 1.0 }
     }
 
     fn is_beside(&self, worker: Worker) -> bool {
         self.rank == worker.rank && self.worker.is_none_or(|number| number == worker.number)
     }
+}
 
-    fn is_there(&self, seconds: f64) -> bool {
-        self.from_s <= seconds && seconds < self.to_s
+impl Presence {
+    /// Tells if the neighbour is there at `now`, and until when that holds (`Nanos::MAX` for ever).
+    pub fn at(&mut self, now: Nanos) -> (bool, Nanos) {
+        match self {
+            Self::Between { from_s, to_s } => {
+                // A float beyond the range of an integer becomes its greatest number.
+                let [from, to] = [*from_s, *to_s].map(|seconds| (seconds * SECOND as f64).round() as Nanos);
+                match now {
+                    _ if now < from => (false, from),
+                    _ if now < to => (true, to),
+                    _ => (false, Nanos::MAX),
+                }
+            }
+            Self::Random(schedule) => schedule.at(now),
+        }
     }
 }
 
@@ -68,21 +105,42 @@ impl Beside {
         }
     }
 
-    /// The share of each worker over time, where ranks have so many workers each.
-    pub fn shares(self, workers: &[u32], neighbours: &[Neighbour]) -> PerWorker {
-        PerWorker::new(workers, |worker| {
-            let beside = neighbours.iter().filter(|neighbour| neighbour.is_beside(worker));
-            let beside: Vec<&Neighbour> = beside.collect();
-            let mut changes: Vec<f64> = beside.iter().flat_map(|there| [there.from_s, there.to_s]).collect();
-            changes.retain(|change| change.is_finite());
-            changes.sort_by(f64::total_cmp);
-            let share = |seconds: f64| {
-                let there = beside.iter().filter(|neighbour| neighbour.is_there(seconds));
-                self.share(&there.map(|neighbour| neighbour.duty).collect::<Vec<_>>())
-            };
-            let begin = Series::constant(share(0.0));
-            changes.into_iter().fold(begin, |series, change| series.then(change, share(change)))
-        })
+    /// The share of each worker over time.
+    pub fn shares(self, neighbours: &[Neighbour]) -> NeighbourShares {
+        NeighbourShares { beside: self, neighbours: neighbours.to_vec() }
+    }
+}
+
+/// The parts of their speeds that workers keep beside neighbours, as a function of time.
+///
+/// A part is computed when it is asked for: the schedule of a random neighbour has no end. O(neighbours).
+///
+/// ```
+/// use lb_strategies::{Rank, virtual_time::OnOff};
+/// use virtual_cluster::{Beside, Neighbour, Presence, Vcpus, Worker};
+/// let random = Neighbour { presence: Presence::Random(OnOff::new(7)), ..Neighbour::always(Rank(0)) };
+/// let mut shares = Beside::Vcpu.shares(&[random]);
+/// let worker = Worker { rank: Rank(0), number: 0 };
+/// let (share, until) = shares.speed(worker, 0);
+/// assert_eq!((share, shares.speed(worker, until).0), (1.0, 0.5));
+/// ```
+#[derive(Clone, Debug)]
+pub struct NeighbourShares {
+    beside: Beside,
+    neighbours: Vec<Neighbour>,
+}
+
+impl Vcpus for NeighbourShares {
+    fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
+        let (mut duties, mut until) = (Vec::new(), Nanos::MAX);
+        for neighbour in self.neighbours.iter_mut().filter(|neighbour| neighbour.is_beside(worker)) {
+            let (is_there, holds_until) = neighbour.presence.at(now);
+            if is_there {
+                duties.push(neighbour.duty);
+            }
+            until = until.min(holds_until);
+        }
+        (self.beside.share(&duties), until)
     }
 }
 
@@ -113,20 +171,38 @@ pub fn fair_share(mut duties: Vec<f64>) -> f64 {
 #[expect(clippy::float_cmp, reason = "the sums are exact, or are to be the same to the bit")]
 mod tests {
     use super::*;
-    use lb_strategies::pools::machine::SECOND;
+    fn between(from_s: f64, to_s: f64) -> Presence {
+        Presence::Between { from_s, to_s }
+    }
 
     #[test]
     fn a_neighbour_takes_from_those_beside_it_while_it_is_there() {
+        let always = Neighbour::always(Rank(1));
         let neighbours = [
-            Neighbour { worker: Some(1), from_s: 10.0, to_s: 20.0, ..Neighbour::always(Rank(1)) },
-            Neighbour { from_s: 15.0, duty: 0.25, ..Neighbour::always(Rank(1)) },
+            Neighbour { worker: Some(1), presence: between(10.0, 20.0), ..always.clone() },
+            Neighbour { presence: between(15.0, f64::INFINITY), duty: 0.25, ..always },
         ];
-        let shares = Beside::Vcpu.shares(&[2, 2], &neighbours);
-        let share =
-            |rank, number, seconds| shares.of(Worker { rank: Rank(rank), number }).at(seconds * SECOND).0;
+        let mut shares = Beside::Vcpu.shares(&neighbours);
+        let mut share =
+            |rank, number, seconds| shares.speed(Worker { rank: Rank(rank), number }, seconds * SECOND).0;
         assert_eq!([share(0, 0, 15), share(0, 1, 15), share(1, 0, 14)], [1.0; 3]);
         assert_eq!([9, 10, 15, 20].map(|seconds| share(1, 1, seconds)), [1.0, 0.5, 0.375, 0.75]);
         assert_eq!(share(1, 0, 15), 0.75);
+    }
+
+    #[test]
+    fn a_random_neighbour_follows_its_schedule_beside_another() {
+        let mut schedule = OnOff::new(7);
+        let random = Presence::Random(schedule.clone());
+        let always = Neighbour::always(Rank(0));
+        let mut shares = Beside::Vcpu.shares(&[Neighbour { presence: random, ..always.clone() }, always]);
+        let mut now = 0;
+        for _ in 0..100 {
+            let (busy, until) = schedule.at(now);
+            let share = if busy { 1.0 / 3.0 } else { 0.5 };
+            assert_eq!(shares.speed(Worker { rank: Rank(0), number: 0 }, now), (share, until));
+            now = until;
+        }
     }
 
     #[test]

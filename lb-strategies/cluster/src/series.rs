@@ -104,33 +104,41 @@ impl Vcpus for PerWorker {
 /// ```
 pub struct Shared {
     vcpus: Box<dyn Vcpus>,
-    parts: PerWorker,
+    /// The part of each worker in place of its speed.
+    parts: Box<dyn Vcpus>,
     /// True if others take turns with the worker, rather than slow it down while it runs.
     time_sliced: bool,
 }
 
 impl Shared {
     /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
-    pub fn new(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, time_sliced: true }
+    pub fn new(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
+        Self { vcpus, parts: Box::new(parts), time_sliced: true }
     }
 
     /// `vcpus`, on which each worker runs all the time with this part of the speed.
-    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: PerWorker) -> Self {
-        Self { vcpus, parts, time_sliced: false }
+    pub fn slowed(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
+        Self { vcpus, parts: Box::new(parts), time_sliced: false }
     }
 }
 
 impl Vcpus for Shared {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (speed, until) = self.vcpus.speed(worker, now);
-        let (part, until_part) = self.parts.of(worker).at(now);
-        (speed * part, until.min(until_part))
+        let (part, until_part) = self.parts.speed(worker, now);
+        // Nothing of a part, or a part of nothing, is nothing for as long as either holds.
+        let until = match (speed > 0.0, part > 0.0) {
+            (true, true) => until.min(until_part),
+            (true, false) => until_part,
+            (false, true) => until,
+            (false, false) => until.max(until_part),
+        };
+        (speed * part, until)
     }
 
     fn share(&mut self, worker: Worker, now: Nanos) -> f64 {
         let share = self.vcpus.share(worker, now);
-        if self.time_sliced { share * self.parts.of(worker).at(now).0.min(1.0) } else { share }
+        if self.time_sliced { share * self.parts.speed(worker, now).0.min(1.0) } else { share }
     }
 
     fn occupied(&mut self, worker: Worker, occupied: bool, now: Nanos) -> bool {
@@ -141,6 +149,21 @@ impl Vcpus for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lb_strategies::virtual_time::vcpus::Traces;
+
+    #[test]
+    fn a_part_of_nothing_stays_nothing_however_the_part_changes() {
+        let worker = Worker { rank: Rank(0), number: 0 };
+        let of = |speed: f64, parts: Series| {
+            let vcpus = Box::new(Traces::constant(move |_| speed));
+            Shared::new(vcpus, PerWorker::new(&[1], |_| parts.clone())).speed(worker, 0)
+        };
+        let halved = Series::constant(1.0).then(60.0, 0.5);
+        assert_eq!(of(0.0, halved.clone()), (0.0, Nanos::MAX));
+        assert_eq!(of(8.0, halved), (8.0, 60 * SECOND));
+        assert_eq!(of(8.0, Series::constant(0.0).then(60.0, 0.5)), (0.0, 60 * SECOND));
+        assert_eq!(of(0.0, Series::constant(0.0).then(60.0, 0.5)), (0.0, Nanos::MAX));
+    }
 
     #[test]
     fn a_series_says_what_holds_and_until_when() {

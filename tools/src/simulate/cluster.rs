@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use presentation::count_parser;
-use virtual_cluster::{Beside, Neighbour, Network, PerWorker, Series, Shared, Vcpus, on_hosts};
+use virtual_cluster::{
+    Beside, Neighbour, NeighbourShares, Network, PerWorker, Series, Shared, Vcpus, on_hosts,
+};
 
 use super::host_trace::{self, Hosts};
 use super::{neighbour, values};
@@ -59,8 +61,8 @@ pub(super) struct Options {
     /// Iterations per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one.
     #[arg(long, value_name = "LIST|FILE", conflicts_with = "speed")]
     speeds: Option<String>,
-    /// Somebody who computes beside a rank's workers, or beside one: from when to when (seconds) and with which duty (above
-    /// 0, up to 1). May be repeated.
+    /// A process that computes beside a rank's workers, or beside one: from when to when (seconds) and with which duty (above
+    /// 0, up to 1). RANK[.WORKER]:random:SEED comes and goes at random, by seed. May be repeated.
     #[arg(long = "neighbour", value_name = "RANK[.WORKER][:FROM-TO][:DUTY]", value_parser = neighbour::parse)]
     neighbours: Vec<Neighbour>,
     /// The place of neighbours: on the same vCPU, or on the other hardware thread of the core.
@@ -175,7 +177,7 @@ impl Options {
         }))
     }
 
-    fn neighbour_parts(&self) -> Result<PerWorker, Error> {
+    fn neighbour_parts(&self) -> Result<NeighbourShares, Error> {
         for neighbour in &self.neighbours {
             if neighbour.rank.0 >= self.ranks {
                 let (rank, last) = (neighbour.rank, self.ranks - 1);
@@ -189,7 +191,7 @@ impl Options {
             }
         }
         let beside = if self.beside == CORE { Beside::Core } else { Beside::Vcpu };
-        Ok(beside.shares(&self.workers(), &self.neighbours))
+        Ok(beside.shares(&self.neighbours))
     }
 
     /// The parts that hosts leave, and whether others take turns with the workers there.

@@ -1,9 +1,11 @@
-//! `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]`.
+//! `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]` and `RANK[.WORKER]:random:SEED`.
 
 use lb_strategies::Rank;
-use virtual_cluster::Neighbour;
+use lb_strategies::virtual_time::OnOff;
+use virtual_cluster::{Neighbour, Presence};
 
-const FORM: &str = "expected RANK[.WORKER][:FROM-TO][:DUTY], as in 1, 1.3:600-1200 or 1:0.5";
+const FORM: &str = "expected RANK[.WORKER][:FROM-TO][:DUTY] or RANK[.WORKER]:random:SEED, as in 1, 1.3:600-1200, 1:0.5 \
+    or 1:random:7";
 
 /// A neighbour as a person describes it; times are in seconds, the duty is a number above 0, up to 1.
 pub(super) fn parse(text: &str) -> Result<Neighbour, String> {
@@ -17,6 +19,8 @@ pub(super) fn parse(text: &str) -> Result<Neighbour, String> {
     let rest: Vec<&str> = parts.collect();
     match rest[..] {
         [] => {}
+        ["random"] => return Err(FORM.to_owned()),
+        ["random", seed] => neighbour.presence = Presence::Random(OnOff::new(parse_seed(seed)?)),
         [one] if one.contains('-') => set_times(&mut neighbour, one)?,
         [one] => neighbour.duty = duty(one)?,
         [times, last] => {
@@ -32,15 +36,19 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("{text:?} is not a number from 0; {FORM}"))
 }
 
+fn parse_seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a seed, expected a whole number from 0 to 2^64 - 1"))
+}
+
 fn set_times(neighbour: &mut Neighbour, text: &str) -> Result<(), String> {
     let times = text.split_once('-').and_then(|(from, to)| {
         let (from, to) = (from.parse::<f64>().ok()?, to.parse::<f64>().ok()?);
         (0.0 <= from && from < to && to <= 1e9).then_some((from, to))
     });
-    let Some((from, to)) = times else {
+    let Some((from_s, to_s)) = times else {
         return Err(format!("{text:?} is not FROM-TO, expected two ascending numbers of seconds up to 1e9"));
     };
-    (neighbour.from_s, neighbour.to_s) = (from, to);
+    neighbour.presence = Presence::Between { from_s, to_s };
     Ok(())
 }
 

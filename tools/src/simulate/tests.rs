@@ -96,6 +96,21 @@ fn neighbours_slow_down_the_workers_beside_them() {
 }
 
 #[test]
+fn a_random_neighbour_is_beside_its_workers_for_half_of_the_time() {
+    let cluster = ["--ranks", "1", "--workers", "2", "--iterations", "2e6", "--speed", "1000"];
+    let makespan = |neighbour: &str| {
+        let line = static_line(&[&cluster[..], &["--neighbour", neighbour]].concat());
+        line[1].clone()
+    };
+    // Half of the time at half of the speed: 1000 s become 1333.
+    let of_seven = makespan("0:random:7");
+    assert!((1290.0..1380.0).contains(&of_seven.parse::<f64>().unwrap()), "{of_seven} s");
+    assert_eq!(of_seven, makespan("0:random:7"));
+    assert_ne!(of_seven, makespan("0:random:8"));
+    assert_eq!(of_seven, makespan("0.1:random:7"), "equal shares wait for the slower worker");
+}
+
+#[test]
 fn speeds_are_of_ranks_or_of_workers_in_a_list_or_a_file() {
     let cluster = ["--ranks", "2", "--workers", "2", "--iterations", "4e5"];
     let makespan = |speeds: &str| static_line(&[&cluster[..], &["--speeds", speeds]].concat())[1].clone();
@@ -255,6 +270,14 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
         (&["--neighbour", "1:9-5"], "\"9-5\" is not FROM-TO, expected two ascending"),
         (&["--neighbour", "1:2"], "\"2\" is not a duty, expected a number above 0 and up to 1"),
         (&["--neighbour", "1:2-3:1:1"], "expected RANK[.WORKER][:FROM-TO][:DUTY]"),
+        (&["--neighbour", "1:random"], "or RANK[.WORKER]:random:SEED"),
+        (&["--neighbour", "1:random:x"], "\"x\" is not a seed, expected a whole number from 0 to 2^64 - 1"),
+        (&["--neighbour", "1:random:7:0.5"], "or RANK[.WORKER]:random:SEED"),
+        (&["--neighbour", "4:random:7"], "--neighbour 4: expected a rank from 0 to 3"),
+        (
+            &["--speeds", "0,0,0,0", "--neighbour", "1:random:7"],
+            "--speeds 0,0,0,0: from some time on all speeds are 0",
+        ),
         (&["--neighbour", "4"], "--neighbour 4: expected a rank from 0 to 3"),
         (&["--neighbour", "3.8"], "--neighbour 3.8: expected a worker from 0 to 7"),
         (&["--rtt", "5"], "expected a time with its unit, as in 0.1ms"),

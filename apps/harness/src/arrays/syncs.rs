@@ -26,7 +26,8 @@ pub struct Syncs {
     pub moved_bytes: u64,
     /// Milliseconds spent in syncs: collecting, deciding, migrating.
     pub sync_ms: f64,
-    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed.
+    /// Syncs from the first neighbour's arrival until iterations were as short as they stayed; none beside a neighbour that
+    /// comes and goes at random.
     pub settled_after: Option<u32>,
     /// The run between the comings and goings of neighbours.
     pub windows: Vec<WindowMean>,
@@ -110,7 +111,9 @@ impl Syncs {
             moves: totals.moved,
             moved_bytes: totals.moved_bytes,
             sync_ms: (totals.collect_ns + totals.decide_ns + totals.migrate_ns) as f64 / 1e6,
-            settled_after: disturbed.and_then(|window| history.settled_after(window)),
+            settled_after: disturbed
+                .filter(|window| !window.random)
+                .and_then(|window| history.settled_after(window)),
             windows: windows.iter().map(mean).collect(),
             iterations_ms: times.steps_ms(),
             bound_s: history.bound_s(),
@@ -268,7 +271,7 @@ pub(crate) mod tests {
     }
 
     fn window(from: u32, to: u32) -> Window {
-        Window { from, to, label: String::new(), disturbed: true }
+        Window { from, to, label: String::new(), disturbed: true, random: false }
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl<'a> DisturbanceInjector<'a> {
                 // Worker 0 may be a thread that libraries bind here and there while they look around the machine.
                 let seated = completed > 0 || launch == Launch::Alone;
                 match seated.then(|| workers::first_vcpu(spec.rank, launch)).flatten() {
-                    Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty)?),
+                    Some(vcpu) => *neighbour = Some(Neighbour::start(vcpu, spec.duty, spec.seed)?),
                     // Workers take their seats before the first iteration, and leave them after the last.
                     None if (1..steps).contains(&self.clock.completed()) => {
                         return Err(Error::NotPinned { rank: spec.rank });

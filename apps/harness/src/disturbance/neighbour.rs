@@ -11,6 +11,7 @@ use std::fs;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use lb_strategies::virtual_time::OnOff;
 use rustix::process::{Pid, getpid, getppid};
 use rustix::thread::{CpuSet, sched_setaffinity, set_name};
 use rustix::time::{ClockId, clock_gettime};
@@ -34,27 +35,31 @@ const PERIOD_NS: u64 = 20_000_000;
 pub struct Neighbour {
     process: Child,
     duty: f64,
+    /// None for one that is busy all the time.
+    schedule: Option<OnOff>,
     started: Instant,
 }
 
-/// One that ran for a shorter time says nothing: it had first to start.
+/// One that was busy for a shorter time says nothing: it had first to start.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 
 impl Neighbour {
-    /// Starts a process that asks for `duty` (above 0, up to 1) of the CPU time of `vcpu`.
+    /// Starts a process that asks for `duty` (above 0, up to 1) of the CPU time of `vcpu`: all the time, or during the busy
+    /// stretches of the schedule of `seed`, which begins with the process.
     ///
     /// # Errors
     /// [`Error::System`] when the process cannot be started.
-    pub fn start(vcpu: usize, duty: f64) -> Result<Self, Error> {
+    pub fn start(vcpu: usize, duty: f64, seed: Option<u64>) -> Result<Self, Error> {
         let failed = |source| Error::System { what: "cannot start a busy neighbour".to_owned(), source };
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.arg(ARGUMENT).arg(vcpu.to_string()).arg(duty.to_string());
         command.arg(getpid().as_raw_nonzero().to_string());
+        command.args(seed.map(|seed| seed.to_string()));
         // One that is stopped may outlive this program: it must not hold what others read to its end.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(failed)?;
-        Ok(Self { process, duty, started: now() })
+        Ok(Self { process, duty, schedule: seed.map(OnOff::new), started: now() })
     }
 
     /// How the process ended, if it did before it was to.
@@ -67,8 +72,9 @@ impl Neighbour {
     pub(crate) fn was_stopped(&self) -> bool {
         let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
         let age = now().duration_since(self.started);
-        let wanted_ns = self.duty * age.as_nanos() as f64;
-        let judged = age >= JUDGED_AFTER && caribou::machine::cpu_quota().is_none();
+        let busy = self.schedule.as_ref().map_or(age, |schedule| busy_before(schedule, age));
+        let wanted_ns = self.duty * busy.as_nanos() as f64;
+        let judged = busy >= JUDGED_AFTER && caribou::machine::cpu_quota().is_none();
         is_stopped(&read("stat"))
             || judged && asked_ns(&read("schedstat")).is_some_and(|ns| ns < wanted_ns / 2.0)
     }
@@ -86,6 +92,11 @@ impl Drop for Neighbour {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The part of its age in which a neighbour was to be busy.
+fn busy_before(schedule: &OnOff, age: Duration) -> Duration {
+    Duration::from_nanos(schedule.busy_before(age.as_nanos() as u64))
 }
 
 /// The state follows the name, which may have brackets itself.
@@ -112,15 +123,17 @@ pub fn run_as_neighbour_if_requested() -> Option<ExitCode> {
     let (Some(vcpu), Some(duty), Some(parent)) = (number(), number(), number()) else {
         return Some(ExitCode::from(2));
     };
-    Some(match Pid::from_raw(parent as i32) {
-        Some(parent) => live(vcpu as usize, duty, parent),
-        None => ExitCode::from(2),
+    let seed = arguments.next().map(|seed| seed.parse()).transpose();
+    Some(match (Pid::from_raw(parent as i32), seed) {
+        (Some(parent), Ok(seed)) => live(vcpu as usize, duty, parent, seed.map(OnOff::new)),
+        _ => ExitCode::from(2),
     })
 }
 
 /// Burns `duty` of each period, in CPU time: beside a busy worker it then asks for that part of the vCPU, and the fair
 /// share of the worker is what `disturbance` says. Measured in wall time it would count the worker's slices as its own.
-fn live(vcpu: usize, duty: f64, parent: Pid) -> ExitCode {
+/// During the quiet stretches of its schedule, if it has one, it sleeps.
+fn live(vcpu: usize, duty: f64, parent: Pid, mut schedule: Option<OnOff>) -> ExitCode {
     let mut set = CpuSet::new();
     set.set(vcpu);
     if sched_setaffinity(None, &set).is_err() {
@@ -132,10 +145,15 @@ fn live(vcpu: usize, duty: f64, parent: Pid) -> ExitCode {
     let born_ns = now_ns(ClockId::Monotonic);
     let mut due_ns = born_ns;
     while getppid() == Some(parent) && due_ns - born_ns < LIFETIME_S * 1_000_000_000 {
-        burn(busy_ns);
+        let age_ns = now_ns(ClockId::Monotonic) - born_ns;
+        let (busy, change_ns) = schedule.as_mut().map_or((true, u64::MAX), |schedule| schedule.at(age_ns));
+        let change_ns = born_ns.saturating_add(change_ns);
+        if busy {
+            burn_until(busy_ns, change_ns);
+        }
         // A period that took longer, because the vCPU was shared, is not made up for.
         let end_ns = now_ns(ClockId::Monotonic);
-        due_ns = (due_ns + PERIOD_NS).max(end_ns);
+        due_ns = (due_ns + PERIOD_NS).min(change_ns).max(end_ns);
         // A full-time neighbour never sleeps, not even for nothing: whoever sleeps goes to the end of the queue.
         if due_ns > end_ns {
             std::thread::sleep(Duration::from_nanos(due_ns - end_ns));
@@ -146,8 +164,13 @@ fn live(vcpu: usize, duty: f64, parent: Pid) -> ExitCode {
 
 /// Spins until this thread has used `busy_ns` of CPU time.
 pub(crate) fn burn(busy_ns: u64) {
+    burn_until(busy_ns, u64::MAX);
+}
+
+/// The same, but no longer than until `deadline_ns` of the monotonic clock.
+fn burn_until(busy_ns: u64, deadline_ns: u64) {
     let end_ns = thread_cpu_ns() + busy_ns;
-    while thread_cpu_ns() < end_ns {
+    while thread_cpu_ns() < end_ns && now_ns(ClockId::Monotonic) < deadline_ns {
         // Thousands of additions between two looks at the clock: a neighbour that computes, not one that makes system calls.
         std::hint::black_box((0..5_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)));
     }
@@ -184,7 +207,7 @@ mod tests {
     /// A neighbour that asks for nothing.
     fn sleeper() -> Neighbour {
         let process = Command::new("sleep").arg("60").spawn().unwrap();
-        Neighbour { process, duty: 1.0, started: now() }
+        Neighbour { process, duty: 1.0, schedule: None, started: now() }
     }
 
     #[test]
@@ -205,6 +228,15 @@ mod tests {
         assert!(is_stopped("7 (a) b) T 1 2") && !is_stopped("7 (x) T) R 1 2") && !is_stopped(""));
         assert_eq!(asked_ns("30 12 2\n").map(|ns| ns as u64), Some(42));
         assert!(asked_ns("0 0 0\n").or(asked_ns("")).is_none());
+    }
+
+    #[test]
+    fn a_quiet_stretch_asks_for_nothing() {
+        let mut neighbour = sleeper();
+        let (_, quiet_ns) = OnOff::new(3).at(0);
+        neighbour.schedule = Some(OnOff::new(3));
+        neighbour.started -= Duration::from_nanos(quiet_ns) - JUDGED_AFTER / 2;
+        assert!(!neighbour.was_stopped(), "it was to be quiet");
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub(crate) struct Options {
     /// Worker threads of each rank [default: CARIBOU_WORKERS, then 1; under mpirun one per core of the rank]
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) workers: Option<u32>,
-    /// A busy process on the vCPU of that rank's first worker, asking for DUTY of it (0.5 or 50%); repeatable
+    /// A busy process on the vCPU of that rank's first worker, asking for DUTY of it (0.5 or 50%), or as
+    /// RANK:random:SEED: busy and quiet in turns, for 0.2 to 3 seconds each, at random by seed; repeatable
     #[arg(long, value_name = "RANK[:DUTY]", value_parser = NeighbourSpec::parse)]
     pub(crate) neighbour: Vec<NeighbourSpec>,
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable

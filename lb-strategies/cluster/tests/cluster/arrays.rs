@@ -225,7 +225,7 @@ fn with(spec: &str, array: &Array, vcpus: &mut dyn Vcpus) -> ArrayRun {
 fn beside_a_neighbour_refine_comes_near_the_bound_and_none_waits_for_the_slower_rank() {
     let array = demonstration();
     let make = || {
-        let shares = Beside::Vcpu.shares(&array.workers, &[Neighbour::always(Rank(1))]);
+        let shares = Beside::Vcpu.shares(&[Neighbour::always(Rank(1))]);
         Shared::new(Box::new(Traces::constant(|_| 1000.0)), shares)
     };
     let [none, refine] =
