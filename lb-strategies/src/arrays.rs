@@ -13,6 +13,7 @@
 //! | [`metrics`] | how good is a placement, and how good could it be |
 //! | [`mod@predict`] | what the next phase will look like |
 //! | [`mod@accept`] | whether a move pays |
+//! | `move_price` | what a move costs on this machine |
 //! | `judgement` | whether to believe that, where phases are windows |
 //! | [`period`] | whether chunks are balanced at syncs or in windows |
 //! | [`window_policy`] | when to open a window |
@@ -27,6 +28,7 @@ mod finish_first;
 mod judgement;
 mod loads;
 pub mod metrics;
+mod move_price;
 pub mod period;
 pub mod predict;
 mod report;

@@ -7,6 +7,8 @@ use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
 use super::ideal::ideal_s;
 use super::pool_scenario::{MakeVcpus, Network};
+use lb_strategies::arrays::accept::MoveCost;
+use lb_strategies::arrays::balancer::MOVE_COST;
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::SECOND;
 use lb_strategies::virtual_time::vcpus::Vcpus;
@@ -36,6 +38,8 @@ pub struct ArrayScenario {
     /// True if each chunk of the grid exchanges messages with those beside it; if not, chunks need nothing of each
     /// other.
     pub exchange: bool,
+    /// The cost of moving chunks.
+    pub move_cost: MoveCost,
     /// The network between ranks.
     pub network: Network,
     /// Makes the vCPUs of one run, as they are when it begins.
@@ -54,6 +58,7 @@ impl ArrayScenario {
             array,
             costs: ChunkCosts::Fixed(Costs::Equal),
             exchange: true,
+            move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
             make_vcpus: Arc::new(vcpus),
         }
@@ -70,6 +75,7 @@ impl ArrayScenario {
         let mut vcpus = (self.make_vcpus)();
         let run = RunArray::new(&self.array, strategy, &mut *vcpus)
             .links(self.network.links())
+            .move_cost(self.move_cost)
             .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
         if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
     }

@@ -1,4 +1,4 @@
-//! The cost of chunks over time: constant, drifting, or a hot spot that moves over them.
+//! The cost of chunks over time: constant, drifting, alternating, or a hot spot that moves over them.
 
 use std::f64::consts::TAU;
 
@@ -32,6 +32,11 @@ pub enum ChunkCosts {
         /// Of the phases.
         seed: u64,
     },
+    /// The chunks of one half cost 1.5, those of the other 0.5; the halves swap every so many iterations.
+    Alternate {
+        /// Iterations from one swap to the next.
+        iterations: u64,
+    },
     /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot: the density of particles that the PIC
     /// kernel calls sinusoidal. It moves `2k + 1` of 1000 columns of cells an iteration, or stands still.
     HotSpot {
@@ -48,6 +53,10 @@ impl ChunkCosts {
             Self::Drift { iterations, seed } => {
                 let phase = SplitMix64::new(seed ^ u64::from(chunk).wrapping_mul(0x9e37_79b9)).uniform();
                 1.0 + 0.5 * (TAU * (iteration as f64 / iterations + phase)).sin()
+            }
+            Self::Alternate { iterations } => {
+                let swapped = (iteration / iterations) % 2 == 1;
+                if (chunk < grid.chunks() / 2) == swapped { 0.5 } else { 1.5 }
             }
             Self::HotSpot { k } => {
                 let moved = k.map_or(0.0, |k| f64::from(2 * k + 1) * iteration as f64 / CELLS);
@@ -66,7 +75,7 @@ impl ChunkCosts {
             Self::Fixed(costs) => costs.work(0..u64::from(grid.chunks())) * iterations as f64,
             // The columns add up to the same wherever the spot is.
             Self::HotSpot { .. } => f64::from(grid.chunks()) * iterations as f64,
-            Self::Drift { .. } => {
+            Self::Drift { .. } | Self::Alternate { .. } => {
                 (0..iterations).map(|at| all().map(|chunk| self.work(grid, chunk, at)).sum::<f64>()).sum()
             }
         }

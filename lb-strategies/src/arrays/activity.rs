@@ -9,7 +9,7 @@ use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId};
 
 /// What is left of the older counts after each window.
-const DECAY: f64 = 0.9;
+const DECAY: f64 = 0.97;
 
 /// The most that a cost is corrected by: messages of one chunk differ too.
 const MOST: f64 = 4.0;

@@ -28,6 +28,7 @@ use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
 use super::judgement::Judgement;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
+use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
@@ -36,8 +37,11 @@ use crate::rank::Rank;
 
 /// Phases that loads are smoothed over.
 pub const HISTORY: usize = 4;
-/// The cost of moving that the acceptance test assumes: packing, sending and landing one chunk, and its bytes.
+/// The cost of moving before any was measured: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
+
+/// The most windows that a plan is expected to be good for.
+const HORIZON_MAX: u64 = 1_000;
 
 /// What the strategy has said to the phase that is expected.
 enum StrategyResult {
@@ -148,6 +152,7 @@ pub struct Balancer {
     /// The loads of the last phases. Those of windows are parts of their sum: windows are of different lengths.
     history: History,
     chooser: Chooser,
+    move_price: MovePrice,
     /// The phase that is reported next.
     phase: u64,
     /// The chunks that the strategy saw of those last reported.
@@ -177,6 +182,7 @@ impl Balancer {
             measured: Snapshot::default(),
             history: History::default(),
             chooser,
+            move_price: MovePrice::default(),
             phase: 0,
             units: BalancedUnits::default(),
             moved_from: None,
@@ -246,6 +252,11 @@ impl Balancer {
         Ok(self.settle(&expected, answer))
     }
 
+    /// The moves of the last decision have taken this long, ns; chunks of so many bytes moved.
+    pub fn moved(&mut self, bytes: u64, took_ns: u64) {
+        self.move_price.learn(bytes, took_ns);
+    }
+
     /// The phase that is reported next, counted from 0.
     pub fn phase(&self) -> u64 {
         self.phase
@@ -257,7 +268,7 @@ impl Balancer {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
-        let verdict = worth_asking(expected, model, 1, &MOVE_COST, price_ns);
+        let verdict = worth_asking(expected, model, self.horizon(), &self.move_price.cost(), price_ns);
         (!verdict.accepted).then_some(verdict)
     }
 
@@ -325,6 +336,16 @@ impl Balancer {
         self.chooser.learn(&self.history.series());
     }
 
+    /// Number of coming windows in which a plan is expected to be as good as in the next: what has lasted lasts as long again.
+    /// One where phases end at syncs.
+    fn horizon(&self) -> u64 {
+        if !self.in_windows {
+            return 1;
+        }
+        let shares = self.estimates.iter().map(|estimate| estimate.lasted).min().unwrap_or(0);
+        u64::from(shares.min(self.chooser.lasted())).clamp(1, HORIZON_MAX)
+    }
+
     /// The smoothing that the strategy asks for.
     pub fn smoothing(&self) -> Smoothing {
         Smoothing { weight: self.strategy.terms().smoothing }
@@ -333,6 +354,7 @@ impl Balancer {
     /// The verdict on a plan for the next window: it must also be believed, or move a chunk off an unavailable rank.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, verdict: Verdict) -> Verdict {
         let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
+        let makespan_ns = makespan_ns.saturating_mul(self.horizon());
         let required_ns = self.judgement.required_gain_ns(makespan_ns, verdict.cost_ns);
         if verdict.gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan) {
             return verdict;
@@ -361,7 +383,7 @@ impl Balancer {
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
-                let verdict = accept(expected, &assignment, model, 1, &MOVE_COST);
+                let verdict = accept(expected, &assignment, model, self.horizon(), &self.move_price.cost());
                 let verdict =
                     if self.in_windows { self.judge(expected, &assignment, verdict) } else { verdict };
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))

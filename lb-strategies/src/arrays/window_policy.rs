@@ -8,7 +8,7 @@
 //! | watching, the window is between `SPAN_NS` and `OLD_NS` long | reaches the price of a balance | a window is opened, and decided |
 //! | watching, the window is longer | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
 //! | watching, the window is [`REFRESH_NS`] long | does not | a window is opened, and decided |
-//! | measuring, for `SPAN_NS` | still reaches the price | a window is opened, and decided |
+//! | measuring, for `SPAN_NS` | goes on as a part of the time | a window is opened, and decided |
 //! | measuring, for `SPAN_NS` | does not | back to watching; the price doubles |
 //!
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
@@ -132,19 +132,20 @@ impl WindowPolicy {
         if excess > self.opened_excess + GROWTH {
             self.patience = 1;
         }
-        let pays = excess >= EXCESS_MIN && excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
-        match (self.measuring, pays) {
-            (true, _) if open_ns < SPAN_NS => Look::Wait,
-            (true, true) => Look::Decide,
-            (true, false) => {
+        let loses = excess >= EXCESS_MIN;
+        let pays = loses && excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
+        match self.measuring {
+            true if open_ns < SPAN_NS => Look::Wait,
+            true if loses => Look::Decide,
+            true => {
                 self.measuring = false;
                 self.fruitless();
                 Look::Wait
             }
-            (false, true) if open_ns > OLD_NS => Look::Begin,
-            (false, true) if open_ns >= SPAN_NS => Look::Decide,
-            (false, _) if open_ns >= REFRESH_NS => Look::Decide,
-            (false, _) => Look::Wait,
+            false if pays && open_ns > OLD_NS => Look::Begin,
+            false if pays && open_ns >= SPAN_NS => Look::Decide,
+            false if open_ns >= REFRESH_NS => Look::Decide,
+            false => Look::Wait,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use lb_strategies::{ARRAYS, Listing, Period};
+use lb_strategies::balancer::MOVE_COST;
+use lb_strategies::{ARRAYS, Listing, MoveCost, Period};
 use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
 
 use super::cluster::{self, NetworkOptions};
@@ -63,12 +64,12 @@ struct ArrayOptions {
     /// when it is likely to pay (auto), or of a length such as 50ms.
     #[arg(long, value_name = "ITERATIONS|auto|TIME", default_value = "20", value_parser = str::parse::<Period>)]
     period: Period,
-    /// The cost of a chunk: all the same; lognormal with this sigma; up and down by a half in so many iterations; or
-    /// the more the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration.
+    /// The cost of a chunk: all the same; lognormal with this sigma; up and down by a half in so many iterations; 1.5 in
+    /// one half of the chunks and 0.5 in the other, which swap every so many iterations; or the more the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration.
     /// The mean is 1.
     #[arg(
         long,
-        value_name = "constant|lognormal:SIGMA|drift:ITERATIONS|hot-spot[:K]",
+        value_name = "constant|lognormal:SIGMA|drift:ITERATIONS|alternate:ITERATIONS|hot-spot[:K]",
         default_value = "constant",
         value_parser = values::chunk_cost
     )]
@@ -79,6 +80,9 @@ struct ArrayOptions {
     /// Bytes of a chunk that travel when it moves.
     #[arg(long, value_name = "BYTES", default_value = "524288", value_parser = presentation::count_parser(0..=1_000_000_000_000u64))]
     state_bytes: u64,
+    /// Bytes a second at which a rank sends chunks that move; the balancer expects 4e9 until it has seen moves.
+    #[arg(long, value_name = "BYTES/S", default_value = "4e9", value_parser = values::speed)]
+    bandwidth: f64,
 }
 
 const AFTER_HELP: &str = "\
@@ -152,6 +156,7 @@ impl ArrayOptions {
         let scenario = ArrayScenario {
             costs: self.cost.costs(seed),
             exchange: self.exchange == "grid",
+            move_cost: MoveCost { bytes_per_second: self.bandwidth, ..MOVE_COST },
             ..ArrayScenario::new(DESCRIBED, array, cluster.vcpus(seed)?)
         };
         cluster.check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;

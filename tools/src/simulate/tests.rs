@@ -393,7 +393,10 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--scenario", "R3", "--period", "3"], "cannot be used with"),
         (&["--compare", "leases"], "`leases` balances pools, but this is an array of chunks"),
         (&["--cost", "hot-spot:x"], "expected hot-spot:K with a whole number"),
-        (&["--cost", "drift"], "expected constant, lognormal:SIGMA, drift:ITERATIONS or hot-spot[:K]"),
+        (
+            &["--cost", "drift"],
+            "expected constant, lognormal:SIGMA, drift:ITERATIONS, alternate:ITERATIONS or hot-spot[:K]",
+        ),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
         (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),

@@ -224,7 +224,7 @@ impl<'r> EventLoop<'r> {
                 self.flushed += 1;
                 if self.flushed == self.places.len() as u32 {
                     self.flushed = 0;
-                    self.balanced(true);
+                    self.migrated();
                     (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Land));
                 }
             }
@@ -421,6 +421,15 @@ impl EventLoop<'_> {
         let others = (0..self.places.len() as u32).filter(|&to| to != rank);
         others.for_each(|to| self.send(rank, to, Packet::Marker));
         self.send_outgoing(rank);
+    }
+
+    /// All chunks of the last decision have arrived.
+    fn migrated(&mut self) {
+        if let Some(SyncRun { at, decision, .. }) = self.run.syncs.last() {
+            let bytes = self.array.state_bytes * decision.moves.len() as u64;
+            self.balancer.moved(bytes, self.now - at);
+        }
+        self.balanced(true);
     }
 
     fn resume(&mut self, chunk: u32) {

@@ -13,6 +13,10 @@ const LEFT: f64 = 0.9;
 /// Number of predictions after which a predictor may be chosen.
 const TRIED: u32 = 2;
 
+/// An error of smoothing is unusual beyond so many times the mean, and at least this.
+const UNUSUAL: f64 = 2.0;
+const UNUSUAL_MIN: f64 = 0.05;
+
 /// The error of a predictor.
 #[derive(Clone, Copy, Default)]
 struct Record {
@@ -27,6 +31,8 @@ pub(in crate::arrays) struct Chooser {
     smoothing: Smoothing,
     chosen: Prediction,
     records: [Record; CANDIDATES.len()],
+    /// Number of phases in a row that smoothing has predicted as well as usual.
+    lasted: u32,
 }
 
 /// The first one is the one to beat.
@@ -39,12 +45,17 @@ impl Chooser {
         let smoothing = Smoothing { weight: terms.smoothing };
         let asked = if terms.must_pay { asked } else { Prediction::Smoothing };
         let chosen = if asked == Prediction::Auto { Prediction::Smoothing } else { asked };
-        Chooser { asked, smoothing, chosen, records: [Record::default(); CANDIDATES.len()] }
+        Chooser { asked, smoothing, chosen, records: [Record::default(); CANDIDATES.len()], lasted: 0 }
     }
 
     /// The predictor that is used.
     pub(in crate::arrays) fn chosen(&self) -> Prediction {
         self.chosen
+    }
+
+    /// Number of phases for which loads have been as they are; 0 where another predictor than smoothing says how they go on.
+    pub(in crate::arrays) fn lasted(&self) -> u32 {
+        if self.chosen == Prediction::Smoothing { self.lasted } else { 0 }
     }
 
     /// The newest phase of the series was measured: learns what predictors would have said of it.
@@ -58,6 +69,10 @@ impl Chooser {
             if let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) {
                 let record = &mut self.records[number];
                 let error = error(&predicted, measured);
+                if number == 0 {
+                    let usual = error <= UNUSUAL * record.error || error <= UNUSUAL_MIN;
+                    self.lasted = if usual { self.lasted.saturating_add(1) } else { 0 };
+                }
                 let weight = if record.predictions == 0 { 1.0 } else { WEIGHT };
                 record.error += weight * (error - record.error);
                 record.predictions += 1;
