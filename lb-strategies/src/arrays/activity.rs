@@ -3,7 +3,7 @@
 //! In a short window one chunk may have made four steps and another five. Its cost for each message, times the messages
 //! that it handles in the long run, is what a whole number of steps would cost.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId};
@@ -48,17 +48,22 @@ impl Activity {
             let handled: f64 = sums.values().map(|&(handled, _)| handled).sum();
             self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
-            // Chunks that are gone are forgotten.
-            let before = std::mem::take(&mut self.chunks);
-            let follow = |chunk: &ChunkReport| {
-                let counts = before.get(&chunk.load.id).copied().unwrap_or_default();
-                let mean = self.means[&chunk.load.id.array];
-                let handled = DECAY * counts.handled + f64::from(chunk.handled);
-                (chunk.load.id, Counts { handled, mean: DECAY * counts.mean + mean, ..counts })
-            };
-            self.chunks = chunks.iter().map(follow).collect();
+            for chunk in chunks {
+                let counts = self.chunks.entry(chunk.load.id).or_default();
+                counts.handled = DECAY * counts.handled + f64::from(chunk.handled);
+                counts.mean = DECAY * counts.mean + self.means[&chunk.load.id.array];
+            }
+            if self.chunks.len() > chunks.len() {
+                self.forget_all_but(chunks);
+            }
         }
         is_window
+    }
+
+    /// Chunks that are gone are forgotten.
+    fn forget_all_but(&mut self, chunks: &[ChunkReport]) {
+        let here: FxHashSet<ChunkId> = chunks.iter().map(|chunk| chunk.load.id).collect();
+        self.chunks.retain(|chunk, _| here.contains(chunk));
     }
 
     /// Length of the newest phase in steps: messages of the mean chunk in a window, 1 at a sync.
@@ -125,6 +130,17 @@ mod tests {
         assert!(activity.follow(&window([0, 2])));
         let expected = 300.0 * (0.9 * 2.0) / (0.9 * 2.0 + 1.0);
         assert!((activity.whole_steps(chunk(0), 0, 0.0) - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_chunk_that_is_gone_is_forgotten_and_the_others_are_not() {
+        let mut activity = Activity::default();
+        assert!(activity.follow(&window([400, 200])));
+        assert!(activity.follow(&window([400, 200])[1..]));
+        assert_eq!(activity.chunks.len(), 1);
+        assert!(activity.chunks[&chunk(1)].handled > 300.0);
+        assert!(activity.follow(&window([400, 200])));
+        assert!(activity.chunks[&chunk(0)].handled < 401.0, "it is a new one");
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! | source | gives | resolution | costs |
 //! |---|---|---|---|
 //! | `/proc/thread-self/schedstat` | CPU time, time runnable but not running | ns | 2 us |
-//! | `/proc/stat` | idle and stolen time of a vCPU | 10 ms | 15 us |
+//! | `/proc/stat` | idle and stolen time of a vCPU | 10 ms | 18 us |
 
 use std::fs::File;
+use std::path::Path;
+
+use super::kept_files::KeptFiles;
 
 /// A tick of `/proc/stat`: `USER_HZ` is 100 on every Linux that has it.
 const STAT_TICK_NS: u64 = 10_000_000;
@@ -67,13 +70,12 @@ impl VcpuTimes {
 }
 
 /// A reading of `/proc/stat`.
-#[derive(Default)]
 pub(crate) struct ProcStat(String);
 
 impl ProcStat {
     /// Empty where there is none.
-    pub(crate) fn read() -> ProcStat {
-        ProcStat(std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    pub(super) fn read(files: &KeptFiles) -> ProcStat {
+        ProcStat(files.read(Path::new("/proc/stat")).unwrap_or_default())
     }
 
     /// None for a vCPU that is not online.

@@ -14,9 +14,13 @@ mod levels;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::kept_files::KeptFiles;
 use levels::Levels;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
+
+/// A thread is asked for its groups again after this time: hardly any is ever moved. A quota's period, by default.
+const MEMBERSHIP_AGE_MAX_NS: u64 = 100_000_000;
 
 /// The contents of a file, if it can be read.
 type Read<'r> = &'r dyn Fn(&Path) -> Option<String>;
@@ -103,6 +107,8 @@ pub(crate) struct Throttling {
 }
 
 struct Known {
+    /// When a thread was last asked for its groups, ns.
+    asked_ns: u64,
     membership: Arc<str>,
     levels: Option<Levels>,
 }
@@ -116,20 +122,25 @@ pub(crate) struct Throttled {
 }
 
 impl Throttling {
-    /// That of the calling thread's groups. About 20 us.
-    pub(crate) fn read(&self) -> Throttled {
-        self.read_by(&read_file)
+    /// That of the calling thread's groups. About 3 us a group, and 20 more where the thread is asked for its groups.
+    pub(super) fn read(&self, now_ns: u64, files: &KeptFiles) -> Throttled {
+        self.read_by(now_ns, &read_file, &|path| files.read(path))
     }
 
-    fn read_by(&self, read: Read<'_>) -> Throttled {
-        let membership = read(Path::new("/proc/thread-self/cgroup")).unwrap_or_default();
+    /// Reads what is the same file for all threads by `read_kept`.
+    fn read_by(&self, now_ns: u64, read: Read<'_>, read_kept: Read<'_>) -> Throttled {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = known.take_if(|known| *known.membership == *membership).unwrap_or_else(|| {
-            let mounts = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-            let levels = Levels::of("cpu", &membership, &mounts);
-            Known { membership: membership.into(), levels }
+        let recent = known.take_if(|known| now_ns.saturating_sub(known.asked_ns) < MEMBERSHIP_AGE_MAX_NS);
+        let here = recent.unwrap_or_else(|| {
+            let membership = read(Path::new("/proc/thread-self/cgroup")).unwrap_or_default();
+            let same = known.take_if(|known| *known.membership == *membership);
+            same.map(|known| Known { asked_ns: now_ns, ..known }).unwrap_or_else(|| {
+                let mounts = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+                let levels = Levels::of("cpu", &membership, &mounts);
+                Known { asked_ns: now_ns, membership: membership.into(), levels }
+            })
         });
-        let total_ns = here.levels.as_ref().map_or(0, |levels| levels.throttled_ns(read));
+        let total_ns = here.levels.as_ref().map_or(0, |levels| levels.throttled_ns(read_kept));
         let throttled = Throttled { membership: here.membership.clone(), total_ns };
         *known = Some(here);
         throttled

@@ -1,51 +1,85 @@
 //! What the kernel tells slowly and in coarse steps, read no more often than it can have changed for a phase.
 //!
-//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for the rest of a period, which is 100 ms by default: a
-//! phase under 1 ms has no tick of its own, and was hardly ever stopped. Syncs that follow each other that fast share a reading,
-//! which would cost more than what lies between them. What it tells is then all of the last phase: where periods are as short as
-//! phases, most of what a quota took is not seen.
+//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for several ms at least. A phase shorter than a tick has no
+//! tick of its own, and it was not stopped unless much of its time is unexplained. Such phases share a reading until it is a
+//! tick old: a reading for each would take a tenth of phases of 1 ms. What it tells is then all of the last phase. A longer phase
+//! always has a reading of its own.
+//!
+//! What a quota takes in pieces shorter than the least unexplained time is not seen in such phases.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::background::ProcStat;
+use super::background::{ProcStat, VcpuTimes};
 use super::cgroup::{Throttled, Throttling};
+use super::kept_files::KeptFiles;
 
-/// Phases shorter than this can do without a reading of their own, ns.
-const SHORT_NS: u64 = 1_000_000;
-/// The age at which a reading is not good for them either: a tick of `/proc/stat`, ns.
-const AGE_MAX_NS: u64 = 10_000_000;
+/// A tick of `/proc/stat`, ns: phases shorter than this can do without a reading of their own, and no reading that is older is
+/// good for them.
+const TICK_NS: u64 = 10_000_000;
+/// The least unexplained time that a reading may explain, ns.
+const UNEXPLAINED_MIN_NS: u64 = 1_000_000;
+
+/// A phase for which the gauges are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    pub(super) wall_ns: u64,
+    /// Time in which a worker neither ran nor waited for its vCPU nor was parked; the most of any worker.
+    pub(super) unexplained_ns: u64,
+}
+
+impl Phase {
+    /// A reading that is not of its end will do.
+    fn shares_a_reading(self) -> bool {
+        self.wall_ns < TICK_NS && self.unexplained_ns < UNEXPLAINED_MIN_NS
+    }
+}
 
 /// The last reading of these gauges, for all workers of a rank.
 #[derive(Default)]
 pub(super) struct CoarseCounters {
+    files: KeptFiles,
     throttling: Throttling,
     last: Mutex<Reading>,
 }
+
+/// A vCPU that a worker is pinned to, and its times if they are known.
+pub(super) type Vcpu = (usize, Option<VcpuTimes>);
 
 /// The vCPUs, and how long quotas have stopped the rank.
 #[derive(Default)]
 pub(super) struct Reading {
     /// When it was taken; none was at first.
     at_ns: Option<u64>,
-    pub(super) stat: ProcStat,
+    /// By worker; none where it is not pinned.
+    pub(super) vcpus: Vec<Option<Vcpu>>,
     pub(super) throttled: Throttled,
 }
 
 impl CoarseCounters {
-    /// A reading for a phase of this length that ends now. About 30 us, unless the last one will do.
-    pub(super) fn read(&self, now_ns: u64, phase_ns: u64) -> MutexGuard<'_, Reading> {
+    /// A reading for a phase that ends now, of workers that are `pinned` to these vCPUs. About 30 us, unless the last one will
+    /// do.
+    pub(super) fn read(
+        &self,
+        now_ns: u64,
+        phase: Phase,
+        pinned: impl Iterator<Item = Option<usize>>,
+    ) -> MutexGuard<'_, Reading> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if !last.is_recent_enough(now_ns, phase_ns) {
-            *last =
-                Reading { at_ns: Some(now_ns), stat: ProcStat::read(), throttled: self.throttling.read() };
+        if !(phase.shares_a_reading() && last.is_recent(now_ns)) {
+            let stat = ProcStat::read(&self.files);
+            *last = Reading {
+                at_ns: Some(now_ns),
+                vcpus: pinned.map(|vcpu| vcpu.map(|vcpu| (vcpu, stat.vcpu(vcpu)))).collect(),
+                throttled: self.throttling.read(now_ns, &self.files),
+            };
         }
         last
     }
 }
 
 impl Reading {
-    fn is_recent_enough(&self, now_ns: u64, phase_ns: u64) -> bool {
-        phase_ns < SHORT_NS && self.at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < AGE_MAX_NS)
+    fn is_recent(&self, now_ns: u64) -> bool {
+        self.at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < TICK_NS)
     }
 }
 
@@ -53,14 +87,41 @@ impl Reading {
 mod tests {
     use super::*;
 
+    const QUIET: Phase = Phase { wall_ns: TICK_NS - 1, unexplained_ns: UNEXPLAINED_MIN_NS - 1 };
+
     #[test]
     fn short_phases_share_a_reading_for_a_tick_and_a_long_one_has_its_own() {
         let coarse = CoarseCounters::default();
-        let taken_at = |now_ns, phase_ns| coarse.read(now_ns, phase_ns).at_ns;
-        assert_eq!(taken_at(5, 5), Some(5), "there was none");
-        assert_eq!(taken_at(SHORT_NS, SHORT_NS - 5), Some(5));
-        assert_eq!(taken_at(2 * SHORT_NS, SHORT_NS), Some(2 * SHORT_NS), "a thread may have been stopped");
-        assert_eq!(taken_at(2 * SHORT_NS + AGE_MAX_NS - 1, 1), Some(2 * SHORT_NS));
-        assert_eq!(taken_at(2 * SHORT_NS + AGE_MAX_NS, 1), Some(2 * SHORT_NS + AGE_MAX_NS));
+        let taken_at = |now_ns, phase| coarse.read(now_ns, phase, [None].into_iter()).at_ns;
+        assert_eq!(taken_at(5, QUIET), Some(5), "there was none");
+        assert_eq!(taken_at(TICK_NS, QUIET), Some(5));
+        let long = Phase { wall_ns: TICK_NS, unexplained_ns: 0 };
+        assert_eq!(taken_at(TICK_NS + 1, long), Some(TICK_NS + 1), "it has a tick of its own");
+        assert_eq!(taken_at(2 * TICK_NS, QUIET), Some(TICK_NS + 1));
+        assert_eq!(taken_at(2 * TICK_NS + 1, QUIET), Some(2 * TICK_NS + 1));
+    }
+
+    #[test]
+    fn a_short_phase_that_a_quota_may_have_stopped_has_its_own_reading() {
+        let coarse = CoarseCounters::default();
+        let taken_at = |now_ns, phase| coarse.read(now_ns, phase, [None].into_iter()).at_ns;
+        assert_eq!(taken_at(5, QUIET), Some(5));
+        let stopped = Phase { unexplained_ns: UNEXPLAINED_MIN_NS, ..QUIET };
+        assert_eq!(taken_at(6, stopped), Some(6));
+    }
+
+    #[test]
+    fn the_vcpus_are_those_of_the_workers_when_it_was_read() {
+        let coarse = CoarseCounters::default();
+        let vcpus = |now_ns, pinned: [Option<usize>; 2]| {
+            coarse
+                .read(now_ns, QUIET, pinned.into_iter())
+                .vcpus
+                .iter()
+                .map(|vcpu| vcpu.map(|(vcpu, _)| vcpu))
+                .collect()
+        };
+        let read: [Vec<Option<usize>>; 2] = [vcpus(5, [Some(1), None]), vcpus(6, [Some(0), Some(2)])];
+        assert_eq!(read, [vec![Some(1), None], vec![Some(1), None]]);
     }
 }

@@ -10,9 +10,9 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::background::{ProcStat, SchedStat, VcpuTimes};
+use super::background::SchedStat;
 use super::cgroup::Throttled;
-use super::coarse_counters::CoarseCounters;
+use super::coarse_counters::{CoarseCounters, Phase, Vcpu};
 use super::interval::Interval;
 use super::meter::Published;
 use super::process_scan::ProcessScanner;
@@ -157,7 +157,13 @@ impl WorkerCounters {
         self.speed_bits.store(turns_per_us.to_bits(), Ordering::Relaxed);
     }
 
-    fn read(&self, now_ns: u64, stat: &ProcStat) -> Totals {
+    /// The vCPU that its thread is pinned to.
+    fn pinned_to(&self) -> Option<usize> {
+        self.thread.get().and_then(Thread::pinned_to)
+    }
+
+    /// Its times so far, without those of its vCPU.
+    fn read(&self, now_ns: u64) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
         let parked_ns = self.parked_ns(now_ns);
@@ -168,7 +174,7 @@ impl WorkerCounters {
             deliveries: self.deliveries.load(Ordering::Relaxed),
             idle_ns: self.idle_ns.load(Ordering::Relaxed) + parked_ns,
             parked_ns,
-            vcpu: self.thread.get().and_then(Thread::pinned_to).map(|vcpu| (vcpu, stat.vcpu(vcpu))),
+            vcpu: None,
         }
     }
 }
@@ -182,10 +188,18 @@ struct Totals {
     idle_ns: u64,
     parked_ns: u64,
     /// The one that the worker is pinned to, and what is known of that.
-    vcpu: Option<(usize, Option<VcpuTimes>)>,
+    vcpu: Option<Vcpu>,
 }
 
 impl Totals {
+    /// Time since an earlier reading in which the worker neither ran nor waited nor was parked. None of it where the kernel
+    /// does not tell what it waited: all such time counts as waiting then.
+    fn unexplained_ns(&self, before: &Totals, wall_ns: u64) -> u64 {
+        let explained_ns = |totals: &Totals| Some(totals.delay_ns? + totals.cpu_ns + totals.parked_ns);
+        let (now_ns, before_ns) = (explained_ns(self), explained_ns(before).unwrap_or(0));
+        now_ns.map_or(0, |now_ns| wall_ns.saturating_sub(now_ns.saturating_sub(before_ns)))
+    }
+
     /// The interval since an earlier reading, and why the vCPU is not known if it is not.
     fn since(&self, before: &Totals, wall_ns: u64, throttled_ns: u64) -> (Interval, Option<Fallback>) {
         let vcpu = match (self.vcpu, before.vcpu) {
@@ -295,8 +309,7 @@ impl RankCounters {
 
     /// The processes that ran where the workers are pinned to, if this sample says that it is worth to look.
     pub(crate) fn competing_processes(&self, sample: &Sample) -> Option<Look> {
-        let pinned = |gauge: &WorkerCounters| gauge.thread.get().and_then(Thread::pinned_to);
-        let vcpus: Vec<usize> = self.workers.iter().filter_map(pinned).collect();
+        let vcpus: Vec<usize> = self.workers.iter().filter_map(WorkerCounters::pinned_to).collect();
         self.takers.scan(sample, &vcpus)
     }
 
@@ -310,8 +323,12 @@ impl RankCounters {
 
     fn since(&self, last: &mut Last, now_ns: u64) -> (Sample, Option<Fallback>) {
         let wall_ns = now_ns.saturating_sub(last.at_ns);
-        let coarse = self.coarse.read(now_ns, wall_ns);
-        let totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns, &coarse.stat)).collect();
+        let mut totals: Vec<Totals> = self.workers.iter().map(|gauge| gauge.read(now_ns)).collect();
+        let unexplained =
+            totals.iter().zip(&last.workers).map(|(now, before)| now.unexplained_ns(before, wall_ns));
+        let phase = Phase { wall_ns, unexplained_ns: unexplained.max().unwrap_or(0) };
+        let coarse = self.coarse.read(now_ns, phase, self.workers.iter().map(WorkerCounters::pinned_to));
+        totals.iter_mut().zip(&coarse.vcpus).for_each(|(totals, &vcpu)| totals.vcpu = vcpu);
         let throttled = coarse.throttled.clone();
         drop(coarse);
         let throttled_ns = throttled.since(&last.throttled);
@@ -369,6 +386,8 @@ impl BackgroundSource {
 mod tests {
     use super::*;
 
+    use crate::measure::background::VcpuTimes;
+
     const WALL_NS: u64 = 1_000_000_000;
 
     /// A worker that ran half of the time, on a vCPU of which so much is known.
@@ -411,6 +430,15 @@ mod tests {
         assert_eq!(gauges.sample(600).idle_ns, 200 + 30);
         gauges.workers[0].begin_park(700);
         assert_eq!((gauges.sample(750).idle_ns, gauges.sample(800).idle_ns), (50, 50));
+    }
+
+    #[test]
+    fn time_is_unexplained_unless_the_worker_ran_waited_or_was_parked() {
+        let before = Totals { cpu_ns: 5, delay_ns: Some(7), parked_ns: 9, ..Totals::default() };
+        let now = Totals { cpu_ns: 15, delay_ns: Some(27), parked_ns: 39, ..Totals::default() };
+        assert_eq!(now.unexplained_ns(&before, 100), 40);
+        assert_eq!(now.unexplained_ns(&before, 50), 0);
+        assert_eq!(Totals { delay_ns: None, ..now }.unexplained_ns(&before, 100), 0, "it is all waiting");
     }
 
     #[test]

@@ -99,16 +99,38 @@ fn throttling_of_every_level_is_seen_and_none_from_before_a_move_to_another_grou
         _ => None,
     };
     let throttling = Throttling::default();
-    let first = throttling.read_by(&read);
+    let read_at = |periods: u64| throttling.read_by(periods * MEMBERSHIP_AGE_MAX_NS, &read, &read);
+    let first = read_at(0);
     *own.lock().unwrap() = 2;
     *parent.lock().unwrap() = 5;
-    let second = throttling.read_by(&read);
+    let second = read_at(1);
     assert_eq!(second.since(&first), 7_000);
     *group.lock().unwrap() = "/jobs";
-    let third = throttling.read_by(&read);
+    let third = read_at(2);
     assert_eq!(third.since(&second), 0);
     *parent.lock().unwrap() = 6;
-    assert_eq!(throttling.read_by(&read).since(&third), 1_000);
+    assert_eq!(read_at(3).since(&third), 1_000);
+}
+
+#[test]
+fn a_thread_is_asked_for_its_groups_again_after_a_period_only() {
+    let asked = Mutex::new(0);
+    let read = |path: &Path| match path.to_str()? {
+        "/proc/thread-self/cgroup" => {
+            *asked.lock().unwrap() += 1;
+            Some("0::/jobs\n".to_owned())
+        }
+        "/proc/self/mountinfo" => Some(MOUNTS_2.to_owned()),
+        _ => None,
+    };
+    let read_kept =
+        |path: &Path| (path == Path::new("/sys/fs/cgroup/jobs/cpu.stat")).then(|| "throttled_usec 1".into());
+    let throttling = Throttling::default();
+    let read_at = |now_ns| (throttling.read_by(now_ns, &read, &read_kept).total_ns, *asked.lock().unwrap());
+    assert_eq!(read_at(5), (1_000, 1));
+    assert_eq!(read_at(5 + MEMBERSHIP_AGE_MAX_NS - 1), (1_000, 1));
+    assert_eq!(read_at(5 + MEMBERSHIP_AGE_MAX_NS), (1_000, 2));
+    assert_eq!(read_at(5 + 2 * MEMBERSHIP_AGE_MAX_NS - 1), (1_000, 2));
 }
 
 #[test]
@@ -118,8 +140,12 @@ fn throttled_time_of_version_1_is_in_nanoseconds() {
         ("/proc/self/mountinfo", MOUNTS_1),
         ("/sys/fs/cgroup/cpu/a/cpu.stat", "nr_throttled 3\nthrottled_time 7\n"),
     ]);
-    assert_eq!(Throttling::default().read_by(&read).since(&Throttled::default()), 0, "other groups");
-    assert_eq!(Throttling::default().read_by(&read).total_ns, 7);
+    assert_eq!(
+        Throttling::default().read_by(0, &read, &read).since(&Throttled::default()),
+        0,
+        "other groups"
+    );
+    assert_eq!(Throttling::default().read_by(0, &read, &read).total_ns, 7);
 }
 
 #[test]
