@@ -12,8 +12,10 @@
 //! | [`strategies`] | one file a strategy |
 //! | [`metrics`] | how good is a placement, and how good could it be |
 //! | [`mod@predict`] | what the next phase will look like |
+//! | `scatter` | a placement for loads that cannot be followed |
 //! | [`mod@accept`] | whether a move pays |
 //! | `move_price` | what a move costs on this machine |
+//! | `regime` | how long shares and loads stay as they are |
 //! | `judgement` | whether to believe that, where phases are windows |
 //! | [`period`] | whether chunks are balanced at syncs or in windows |
 //! | [`window_policy`] | when to open a window |
@@ -31,7 +33,9 @@ pub mod metrics;
 mod move_price;
 pub mod period;
 pub mod predict;
+mod regime;
 mod report;
+mod scatter;
 pub mod snapshot;
 pub mod strategies;
 pub mod strategy;

@@ -128,7 +128,8 @@ mod tests {
         assert!((activity.steps() - 2.0).abs() < 1e-9);
         assert!((activity.whole_steps(chunk(0), 2, 600.0) - 600.0).abs() < 1e-9);
         assert!(activity.follow(&window([0, 2])));
-        let expected = 300.0 * (0.9 * 2.0) / (0.9 * 2.0 + 1.0);
+        let before = DECAY * 2.0;
+        let expected = 300.0 * before / (before + 1.0);
         assert!((activity.whole_steps(chunk(0), 0, 0.0) - expected).abs() < 1e-9);
     }
 

@@ -31,6 +31,7 @@ use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
+use super::scatter::{imbalance, scatter};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
@@ -40,13 +41,19 @@ pub const HISTORY: usize = 4;
 /// The cost of moving before any was measured: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 
-/// The most windows that a plan is expected to be good for.
-const HORIZON_MAX: u64 = 1_000;
+/// Number of windows that a placement must be good for to need no following.
+const SCENARIOS: usize = 8;
+/// Loads whose prediction has this error change in ways that are not predicted.
+const UNPREDICTED: f64 = 0.1;
+/// The least part of a window that a scattered placement must save: it moves nearly all chunks.
+const SCATTERED_MIN: f64 = 0.05;
 
 /// What the strategy has said to the phase that is expected.
 enum StrategyResult {
     /// Where chunks should be, and the time that it took to decide, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
+    /// It was not asked: the balancer itself scatters chunks.
+    Scattered { plan: Assignment, verdict: Verdict },
     /// It was not asked, as [`Balancer::declines`] says.
     Unasked(Verdict),
 }
@@ -242,6 +249,9 @@ impl Balancer {
         ask: impl FnOnce(&Snapshot) -> Result<(Assignment, u64), E>,
     ) -> Result<Decision, E> {
         let expected = self.report(report);
+        if let Some((plan, verdict)) = self.scattered(&expected) {
+            return Ok(self.settle(&expected, StrategyResult::Scattered { plan, verdict }));
+        }
         let answer = match self.declines(&expected) {
             Some(verdict) => StrategyResult::Unasked(verdict),
             None => {
@@ -252,9 +262,9 @@ impl Balancer {
         Ok(self.settle(&expected, answer))
     }
 
-    /// The moves of the last decision have taken this long, ns; chunks of so many bytes moved.
-    pub fn moved(&mut self, bytes: u64, took_ns: u64) {
-        self.move_price.learn(bytes, took_ns);
+    /// The moves of the last decision have taken this long, ns.
+    pub fn moved(&mut self, took_ns: u64) {
+        self.move_price.end(took_ns);
     }
 
     /// The phase that is reported next, counted from 0.
@@ -268,7 +278,8 @@ impl Balancer {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
-        let verdict = worth_asking(expected, model, self.horizon(), &self.move_price.cost(), price_ns);
+        let verdict =
+            worth_asking(expected, model, self.longest_horizon(), &self.move_price.cost(), price_ns);
         (!verdict.accepted).then_some(verdict)
     }
 
@@ -336,14 +347,62 @@ impl Balancer {
         self.chooser.learn(&self.history.series());
     }
 
-    /// Number of coming windows in which a plan is expected to be as good as in the next: what has lasted lasts as long again.
-    /// One where phases end at syncs.
-    fn horizon(&self) -> u64 {
+    /// A placement that needs no following, where loads change in ways that are not predicted: if it would have been better in
+    /// the last windows than what was done in them, by more than its moves cost.
+    fn scattered(&mut self, expected: &Snapshot) -> Option<(Assignment, Verdict)> {
+        let windows = self.history.len();
+        if !self.in_windows || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
+            return None;
+        }
+        let model = self.strategy.terms().background;
+        let scenarios = self.scenarios();
+        let plan = scatter(&scenarios, model)?;
+        let measured = self.judgement.imbalance();
+        let scattered = imbalance(&scenarios, &plan, model);
+        let saved = 1.0 - scattered / measured;
+        let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
+        let gain_ns = (saved * makespan_ns as f64) as u64;
+        let cost_ns = self.move_price.cost_ns(expected, &plan) / windows as u64;
+        let accepted = saved > SCATTERED_MIN && gain_ns > cost_ns;
+        if accepted {
+            self.judgement.scattered(scattered);
+        }
+        accepted.then_some((plan, Verdict { accepted, gain_ns, cost_ns }))
+    }
+
+    /// The last windows as if each came next.
+    fn scenarios(&mut self) -> Vec<Snapshot> {
+        let unit = self.unit_ticks();
+        let series = self.history.series();
+        let scenario = |back: usize| {
+            let mut scenario = self.measured.clone();
+            for (chunk, &load) in scenario.chunks.iter_mut().zip(series.loads(back).unwrap_or_default()) {
+                if !load.is_nan() {
+                    chunk.ticks = (load * unit).round() as u64;
+                }
+            }
+            scenario
+        };
+        let scenarios: Vec<Snapshot> = (0..SCENARIOS).map(scenario).collect();
+        scenarios.into_iter().map(|scenario| self.units.coarsen(scenario)).collect()
+    }
+
+    /// Number of windows for which a plan is expected to be as good as in the next: while loads and the shares of the ranks that
+    /// it changes stay as they are.
+    fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
+        let moves = expected.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
+        let ranks = moves.flat_map(|(chunk, &to)| [chunk.rank, to]);
+        let shares = ranks.map(|rank| self.estimates[rank.index()].regime.expected());
+        shares.fold(self.chooser.horizon(), f64::min)
+    }
+
+    /// The most windows that any plan may be good for; one where phases end at syncs.
+    fn longest_horizon(&self) -> u64 {
         if !self.in_windows {
             return 1;
         }
-        let shares = self.estimates.iter().map(|estimate| estimate.lasted).min().unwrap_or(0);
-        u64::from(shares.min(self.chooser.lasted())).clamp(1, HORIZON_MAX)
+        let shares = self.estimates.iter().map(|estimate| estimate.regime.expected()).fold(1.0, f64::max);
+        shares.min(self.chooser.horizon()) as u64
     }
 
     /// The smoothing that the strategy asks for.
@@ -351,15 +410,14 @@ impl Balancer {
         Smoothing { weight: self.strategy.terms().smoothing }
     }
 
-    /// The verdict on a plan for the next window: it must also be believed, or move a chunk off an unavailable rank.
-    fn judge(&self, expected: &Snapshot, plan: &Assignment, verdict: Verdict) -> Verdict {
+    /// The verdict on a plan in a window: its gain must pay for its moves as long as it is expected to last, and be believed;
+    /// or it moves a chunk off an unavailable rank.
+    fn judge(&self, expected: &Snapshot, plan: &Assignment, gain_ns: u64) -> Verdict {
         let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
-        let makespan_ns = makespan_ns.saturating_mul(self.horizon());
-        let required_ns = self.judgement.required_gain_ns(makespan_ns, verdict.cost_ns);
-        if verdict.gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan) {
-            return verdict;
-        }
-        Verdict { accepted: false, cost_ns: required_ns, ..verdict }
+        let cost_ns = self.move_price.cost_ns(expected, plan) as f64 / self.horizon(expected, plan);
+        let required_ns = self.judgement.required_gain_ns(makespan_ns, cost_ns as u64);
+        let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
+        Verdict { accepted, gain_ns, cost_ns: if accepted { cost_ns as u64 } else { required_ns } }
     }
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
@@ -383,11 +441,14 @@ impl Balancer {
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
-                let verdict = accept(expected, &assignment, model, self.horizon(), &self.move_price.cost());
-                let verdict =
-                    if self.in_windows { self.judge(expected, &assignment, verdict) } else { verdict };
+                let verdict = accept(expected, &assignment, model, 1, &self.move_price.cost());
+                let verdict = match self.in_windows {
+                    true => self.judge(expected, &assignment, verdict.gain_ns),
+                    false => verdict,
+                };
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
+            StrategyResult::Scattered { plan, verdict } => (plan, verdict, None),
             StrategyResult::Unasked(verdict) => {
                 self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);
                 (Assignment::current(expected), verdict, None)
@@ -396,7 +457,12 @@ impl Balancer {
         let accepted = verdict.accepted;
         let placed = |assignment: &Assignment| Assignment { ranks: self.units.expand(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
-        let assignment = if accepted { assignment } else { Assignment::current(expected) };
+        let assignment = match accepted {
+            true if self.in_windows => self.move_price.limit(expected, assignment),
+            true => assignment,
+            false => Assignment::current(expected),
+        };
+        self.move_price.begin(expected, &assignment);
         let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };
         let moves: Vec<Move> = (measured.chunks.iter().zip(&next.ranks))
             .filter(|(chunk, to)| chunk.rank != **to)

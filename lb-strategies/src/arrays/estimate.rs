@@ -10,6 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::regime::Regime;
 use super::snapshot::RankLoad;
 
 /// A phase in which a rank wanted to run this long determines its share alone.
@@ -70,8 +71,8 @@ pub(super) struct Estimate {
     background_ns: u64,
     /// For how long the rank has wanted to run at this share, ns, where phases are windows.
     lasted_ns: f64,
-    /// Number of windows in which it has been at this share.
-    pub(super) lasted: u32,
+    /// How long shares last.
+    pub(super) regime: Regime,
     /// What the last window said beyond the share, in standard deviations.
     last_surprise: f64,
 }
@@ -84,7 +85,7 @@ impl Estimate {
             speed: 1.0,
             background_ns: 0,
             lasted_ns: 0.0,
-            lasted: 0,
+            regime: Regime::default(),
             last_surprise: 0.0,
         }
     }
@@ -133,13 +134,14 @@ impl Estimate {
     /// The weight of a window in the share, which is a running mean. The mean restarts when one window deviates from it by
     /// more than 2.5 standard deviations, or two in a row by more than one in the same direction.
     fn trust(&mut self, got: f64, wanted: f64) -> f64 {
-        self.lasted = self.lasted.saturating_add(1);
         let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
         let surprise = (got / wanted - self.share) / deviation;
         let again = surprise.abs() > 1.0 && surprise * self.last_surprise > 1.0;
-        if surprise.abs() > 2.5 || again {
-            (self.lasted_ns, self.lasted) = (0.0, 1);
+        let changed = surprise.abs() > 2.5 || again;
+        if changed {
+            self.lasted_ns = 0.0;
         }
+        self.regime.follow(changed);
         self.last_surprise = surprise;
         self.lasted_ns = (self.lasted_ns + wanted).min(LASTED_MAX_NS.max(wanted));
         wanted / self.lasted_ns

@@ -6,6 +6,8 @@
 
 /// Weight of the newest window.
 const WEIGHT: f64 = 0.3;
+/// The same in the mean imbalance.
+const IMBALANCE_WEIGHT: f64 = 0.15;
 /// The noise before it is known.
 const NOISE: f64 = 0.03;
 /// The least and the largest noise: a plan that gains more than the largest is believed whatever was predicted.
@@ -24,11 +26,13 @@ pub(super) struct Judgement {
     /// The gain of the plan that was carried out last.
     planned: Option<f64>,
     trust: f64,
+    /// Maximum over mean of completion times, in the mean of the last windows.
+    imbalance: f64,
 }
 
 impl Default for Judgement {
     fn default() -> Judgement {
-        Judgement { predicted: None, noise: NOISE, planned: None, trust: 1.0 }
+        Judgement { predicted: None, noise: NOISE, planned: None, trust: 1.0, imbalance: 1.0 }
     }
 }
 
@@ -36,6 +40,7 @@ impl Judgement {
     /// A window has ended, with these completion times. Without the moves before it the longest would have been `unmoved_ns`.
     pub(super) fn follow(&mut self, completion_ns: &[u64], unmoved_ns: Option<u64>) {
         let measured = relative(completion_ns);
+        self.imbalance += IMBALANCE_WEIGHT * (measured.iter().copied().fold(0.0, f64::max) - self.imbalance);
         if let Some(predicted) = self.predicted.take() {
             let errors =
                 predicted.iter().zip(&measured).map(|(predicted, measured)| (predicted - measured).abs());
@@ -51,6 +56,16 @@ impl Judgement {
             }
             _ => self.trust = (self.trust + RESTORED).min(1.0),
         }
+    }
+
+    /// Chunks are scattered, so that this imbalance is expected: what was before counts no more.
+    pub(super) fn scattered(&mut self, imbalance: f64) {
+        self.imbalance = imbalance;
+    }
+
+    /// Maximum over mean of completion times, in the mean of the last windows.
+    pub(super) fn imbalance(&self) -> f64 {
+        self.imbalance
     }
 
     /// The gain above which a plan is believed, ns: for a window of `makespan_ns`, and moves of `cost_ns`.

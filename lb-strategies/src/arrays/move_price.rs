@@ -2,28 +2,40 @@
 
 use super::accept::MoveCost;
 use super::balancer::MOVE_COST;
+use super::snapshot::{Assignment, Snapshot};
 
 /// Weight of the newest migration.
 const WEIGHT: f64 = 0.3;
 /// Bytes from which a migration tells how fast bytes travel: below, it is mostly waiting for handlers to end.
 const BYTES_MIN: u64 = 1 << 20;
+/// Bytes that may move before the price is known.
+const BYTES_UNKNOWN: u64 = 16 << 20;
 
-/// The price of bytes, assumed before the first large migration.
+/// The time that bytes take, assumed before the first large migration. Ranks send at the same time, so it counts what the
+/// busiest rank sends or receives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MovePrice {
     ns_per_byte: f64,
     is_measured: bool,
+    /// Bytes of the busiest rank in the migration in progress.
+    bytes: u64,
 }
 
 impl Default for MovePrice {
     fn default() -> MovePrice {
-        MovePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, is_measured: false }
+        MovePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, is_measured: false, bytes: 0 }
     }
 }
 
 impl MovePrice {
-    /// A migration of so many bytes has taken this long, ns.
-    pub(super) fn learn(&mut self, bytes: u64, took_ns: u64) {
+    /// This plan is carried out.
+    pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) {
+        (_, self.bytes) = busiest(snapshot, plan);
+    }
+
+    /// The migration in progress has ended: it has taken this long, ns.
+    pub(super) fn end(&mut self, took_ns: u64) {
+        let bytes = std::mem::take(&mut self.bytes);
         if bytes < BYTES_MIN {
             return;
         }
@@ -32,24 +44,91 @@ impl MovePrice {
         self.ns_per_byte += weight * (measured - self.ns_per_byte);
     }
 
+    /// Time that the moves of a plan take, ns.
+    pub(super) fn cost_ns(&self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
+        let (chunks, bytes) = busiest(snapshot, plan);
+        self.cost().cost_ns(chunks, bytes)
+    }
+
+    /// Time of a move, and of its bytes.
     pub(super) fn cost(&self) -> MoveCost {
         MoveCost { bytes_per_second: 1e9 / self.ns_per_byte, ..MOVE_COST }
     }
+
+    /// The part of a plan that may be carried out: its first moves, while the price of bytes is not known.
+    pub(super) fn limit(&self, snapshot: &Snapshot, mut plan: Assignment) -> Assignment {
+        if self.is_measured {
+            return plan;
+        }
+        let mut bytes = 0_u64;
+        let moves = snapshot.chunks.iter().zip(&mut plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
+        for (chunk, to) in moves {
+            if bytes > 0 && bytes.saturating_add(chunk.bytes) > BYTES_UNKNOWN {
+                *to = chunk.rank;
+            } else {
+                bytes = bytes.saturating_add(chunk.bytes);
+            }
+        }
+        plan
+    }
+}
+
+/// The most chunks, and the most bytes, that a rank sends or receives in a plan.
+fn busiest(snapshot: &Snapshot, plan: &Assignment) -> (usize, u64) {
+    let mut sent = vec![(0, 0_u64); snapshot.ranks.len()];
+    let mut received = sent.clone();
+    let moves = snapshot.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
+    for (chunk, to) in moves {
+        let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
+        for (chunks, bytes) in ends.into_iter().flatten() {
+            *chunks += 1;
+            *bytes = bytes.saturating_add(chunk.bytes);
+        }
+    }
+    let all = || sent.iter().chain(&received);
+    (all().map(|rank| rank.0).max().unwrap_or(0), all().map(|rank| rank.1).max().unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrays::synthetic::Workload;
+    use crate::rank::Rank;
+
+    /// Four chunks of 10 MB on each of two ranks, of which this many move to the other.
+    fn plan(moves: usize) -> (Snapshot, Assignment) {
+        let mut snapshot = Workload::Equal.snapshot(8, 2, 1);
+        snapshot.chunks.iter_mut().for_each(|chunk| chunk.bytes = 10_000_000);
+        let mut plan = Assignment::current(&snapshot);
+        plan.ranks.iter_mut().take(moves).for_each(|rank| *rank = Rank(1 - rank.0));
+        (snapshot, plan)
+    }
 
     #[test]
     fn a_large_migration_sets_the_price_and_a_small_one_says_nothing() {
         let mut price = MovePrice::default();
-        price.learn(4096, 50_000_000);
+        let (mut snapshot, one) = plan(1);
+        snapshot.chunks[0].bytes = 4096;
+        price.begin(&snapshot, &one);
+        price.end(50_000_000);
         assert_eq!(price.cost(), MOVE_COST);
-        price.learn(100_000_000, 1_000_000_000);
-        assert!((price.cost().bytes_per_second / 1e8 - 1.0).abs() < 1e-9);
-        price.learn(100_000_000, 2_000_000_000);
-        let bytes_per_second = price.cost().bytes_per_second;
-        assert!(bytes_per_second < 1e8 && bytes_per_second > 5e7, "{bytes_per_second}");
+        let (snapshot, all) = plan(8);
+        price.begin(&snapshot, &all);
+        price.end(400_000_000);
+        let cost_ns = price.cost_ns(&snapshot, &all);
+        assert!(cost_ns.abs_diff(400_020_000) < 1_000, "four chunks go each way at the same time: {cost_ns}");
+    }
+
+    #[test]
+    fn before_the_price_is_known_few_bytes_move() {
+        let mut price = MovePrice::default();
+        let (snapshot, all) = plan(8);
+        let moved = |plan: &Assignment| {
+            snapshot.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to).count()
+        };
+        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 1);
+        price.begin(&snapshot, &all);
+        price.end(400_000_000);
+        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 8);
     }
 }

@@ -425,9 +425,8 @@ impl EventLoop<'_> {
 
     /// All chunks of the last decision have arrived.
     fn migrated(&mut self) {
-        if let Some(SyncRun { at, decision, .. }) = self.run.syncs.last() {
-            let bytes = self.array.state_bytes * decision.moves.len() as u64;
-            self.balancer.moved(bytes, self.now - at);
+        if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
+            self.balancer.moved(self.now - at);
         }
         self.balanced(true);
     }

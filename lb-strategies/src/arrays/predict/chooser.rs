@@ -2,6 +2,7 @@
 
 use super::history::MANY_CHUNKS;
 use super::{Drift, Last, Prediction, Predictor, Seasonal, Series, Smoothing, Trend};
+use crate::arrays::regime::Regime;
 use crate::arrays::strategy::Terms;
 
 /// Weight of the newest error.
@@ -10,9 +11,13 @@ const WEIGHT: f64 = 0.25;
 /// more than that part.
 const CHOSEN: f64 = 0.75;
 const LEFT: f64 = 0.9;
+/// The least by which its error must be less.
+const BETTER: f64 = 0.02;
 /// Number of predictions after which a predictor may be chosen.
 const TRIED: u32 = 2;
 
+/// While the error of smoothing is less than this no other predictor is tried.
+const STEADY: f64 = 0.02;
 /// An error of smoothing is unusual beyond so many times the mean, and at least this.
 const UNUSUAL: f64 = 2.0;
 const UNUSUAL_MIN: f64 = 0.05;
@@ -31,8 +36,8 @@ pub(in crate::arrays) struct Chooser {
     smoothing: Smoothing,
     chosen: Prediction,
     records: [Record; CANDIDATES.len()],
-    /// Number of phases in a row that smoothing has predicted as well as usual.
-    lasted: u32,
+    /// How long smoothing predicts as well as usual.
+    regime: Regime,
 }
 
 /// The first one is the one to beat.
@@ -45,7 +50,13 @@ impl Chooser {
         let smoothing = Smoothing { weight: terms.smoothing };
         let asked = if terms.must_pay { asked } else { Prediction::Smoothing };
         let chosen = if asked == Prediction::Auto { Prediction::Smoothing } else { asked };
-        Chooser { asked, smoothing, chosen, records: [Record::default(); CANDIDATES.len()], lasted: 0 }
+        Chooser {
+            asked,
+            smoothing,
+            chosen,
+            records: [Record::default(); CANDIDATES.len()],
+            regime: Regime::default(),
+        }
     }
 
     /// The predictor that is used.
@@ -53,9 +64,16 @@ impl Chooser {
         self.chosen
     }
 
-    /// Number of phases for which loads have been as they are; 0 where another predictor than smoothing says how they go on.
-    pub(in crate::arrays) fn lasted(&self) -> u32 {
-        if self.chosen == Prediction::Smoothing { self.lasted } else { 0 }
+    /// The error of the predictor that is used, as a part of all loads.
+    pub(in crate::arrays) fn error(&self) -> f64 {
+        let used = CANDIDATES.iter().position(|&candidate| candidate == self.chosen);
+        used.map_or(0.0, |used| self.records[used].error)
+    }
+
+    /// Number of phases for which loads are expected to be as predicted: one where another predictor than smoothing says how
+    /// they go on.
+    pub(in crate::arrays) fn horizon(&self) -> f64 {
+        if self.chosen == Prediction::Smoothing { self.regime.expected() } else { 1.0 }
     }
 
     /// The newest phase of the series was measured: learns what predictors would have said of it.
@@ -65,13 +83,15 @@ impl Chooser {
         if before.phases() == 0 || series.chunks() >= MANY_CHUNKS {
             return;
         }
-        for (number, candidate) in CANDIDATES.into_iter().enumerate() {
+        let steady = self.records[0].predictions >= TRIED && self.records[0].error < STEADY;
+        let tried = if steady { 1 } else { CANDIDATES.len() };
+        for (number, candidate) in CANDIDATES.into_iter().enumerate().take(tried) {
             if let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) {
                 let record = &mut self.records[number];
                 let error = error(&predicted, measured);
                 if number == 0 {
                     let usual = error <= UNUSUAL * record.error || error <= UNUSUAL_MIN;
-                    self.lasted = if usual { self.lasted.saturating_add(1) } else { 0 };
+                    self.regime.follow(!usual);
                 }
                 let weight = if record.predictions == 0 { 1.0 } else { WEIGHT };
                 record.error += weight * (error - record.error);
@@ -86,7 +106,8 @@ impl Chooser {
         let part = |number: usize| if CANDIDATES[number] == self.chosen { LEFT } else { CHOSEN };
         let beats = |&number: &usize| {
             let record = self.records[number];
-            record.predictions >= TRIED && record.error < part(number) * to_beat
+            let is_better = record.error < part(number) * to_beat && to_beat - record.error > BETTER;
+            record.predictions >= TRIED && is_better
         };
         let weighted = |number: &usize| self.records[*number].error / part(*number);
         let best = (1..CANDIDATES.len()).filter(beats).min_by(|a, b| weighted(a).total_cmp(&weighted(b)));

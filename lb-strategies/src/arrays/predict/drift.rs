@@ -17,14 +17,14 @@ const MOVED_ON: usize = 3;
 /// Number of moments of the coming phase at which loads are predicted.
 const MOMENTS: usize = 4;
 /// The longest profile; a longer one is shortened.
-const PROFILE_MAX: usize = 512;
+const PROFILE_MAX: usize = 64;
 /// The shortest axis on which a shift is looked for.
 const AXIS_MIN: usize = 8;
 
 /// Drift: loads move over the indices of each array at a steady velocity.
 ///
 /// Indices are those of lines and grids, see [`Index`](https://docs.rs/caribou). Unknown for an array with other indices, and
-/// for chunks that are new. Time: the number of chunks, and the square of the length of a profile, at most 512.
+/// for chunks that are new. Time: the number of chunks, and the square of the length of a profile, at most 64.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, predict::{Drift, Predictor, Series}};

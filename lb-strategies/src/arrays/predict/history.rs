@@ -47,6 +47,11 @@ impl History {
         self.phases.push_back(Phase { ids, loads, steps });
     }
 
+    /// Number of phases that are kept.
+    pub(in crate::arrays) fn len(&self) -> usize {
+        self.phases.len()
+    }
+
     /// The last phases as loads of the chunks of the newest. Empty before the first.
     pub(in crate::arrays) fn series(&self) -> Series<'_> {
         let Some(newest) = self.phases.back() else { return Series { ids: &[], phases: Vec::new() } };

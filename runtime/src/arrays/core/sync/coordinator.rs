@@ -383,7 +383,7 @@ impl Coordinator {
         report.moved_bytes = migration_bytes.bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
         if let Some(balancer) = &mut self.balancer {
-            balancer.moved(report.moved_bytes, report.migrate_ns);
+            balancer.moved(report.migrate_ns);
         }
         self.note_price(&report);
         self.log.push(report);
