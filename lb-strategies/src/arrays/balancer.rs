@@ -44,9 +44,9 @@ pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second
 /// Number of windows that a placement must be good for to need no following.
 const SCENARIOS: usize = 8;
 /// Loads whose prediction has this error change in ways that are not predicted.
-const UNPREDICTED: f64 = 0.1;
+const UNPREDICTED: f64 = 0.25;
 /// The least part of a window that a scattered placement must save: it moves nearly all chunks.
-const SCATTERED_MIN: f64 = 0.05;
+const SCATTERED_MIN: f64 = 0.1;
 
 /// What the strategy has said to the phase that is expected.
 enum StrategyResult {
