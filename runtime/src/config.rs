@@ -28,7 +28,7 @@ pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;
 use crate::warn::warn;
-pub use lb_strategies::Period;
+pub use lb_strategies::{Period, Prediction};
 
 /// The nature of ranks: threads, or processes.
 ///
@@ -61,6 +61,7 @@ pub struct Config {
     pub(crate) workers: Option<u32>,
     lb: Balancing,
     pub(crate) period: Period,
+    pub(crate) prediction: Prediction,
     pub(crate) pin: Pin,
     pub(crate) measure: bool,
     pub(crate) background: BackgroundSource,
@@ -91,6 +92,7 @@ impl Default for Config {
             workers: None,
             lb: Balancing::default(),
             period: Period::Steps(20),
+            prediction: Prediction::Auto,
             pin: Pin::Auto,
             measure: true,
             background: BackgroundSource::Auto,
@@ -202,6 +204,13 @@ impl Config {
     #[must_use]
     pub fn balance(mut self, period: Period) -> Config {
         self.period = period;
+        self
+    }
+
+    /// The predictor of the loads of chunks. By default the one whose predictions were best so far.
+    #[must_use]
+    pub fn predict(mut self, prediction: Prediction) -> Config {
+        self.prediction = prediction;
         self
     }
 
@@ -418,6 +427,7 @@ impl Config {
     pub(crate) fn without_effect(&self, shape: Shape) -> impl Iterator<Item = &'static str> {
         let made = [
             (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
+            (self.prediction != Prediction::Auto, "CARIBOU_LB_PREDICT"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (!self.measure, "CARIBOU_MEASURE"),
         ];

@@ -8,8 +8,8 @@ mod syncs;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use caribou::config::Period;
 use caribou::{Config, Report, Setup, lb};
-use presentation::count_parser;
 
 pub use self::observers::{Observers, Part};
 #[cfg(test)]
@@ -28,9 +28,10 @@ pub struct Array;
 /// The options of arrays.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ArrayOptions {
-    /// Iterations between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
-    #[arg(long, value_name = "ITERATIONS", value_parser = count_parser(0..=u64::MAX))]
-    pub period: Option<u64>,
+    /// When chunks are balanced: a number of iterations, at a sync after each so many (0 for never); auto, while they run,
+    /// when it is likely to pay; a time such as 5ms, while they run, once in it [default: CARIBOU_LB_PERIOD, then 20]
+    #[arg(long, value_name = "ITERATIONS|auto|TIME", value_parser = str::parse::<Period>)]
+    pub period: Option<Period>,
     /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime
     /// measures speed; repeatable
     #[arg(long, value_name = "RANK:FACTOR", value_parser = SlowSpec::parse)]
@@ -61,7 +62,7 @@ impl Shape for Array {
 
     fn configure(options: &ArrayOptions, mut config: Config) -> Config {
         if let Some(period) = options.period {
-            config = config.period(period);
+            config = config.balance(period);
         }
         options.slow.iter().fold(config, |config, spec| config.slowed(spec.rank, spec.factor))
     }
@@ -79,8 +80,8 @@ impl Shape for Array {
         total.count as u32
     }
 
-    fn period(config: &Config) -> Option<u64> {
-        Some(config.sync_period())
+    fn period(config: &Config) -> Option<Period> {
+        Some(config.balanced())
     }
 
     fn facts(lb: &str, report: Report, times: &Times, windows: &[Window]) -> Syncs {

@@ -1,5 +1,6 @@
 //! From a command line to a summary: which runs to make, making them one after the other, checking them.
 
+use caribou::config::Period;
 use caribou::{Config, Launch};
 use presentation::format::plural;
 use serde_json::Value;
@@ -207,8 +208,9 @@ impl<P: Program> Comparison<P> {
             Some(workers) => format!(" of {workers} workers"),
         };
         let period = match self.configs.first().and_then(P::Shape::period) {
-            None | Some(0) => String::new(),
-            Some(period) => format!(", a sync every {period}"),
+            Some(Period::Steps(steps)) if steps > 0 => format!(", a sync every {steps}"),
+            Some(Period::Every(_)) => format!(", balanced every {}", self.configs[0].balanced()),
+            _ => String::new(),
         };
         let ranks = plural(ranks, "rank");
         format!("{} on {ranks}{workers}: {} {}{period}.", self.program.title(), total.count, total.unit)

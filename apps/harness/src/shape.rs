@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use caribou::config::Period;
 use caribou::report::RunReport;
 use caribou::{Config, lb};
 use serde::Serialize;
@@ -47,8 +48,8 @@ pub trait Shape {
     /// Steps in which so much work is told.
     fn steps(total: Total) -> u32;
 
-    /// Steps between two syncs, where there are syncs.
-    fn period(_config: &Config) -> Option<u64> {
+    /// When chunks are balanced, where there are chunks.
+    fn period(_config: &Config) -> Option<Period> {
         None
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A step is an iteration of an array, and a percent of a pool. What else a run has is of its shape.
 
+use caribou::config::Period;
 use serde::Serialize;
 
 use super::disturbance::{Disturbances, Window};
@@ -44,7 +45,7 @@ pub struct Settings {
     /// Iterations: of an array, or of a pool.
     pub iterations: u64,
     /// Iterations between two syncs; none in a pool.
-    pub period: Option<u64>,
+    pub period: Option<Period>,
     /// Ranks.
     pub ranks: u32,
     /// Workers a rank.
@@ -110,7 +111,7 @@ impl<F: Facts> Summary<F> {
     pub fn new(
         program: &'static str,
         problem: serde_json::Value,
-        period: Option<u64>,
+        period: Option<Period>,
         experiment: &Experiment,
         mut runs: Vec<Run<F>>,
     ) -> Self {
@@ -157,9 +158,12 @@ impl<F: Facts> From<&Summary<F>> for Plot {
         let Summary { program, settings, windows, runs, .. } = summary;
         let problem =
             settings.problem.get("description").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let period = settings
-            .period
-            .map_or_else(String::new, |period| format!(", balanced every {period} iterations"));
+        let period = match settings.period {
+            None => String::new(),
+            Some(Period::Auto) => ", balanced when it pays".to_owned(),
+            Some(Period::Steps(steps)) => format!(", balanced every {steps} iterations"),
+            Some(period) => format!(", balanced every {period}"),
+        };
         let curve =
             |run: &Run<F>| (format!("{}: {:.2} s", run.facts.lb(), run.total_s), run.times.steps_ms());
         Self {
@@ -212,7 +216,7 @@ pub(crate) mod tests {
             Run::new(Array::facts(lb, report, &times, &windows), times, true)
         };
         let runs = vec![run(first, &unbalanced, &[]), run("refine", &balanced, &[0, 0, 0, 0, 0, 7])];
-        Summary::new("sample", serde_json::json!({ "grid": 64 }), Some(2), &experiment, runs)
+        Summary::new("sample", serde_json::json!({ "grid": 64 }), Some(Period::Steps(2)), &experiment, runs)
     }
 
     /// Gives a rank of a run these samples.
@@ -243,7 +247,13 @@ pub(crate) mod tests {
             machine: summary.machine,
             launch: caribou::Launch::Alone,
         };
-        let summary = Summary::new(program, serde_json::json!({}), Some(2), &experiment, vec![first, second]);
+        let summary = Summary::new(
+            program,
+            serde_json::json!({}),
+            Some(Period::Steps(2)),
+            &experiment,
+            vec![first, second],
+        );
         assert_eq!((summary.possible_gain, summary.runs[1].possible_gain), (Some(0.0), Some(0.0)));
         assert_eq!(summary.runs[1].worth_gaining(), None);
     }

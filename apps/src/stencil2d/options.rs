@@ -84,6 +84,7 @@ fn default_chunk(grid: usize, ranks: u32) -> usize {
 mod tests {
     use super::*;
     use crate::stencil2d::run::Plate;
+    use caribou::config::Period;
     use clap::Parser;
     use harness::CommandLine;
 
@@ -105,7 +106,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((own.grid.grid, own.grid.chunk, own.iterations, shared.check), (64, Some(8), 9, true));
-        assert_eq!((of_shape.period, of_shape.slow.len()), (Some(3), 1));
+        assert_eq!((of_shape.period, of_shape.slow.len()), (Some(Period::Steps(3)), 1));
         assert_eq!((shared.neighbour.len(), shared.quota.len()), (2, 1));
         assert_eq!(
             line("--lb refine,tolerance=0.1").unwrap().shared.lb.as_deref(),

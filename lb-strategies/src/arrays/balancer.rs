@@ -234,7 +234,7 @@ impl Balancer {
     pub fn decide_in(&mut self, report: &PhaseReport, took_ns: u64) -> Decision {
         let strategy = self.strategy.clone();
         let ask = |expected: &Snapshot| Ok::<_, Infallible>((strategy.assign(expected), took_ns));
-        let Ok(decision) = self.decide_by(report.clone(), ask);
+        let Ok(decision) = self.decide_by(report, ask);
         decision
     }
 
@@ -245,7 +245,7 @@ impl Balancer {
     /// That of `ask`. The phase is not decided then, and nothing more can be.
     pub fn decide_by<E>(
         &mut self,
-        report: PhaseReport,
+        report: &PhaseReport,
         ask: impl FnOnce(&Snapshot) -> Result<(Assignment, u64), E>,
     ) -> Result<Decision, E> {
         let expected = self.report(report);
@@ -288,8 +288,8 @@ impl Balancer {
     ///
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
-    fn report(&mut self, report: PhaseReport) -> Snapshot {
-        self.observe(&report);
+    fn report(&mut self, report: &PhaseReport) -> Snapshot {
+        self.observe(report);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let series = self.history.series();
         let predicted = self.chooser.predict(&series, series.steps(0));

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use super::strategy::Terms;
 
 /// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not.
@@ -70,6 +72,16 @@ impl Period {
 
     /// The units of [`Period::Every`], with their ns.
     const UNITS: [(&str, u64); 3] = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+}
+
+/// A number of steps, or the name.
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Period::Steps(steps) => serializer.serialize_u64(*steps),
+            Period::Auto | Period::Every(_) => serializer.collect_str(self),
+        }
+    }
 }
 
 impl FromStr for Period {

@@ -54,7 +54,7 @@ pub trait Predictor: Send + Sync {
 /// ```
 /// use lb_strategies::Prediction;
 /// assert_eq!("drift".parse(), Ok(Prediction::Drift));
-/// assert!("drifts".parse::<Prediction>().unwrap_err().contains("did you mean drift?"));
+/// assert!("drifts".parse::<Prediction>().unwrap_err().contains("did you mean \"drift\"?"));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prediction {

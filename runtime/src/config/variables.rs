@@ -48,9 +48,16 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB_PERIOD",
         default: "20",
-        meaning: "of arrays: steps between two syncs, for programs that ask sync_due; 0 for never; auto or a time such as 5ms: chunks are balanced while they run, without syncs",
+        meaning: "of arrays: when chunks are balanced: steps between two syncs, for programs that ask sync_due, 0 for never; auto: while they run, when it is likely to pay; a time such as 5ms: while they run, once in it",
         example: "7",
         set: |config, value| Ok(config.balance(value.parse()?)),
+    },
+    Variable {
+        name: "CARIBOU_LB_PREDICT",
+        default: "auto",
+        meaning: "of arrays: the predictor of loads: auto (the best so far), last, smoothing, trend, seasonal, drift",
+        example: "drift",
+        set: |config, value| Ok(config.predict(value.parse()?)),
     },
     Variable {
         name: "CARIBOU_LB_REPORTS",

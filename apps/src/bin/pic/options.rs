@@ -1,6 +1,7 @@
 //! The options of `pic`.
 
 use caribou::Launch;
+use caribou::config::Period;
 use harness::{Conditions, Error, memory};
 use presentation::count_parser;
 
@@ -41,9 +42,10 @@ pub(crate) struct Options {
     /// 0,5,10
     #[arg(long, value_name = "SPEEDS", value_parser = Speeds::parse, conflicts_with = "speed")]
     pub(crate) sweep_speed: Option<Speeds>,
-    /// Iterations between two syncs, with --sweep-speed: one curve for each [default: --period, then 2,5,20,50]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = count_parser(1..=u64::MAX), requires = "sweep_speed")]
-    pub(crate) sweep_period: Option<Vec<u64>>,
+    /// When chunks are balanced, with --sweep-speed: one curve for each, of iterations between two syncs, auto or a time
+    /// [default: --period, then auto,2,5,20,50]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = curve_period, requires = "sweep_speed")]
+    pub(crate) sweep_period: Option<Vec<Period>>,
     /// Runs of each point of a curve, of which the median counts
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=1000u32), requires = "sweep_speed")]
     pub(crate) sweep_runs: u32,
@@ -150,6 +152,14 @@ impl Options {
     }
 }
 
+/// The period of a curve: one that never balances is there already.
+fn curve_period(text: &str) -> Result<Period, String> {
+    match text.parse()? {
+        Period::Steps(0) => Err("`0`: expected a number of iterations from 1, auto, or a time".to_owned()),
+        period => Ok(period),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +197,7 @@ mod tests {
         let own = line("--sweep-speed 0..=20 --sweep-period 4,8 --sweep-runs 3").unwrap();
         assert_eq!(
             (own.sweep_speed.unwrap().0.len(), own.sweep_period, own.sweep_runs),
-            (21, Some(vec![4, 8]), 3)
+            (21, Some(vec![Period::Steps(4), Period::Steps(8)]), 3)
         );
         for bad in [
             "--sweep-speed 3,2",

@@ -5,6 +5,7 @@
 //! machine is about the same for all of them.
 
 use caribou::Launch;
+use caribou::config::Period;
 use harness::arrays::{ArrayOptions, Syncs};
 use harness::output::{Output, print};
 use harness::{CommandLine, Comparison, Error, Program, Run, Summary, cli};
@@ -21,15 +22,27 @@ use crate::run::Pic;
 const UNBALANCED: &str = "none";
 
 /// Iterations between two syncs, unless asked for.
-const PERIODS: [u64; 4] = [2, 5, 20, 50];
+const PERIODS: [Period; 5] =
+    [Period::Auto, Period::Steps(2), Period::Steps(5), Period::Steps(20), Period::Steps(50)];
 
 const SIZE: (f64, f64) = (960.0, 520.0);
+
+/// Iterations between two syncs of runs that are not balanced.
+const UNBALANCED_PERIOD: u64 = 20;
+
+/// How a curve is called by its period.
+fn told(period: Period) -> String {
+    match period {
+        Period::Auto => "auto".to_owned(),
+        period => format!("every {period}"),
+    }
+}
 
 /// A strategy and its period.
 #[derive(Clone, Debug, Serialize)]
 struct Curve {
     lb: String,
-    period: u64,
+    period: Period,
 }
 
 /// The runs at one speed.
@@ -107,22 +120,22 @@ impl Sweep {
                 vec![harness::launch::config()?.lb_spec(caribou::lb::Shape::Arrays).to_owned()]
             }
         };
-        let curve = |lb: &String, period: u64| Curve { lb: lb.clone(), period };
+        let curve = |lb: &String, period: Period| Curve { lb: lb.clone(), period };
         let curves: Vec<Curve> =
             lbs.iter().flat_map(|lb| periods.iter().map(move |&period| curve(lb, period))).collect();
-        let comparison = |speed: u32, lb: &str, period: u64| {
+        let comparison = |speed: u32, lb: &str, period: Period| {
             let line = CommandLine {
                 own: Options { speed, ..own.clone() },
                 of_shape: ArrayOptions { period: Some(period), ..of_shape.clone() },
                 shared: harness::Options { lb: Some(lb.to_owned()), compare: None, ..shared.clone() },
             };
-            let label = format!("speed {speed}, {lb} every {period}");
+            let label = format!("speed {speed}, {lb} {}", told(period));
             Ok(Comparison::prepare(line, false)?.labelled(label))
         };
         let runs = |&speed: &u32| {
             let balanced = curves.iter().map(|curve| comparison(speed, &curve.lb, curve.period));
             // Its syncs move nothing, and measure.
-            let unbalanced = comparison(speed, UNBALANCED, periods.iter().copied().max().unwrap_or(0))?;
+            let unbalanced = comparison(speed, UNBALANCED, Period::Steps(UNBALANCED_PERIOD))?;
             Ok(Runs { speed, unbalanced, balanced: balanced.collect::<Result<_, Error>>()? })
         };
         let runs = speeds.iter().map(runs).collect::<Result<_, Error>>()?;
@@ -213,7 +226,7 @@ fn median(mut runs: Vec<Run<Syncs>>) -> Option<Run<Syncs>> {
 }
 
 fn name(curve: &Curve) -> String {
-    format!("{} every {}", curve.lb, curve.period)
+    format!("{} {}", curve.lb, told(curve.period))
 }
 
 fn percent(part: f64) -> String {
@@ -327,7 +340,7 @@ mod tests {
         let one = sweep("--sweep-speed 1 --period 4 --lb rotate").unwrap();
         assert_eq!(one.curves.iter().map(name).collect::<Vec<_>>(), ["rotate every 4"]);
         let both = sweep("--sweep-speed 1 --period 4 --sweep-period 3 --lb rotate").unwrap();
-        assert_eq!(both.curves[0].period, 3);
+        assert_eq!(both.curves[0].period, Period::Steps(3));
         let skips = sweep("--sweep-speed 0..=20").map(|_| ()).unwrap_err().to_string();
         assert!(skips.contains("--sweep-speed 20"), "{skips}");
         assert!(sweep("--sweep-speed 1 --lb refien").is_err());

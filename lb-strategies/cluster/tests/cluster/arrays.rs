@@ -347,7 +347,7 @@ fn as_in_figure_3_refinement_takes_a_few_syncs_after_the_neighbour_comes() {
 }
 
 #[test]
-fn refining_pays_while_the_hot_spot_is_slow_and_not_when_it_is_fast() {
+fn refining_pays_also_where_the_hot_spot_is_fast_since_its_drift_is_predicted() {
     let saved = |name: &str, spec: &str| {
         let scenario = named(name);
         let scenario =
@@ -355,7 +355,7 @@ fn refining_pays_while_the_hot_spot_is_slow_and_not_when_it_is_fast() {
         1.0 - seconds(&run_of(&scenario, spec)) / seconds(&run_of(&scenario, "none"))
     };
     let [still, slow, fast] = ["spot", "spot-0", "spot-5"].map(|name| saved(name, "refine"));
-    assert!(still > slow && slow > 0.3 && fast < 0.0, "{still} {slow} {fast}");
+    assert!(still > slow && slow > 0.3 && fast > 0.1, "{still} {slow} {fast}");
     // Chunks that are spread over ranks stay balanced wherever it is.
     assert!(saved("spot-5", "greedy") > 0.2);
 }

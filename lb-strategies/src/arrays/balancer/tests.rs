@@ -36,7 +36,7 @@ fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
     let prepare = |ns| {
         let chunks = vec![chunk(0, 0, ns, true), chunk(1, 1, 100, true)];
-        let expected = balancer.report(phase(vec![rank(1.0), rank(0.95)], chunks));
+        let expected = balancer.report(&phase(vec![rank(1.0), rank(0.95)], chunks));
         balancer.settle(&expected, at_once(Assignment::current(&expected)));
         expected
     };
@@ -54,7 +54,7 @@ fn a_strategy_sees_measurements_prepared_as_it_wants() {
 #[test]
 fn measured_time_counts_at_the_speed_of_its_rank_and_declared_ticks_as_they_are() {
     let chunks = vec![chunk(2, 1, 1000, true), chunk(1, 1, 1000, false), chunk(0, 0, 1000, false)];
-    let expected = balancer("refine").report(phase(vec![rank(2.0), rank(1.0)], chunks));
+    let expected = balancer("refine").report(&phase(vec![rank(2.0), rank(1.0)], chunks));
     let ticks: Vec<u64> = expected.chunks.iter().map(|chunk| chunk.ticks).collect();
     assert_eq!(ticks, [1000, 500, 1000], "in the order of their names");
 }
@@ -148,7 +148,7 @@ fn chunks_that_are_kept_together_are_one_to_the_strategy_and_go_the_same_way() {
     report.chunks.remove(3);
     report.chunks[10].load.migratable = false;
     let mut balancer = balancer("greedy");
-    let asked = balancer.report(report.clone());
+    let asked = balancer.report(&report);
     assert_eq!(asked.chunks.len(), 6);
     assert_eq!(asked.chunks[0].ticks, 20_000_000);
     let alone = asked.chunks.iter().find(|chunk| chunk.id.key == 3).expect("it is there without its leader");
@@ -208,4 +208,66 @@ fn a_strategy_took_lately_what_it_took_at_least_the_last_two_times() {
         balancer.took_lately_ns()
     };
     assert_eq!([5, 9, 2, 3, 4].map(&mut lately), [5, 5, 2, 2, 3].map(Some));
+}
+
+/// A window in which each of 16 chunks, eight of them on each rank, has handled ten messages that cost this, us.
+fn window(ranks: &[u32], cost_us: impl Fn(u64) -> u64, bytes: u64) -> PhaseReport {
+    let sample = |_| {
+        let sample =
+            RankSample { wall_ns: 40_000_000, cpu_ns: 40_000_000, speed: 1.0, ..RankSample::default() };
+        RankReport { place: RankPlace { host: 0, workers: 1 }, sample: Some(sample) }
+    };
+    let chunks = (0..).zip(ranks).map(|(key, &rank)| {
+        let mut report = chunk(key, rank, 1_000 * cost_us(key), false);
+        (report.handled, report.load.bytes) = (10, bytes);
+        report
+    });
+    phase((0..2).map(sample).collect(), chunks.collect())
+}
+
+/// Balances such windows. Returns the number of moves in each; a migration takes `migrate_ns` for each chunk.
+fn moves_in_windows(
+    windows: u64,
+    cost_us: impl Fn(u64, u64) -> u64,
+    bytes: u64,
+    migrate_ns: u64,
+) -> Vec<usize> {
+    let mut balancer = balancer("refine");
+    let mut ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
+    let decide = |number| {
+        let decision = balancer.decide(&window(&ranks, |key| cost_us(number, key), bytes));
+        decision.moves.iter().for_each(|one| ranks[one.chunk.key as usize] = one.to.0);
+        let count = decision.moves.len();
+        if count > 0 {
+            balancer.moved(migrate_ns * count as u64);
+        }
+        count
+    };
+    (0..windows).map(decide).collect()
+}
+
+#[test]
+fn halves_that_swap_too_irregularly_to_be_followed_are_scattered_once() {
+    let swapped = |number: u64| [0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0][number as usize % 16];
+    let cost_us = |number: u64, key: u64| if key / 8 == swapped(number) { 4_000 } else { 1_000 };
+    let moves = moves_in_windows(40, cost_us, 1_000, 10_000);
+    assert!(moves[16..].iter().all(|&moves| moves == 0), "they need no following: {moves:?}");
+}
+
+#[test]
+fn a_dear_plan_waits_until_the_imbalance_has_lasted_for_what_it_costs() {
+    // The first imbalance has one chunk moved, which tells the price. The second one calls for more.
+    let cost_us = |number: u64, key: u64| match (number, key) {
+        (5..25, 0..8) => 6_000,
+        (25.., 8..16) => 8_000,
+        _ => 4_000,
+    };
+    let second = |migrate_ns| {
+        let moves = moves_in_windows(120, cost_us, 20_000_000, migrate_ns);
+        assert_eq!(moves[..25].iter().sum::<usize>(), 1, "{moves:?}");
+        moves[25..].iter().position(|&moves| moves > 0)
+    };
+    let (cheap, dear) = (second(100_000), second(200_000_000));
+    assert!(cheap.is_some_and(|cheap| cheap < 5), "{cheap:?}");
+    assert!(dear.is_some_and(|dear| dear > 10), "{dear:?}");
 }

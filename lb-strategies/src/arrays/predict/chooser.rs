@@ -148,3 +148,60 @@ fn error(predicted: &[f64], measured: &[f64]) -> f64 {
     let differences: f64 = predicted.iter().zip(measured).map(difference).sum();
     differences / measured.iter().sum::<f64>().max(f64::MIN_POSITIVE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::History;
+    use super::*;
+    use crate::arrays::snapshot::{ArrayId, ChunkId};
+    use crate::virtual_time::splitmix::mix;
+
+    /// The chooser after phases of 32 chunks with these loads.
+    fn after(asked: Prediction, phases: usize, load: impl Fn(usize, usize) -> f64) -> (Chooser, History) {
+        let mut chooser = Chooser::new(asked, &Terms::default());
+        let mut history = History::default();
+        for phase in 0..phases {
+            let id = |key| ChunkId { array: ArrayId(0), key };
+            history.push(
+                (0..32).map(|key| (id(key), load(phase, key as usize))).collect::<Vec<_>>().into_iter(),
+                1.0,
+            );
+            chooser.learn(&history.series());
+        }
+        (chooser, history)
+    }
+
+    fn spot(phase: usize, key: usize) -> f64 {
+        if (key + 32 - 3 * phase % 32) % 32 < 4 { 10.0 } else { 1.0 }
+    }
+
+    #[test]
+    fn drift_is_chosen_for_a_spot_that_moves_and_says_where_it_will_be() {
+        let (chooser, history) = after(Prediction::Auto, 8, spot);
+        assert_eq!(chooser.chosen(), Prediction::Drift);
+        let predicted = chooser.predict(&history.series(), 1.0);
+        let off = |loads: &[f64]| (0..32).map(|key| (loads[key] - spot(8, key)).abs()).sum::<f64>();
+        let series = history.series();
+        let last = series.loads(0).unwrap_or_default();
+        assert!(off(&predicted) < 0.5 * off(last), "{predicted:?}");
+        assert_eq!(chooser.horizon().to_bits(), 1.0f64.to_bits(), "it moves on");
+    }
+
+    #[test]
+    fn a_cycle_is_found_and_a_steady_load_with_noise_is_smoothed() {
+        let swap = |phase: usize, key: usize| if phase % 2 == key / 16 { 3.0 } else { 1.0 };
+        assert_eq!(after(Prediction::Auto, 10, swap).0.chosen(), Prediction::Seasonal);
+        let noise =
+            |phase: usize, key: usize| 1.0 + 0.2 * (mix((phase << 8 | key) as u64) % 17) as f64 / 17.0;
+        let (chooser, _) = after(Prediction::Auto, 12, noise);
+        assert_eq!(chooser.chosen(), Prediction::Smoothing);
+        assert!(chooser.horizon() > 5.0, "{}", chooser.horizon());
+    }
+
+    #[test]
+    fn a_predictor_that_was_asked_for_stays() {
+        assert_eq!(after(Prediction::Last, 8, spot).0.chosen(), Prediction::Last);
+        let own = Terms { must_pay: false, ..Terms::default() };
+        assert_eq!(Chooser::new(Prediction::Drift, &own).chosen(), Prediction::Smoothing);
+    }
+}

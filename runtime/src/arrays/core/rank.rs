@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::window_policy::WindowPolicy;
+use lb_strategies::{Prediction, Strategy};
 use litemap::LiteMap;
 
 use super::collectives::Collectives;
@@ -79,6 +79,12 @@ impl RankCore {
             lifecycle: Lifecycle::new(&tree, &arrays),
             arrays,
         }
+    }
+
+    /// Predicts the loads of chunks in this way.
+    pub(crate) fn predicting(mut self, prediction: Prediction) -> RankCore {
+        self.sync.coordinator = self.sync.coordinator.map(|coordinator| coordinator.predicting(prediction));
+        self
     }
 
     /// Balances chunks in windows, which open by this policy; at syncs they resume at once.

@@ -73,7 +73,8 @@ pub(crate) fn build_rank(
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let by_windows = windows.is_some();
     let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
-    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow);
+    let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)
+        .predicting(config.prediction);
     let core = match &windows {
         Some(policy) => core.by_windows(policy),
         None => core,

@@ -73,7 +73,7 @@ impl PendingDecision {
     }
 
     fn decide(&self, DecisionRequest { report, mut balancer }: DecisionRequest) -> Outcome {
-        let decision = balancer.decide_by(report, |expected| {
+        let decision = balancer.decide_by(&report, |expected| {
             let begin_ns = self.clock.now_ns();
             let assignment = self.strategy.assign(expected);
             let took_ns = self.clock.now_ns().saturating_sub(begin_ns);

@@ -226,7 +226,7 @@ impl CoreDriver {
             let ranks = expected.chunks.iter().map(|chunk| to(chunk).unwrap_or(chunk.rank)).collect();
             Ok::<_, Infallible>((Assignment { ranks }, 0))
         };
-        let Ok(decision) = balancer.decide_by(report, assign);
+        let Ok(decision) = balancer.decide_by(&report, assign);
         self.moved += decision.moves.len();
         self.migrations += usize::from(!decision.moves.is_empty());
         self.cores[0].decided(balancer, decision, now_ns, out);

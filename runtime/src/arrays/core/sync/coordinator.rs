@@ -9,7 +9,7 @@ use lb_strategies::balancer::{
     Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
 };
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
-use lb_strategies::{ChunkLoad, Strategy};
+use lb_strategies::{ChunkLoad, Prediction, Strategy};
 use litemap::LiteMap;
 
 use super::migration::{Move, Occasion};
@@ -203,6 +203,12 @@ impl Coordinator {
             .or_insert_with(|| PendingSync::new(arrays, ranks, collected.first_ns))
             .add(collected, &self.scales);
         self.take_complete()
+    }
+
+    /// Predicts the loads of chunks in this way.
+    pub(crate) fn predicting(mut self, prediction: Prediction) -> Coordinator {
+        self.balancer = self.balancer.map(|balancer| balancer.predicting(prediction));
+        self
     }
 
     /// Opens windows from now on by this policy.
