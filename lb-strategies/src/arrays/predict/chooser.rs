@@ -154,7 +154,6 @@ mod tests {
     use super::super::History;
     use super::*;
     use crate::arrays::snapshot::{ArrayId, ChunkId};
-    use crate::virtual_time::splitmix::mix;
 
     /// The chooser after phases of 32 chunks with these loads.
     fn after(asked: Prediction, phases: usize, load: impl Fn(usize, usize) -> f64) -> (Chooser, History) {
@@ -191,8 +190,11 @@ mod tests {
     fn a_cycle_is_found_and_a_steady_load_with_noise_is_smoothed() {
         let swap = |phase: usize, key: usize| if phase % 2 == key / 16 { 3.0 } else { 1.0 };
         assert_eq!(after(Prediction::Auto, 10, swap).0.chosen(), Prediction::Seasonal);
-        let noise =
-            |phase: usize, key: usize| 1.0 + 0.2 * (mix((phase << 8 | key) as u64) % 17) as f64 / 17.0;
+        let noise = |phase: usize, key: usize| {
+            let mixed = (1 + 64 * phase as u64 + key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            1.0 + 0.2 * (mixed >> 40) as f64 / (1 << 24) as f64
+        };
         let (chooser, _) = after(Prediction::Auto, 12, noise);
         assert_eq!(chooser.chosen(), Prediction::Smoothing);
         assert!(chooser.horizon() > 5.0, "{}", chooser.horizon());
