@@ -350,11 +350,12 @@ impl Balancer {
     /// A placement that needs no following, where loads change in ways that are not predicted: if it would have been better in
     /// the last windows than what was done in them, by more than its moves cost.
     fn scattered(&mut self, expected: &Snapshot) -> Option<(Assignment, Verdict)> {
+        let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
-        if !self.in_windows || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
+        let is_asked = scatters && self.in_windows;
+        if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
             return None;
         }
-        let model = self.strategy.terms().background;
         let scenarios = self.scenarios();
         let plan = scatter(&scenarios, model)?;
         let measured = self.judgement.imbalance();
@@ -472,7 +473,9 @@ impl Balancer {
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
             let gain = verdict.gain_ns as f64 / makespan_ns.saturating_add(verdict.gain_ns).max(1) as f64;
-            self.judgement.expect(&predicted_ns, (!moves.is_empty()).then_some(gain));
+            // What scattering saves shows in the long run.
+            let is_planned = took_ns.is_some() && !moves.is_empty();
+            self.judgement.expect(&predicted_ns, is_planned.then_some(gain));
         }
         let mut chunks_per_rank = vec![0; self.estimates.len()];
         next.ranks.iter().for_each(|rank| chunks_per_rank[rank.index()] += 1);

@@ -55,7 +55,7 @@ pub trait Strategy: Send + Sync {
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background, Terms};
-/// assert_eq!(ARRAYS.parse("refine")?.terms(), Terms::default());
+/// assert_eq!(ARRAYS.parse("refine")?.terms(), Terms { scatters: true, ..Terms::default() });
 /// let paper = ARRAYS.parse("refine-paper")?.terms();
 /// assert_eq!((paper.smoothing, paper.background, paper.must_pay), (1.0, Background::Additive, false));
 /// # Ok::<(), lb_strategies::ParseError>(())
@@ -72,6 +72,9 @@ pub struct Terms {
     /// is not asked where nothing could pay for its time (see [`worth_asking`](crate::worth_asking)). True
     /// by default. False for strategies that move for another reason, such as a test.
     pub must_pay: bool,
+    /// True if chunks may be placed otherwise than it says, where they are balanced in windows: so that a placement needs no
+    /// following, when loads change in ways that are not predicted. False by default: a strategy may have reasons of its own.
+    pub scatters: bool,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by
     /// default.
     pub smoothing: f64,
@@ -89,6 +92,7 @@ impl Default for Terms {
             background: Background::Share,
             moves: true,
             must_pay: true,
+            scatters: false,
             smoothing: 0.5,
             speed_noise: 0.08,
             background_by_idle: false,

@@ -227,12 +227,12 @@ fn window(ranks: &[u32], cost_us: impl Fn(u64) -> u64, bytes: u64) -> PhaseRepor
 
 /// Balances such windows. Returns the number of moves in each; a migration takes `migrate_ns` for each chunk.
 fn moves_in_windows(
+    mut balancer: Balancer,
     windows: u64,
     cost_us: impl Fn(u64, u64) -> u64,
     bytes: u64,
     migrate_ns: u64,
 ) -> Vec<usize> {
-    let mut balancer = balancer("refine");
     let mut ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
     let decide = |number| {
         let decision = balancer.decide(&window(&ranks, |key| cost_us(number, key), bytes));
@@ -246,12 +246,43 @@ fn moves_in_windows(
     (0..windows).map(decide).collect()
 }
 
+/// The cost of a chunk where halves swap too irregularly to be followed, us.
+fn irregular_us(number: u64, key: u64) -> u64 {
+    let swapped = [0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0][number as usize % 16];
+    if key / 8 == swapped { 4_000 } else { 1_000 }
+}
+
 #[test]
 fn halves_that_swap_too_irregularly_to_be_followed_are_scattered_once() {
-    let swapped = |number: u64| [0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0][number as usize % 16];
-    let cost_us = |number: u64, key: u64| if key / 8 == swapped(number) { 4_000 } else { 1_000 };
-    let moves = moves_in_windows(40, cost_us, 1_000, 10_000);
+    let moves = moves_in_windows(balancer("refine"), 40, irregular_us, 1_000, 10_000);
     assert!(moves[16..].iter().all(|&moves| moves == 0), "they need no following: {moves:?}");
+}
+
+/// Leaves all chunks where they are.
+struct Stays {
+    scatters: bool,
+}
+
+impl Strategy for Stays {
+    fn name(&self) -> &'static str {
+        "stays"
+    }
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        Assignment::current(snapshot)
+    }
+    fn terms(&self) -> Terms {
+        Terms { scatters: self.scatters, ..Terms::default() }
+    }
+}
+
+#[test]
+fn chunks_are_scattered_only_where_the_strategy_allows_it() {
+    let moved = |scatters| {
+        let balancer = Balancer::new(Arc::new(Stays { scatters }));
+        moves_in_windows(balancer, 40, irregular_us, 1_000, 10_000).iter().sum::<usize>()
+    };
+    assert_eq!(moved(false), 0);
+    assert!(moved(true) > 0);
 }
 
 #[test]
@@ -263,7 +294,7 @@ fn a_dear_plan_waits_until_the_imbalance_has_lasted_for_what_it_costs() {
         _ => 4_000,
     };
     let second = |migrate_ns| {
-        let moves = moves_in_windows(120, cost_us, 20_000_000, migrate_ns);
+        let moves = moves_in_windows(balancer("refine"), 120, cost_us, 20_000_000, migrate_ns);
         assert_eq!(moves[..25].iter().sum::<usize>(), 1, "{moves:?}");
         moves[25..].iter().position(|&moves| moves > 0)
     };

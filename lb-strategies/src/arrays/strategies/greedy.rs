@@ -51,6 +51,6 @@ impl Strategy for Greedy {
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.background, ..Terms::default() }
+        Terms { background: self.background, scatters: true, ..Terms::default() }
     }
 }

@@ -58,7 +58,7 @@ impl Strategy for GreedyRefine {
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.background, ..Terms::default() }
+        Terms { background: self.background, scatters: true, ..Terms::default() }
     }
 }
 

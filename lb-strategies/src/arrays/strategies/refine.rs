@@ -215,7 +215,7 @@ impl Strategy for Refine {
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.background, ..Terms::default() }
+        Terms { background: self.background, scatters: true, ..Terms::default() }
     }
 }
 

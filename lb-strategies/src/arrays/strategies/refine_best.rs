@@ -79,6 +79,6 @@ impl Strategy for RefineBest {
     }
 
     fn terms(&self) -> Terms {
-        Terms { background: self.refine.background, ..Terms::default() }
+        Terms { background: self.refine.background, scatters: true, ..Terms::default() }
     }
 }

@@ -123,6 +123,7 @@ impl RefinePaper {
             smoothing: parameters.number("smoothing", 0.01..=1.0)?,
             speed_noise: parameters.number("speed-noise", 0.0..=1.0)?,
             background_by_idle: true,
+            scatters: false,
             ..refine.terms()
         };
         Ok(Self { refine, terms })
@@ -251,7 +252,7 @@ mod tests {
             let snapshot = workload.snapshot(288, 32, 1);
             assert_eq!(changed.assign(&snapshot), refine.assign(&snapshot), "{workload:?}");
         }
-        assert_eq!(Terms { background_by_idle: false, ..changed.terms() }, refine.terms());
+        assert_eq!(Terms { background_by_idle: false, scatters: true, ..changed.terms() }, refine.terms());
     }
 
     #[test]

@@ -360,7 +360,13 @@ impl Coordinator {
         );
         let refused = proposed.saturating_sub(report.moved);
         let (gain_us, cost_us) = (report.gain_ns / 1_000, report.cost_ns / 1_000);
-        if took_ns.is_none() {
+        if took_ns.is_none() && report.moved > 0 {
+            tracing::info!(
+                phase = self.next.0,
+                gain_us,
+                "scattered: loads change in ways that are not predicted"
+            );
+        } else if took_ns.is_none() {
             tracing::info!(phase = self.next.0, gain_us, cost_us, "not asked: no plan gains what it costs");
         } else if !accepted && refused > 0 {
             tracing::info!(
