@@ -14,6 +14,9 @@ const DECAY: f64 = 0.97;
 /// The most that a cost is corrected by: messages of one chunk differ too.
 const MOST: f64 = 4.0;
 
+/// The most messages that a window is taken to have cut off.
+const CUT_MAX: f64 = 2.0;
+
 /// The messages of a chunk, and those of the mean chunk of its array in the same windows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
@@ -72,7 +75,8 @@ impl Activity {
     }
 
     /// What a chunk costs in the long run in a window such as the newest, in which it has `handled` messages that cost `ticks`.
-    /// A chunk that has handled none costs what its last ones did.
+    /// A chunk that has handled none costs what its last ones did, if so few were to be expected that the window may have cut
+    /// them off; else it has nothing to do any more.
     pub(super) fn whole_steps(&mut self, chunk: ChunkId, handled: u32, ticks: f64) -> f64 {
         let (Some(counts), Some(mean)) = (self.chunks.get_mut(&chunk), self.means.get(&chunk.array)) else {
             return ticks;
@@ -82,7 +86,7 @@ impl Activity {
         }
         let expected = counts.handled / counts.mean * mean;
         if handled == 0 {
-            return counts.cost * expected;
+            return if expected <= CUT_MAX { counts.cost * expected } else { ticks };
         }
         counts.cost = ticks / f64::from(handled);
         ticks * (expected / f64::from(handled)).clamp(1.0 / MOST, MOST)
@@ -131,6 +135,9 @@ mod tests {
         let before = DECAY * 2.0;
         let expected = 300.0 * before / (before + 1.0);
         assert!((activity.whole_steps(chunk(0), 0, 0.0) - expected).abs() < 1e-9);
+        (0..20).for_each(|_| assert!(activity.follow(&window([40, 40]))));
+        assert!(activity.follow(&window([0, 40])));
+        assert!(activity.whole_steps(chunk(0), 0, 0.0).abs() < 1e-9, "it has come to its end");
     }
 
     #[test]

@@ -52,8 +52,8 @@ const SCATTERED_MIN: f64 = 0.1;
 enum StrategyResult {
     /// Where chunks should be, and the time that it took to decide, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
-    /// It was not asked: the balancer itself scatters chunks.
-    Scattered { plan: Assignment, verdict: Verdict },
+    /// It was not asked: the balancer itself scatters chunks, with this mean imbalance in the last windows.
+    Scattered { plan: Assignment, verdict: Verdict, imbalance: f64 },
     /// It was not asked, as [`Balancer::declines`] says.
     Unasked(Verdict),
 }
@@ -177,6 +177,8 @@ pub struct Balancer {
     /// Whether plans are believed, where phases are windows.
     judgement: Judgement,
     in_windows: bool,
+    /// Length of the newest phase, ns.
+    phase_ns: f64,
 }
 
 impl Balancer {
@@ -199,6 +201,7 @@ impl Balancer {
             activity: Activity::default(),
             judgement: Judgement::default(),
             in_windows: false,
+            phase_ns: 0.0,
         }
     }
 
@@ -249,8 +252,8 @@ impl Balancer {
         ask: impl FnOnce(&Snapshot) -> Result<(Assignment, u64), E>,
     ) -> Result<Decision, E> {
         let expected = self.report(report);
-        if let Some((plan, verdict)) = self.scattered(&expected) {
-            return Ok(self.settle(&expected, StrategyResult::Scattered { plan, verdict }));
+        if let Some(scattered) = self.scattered(&expected) {
+            return Ok(self.settle(&expected, scattered));
         }
         let answer = match self.declines(&expected) {
             Some(verdict) => StrategyResult::Unasked(verdict),
@@ -278,9 +281,11 @@ impl Balancer {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
-        let verdict =
-            worth_asking(expected, model, self.longest_horizon(), &self.move_price.cost(), price_ns);
-        (!verdict.accepted).then_some(verdict)
+        let horizon = self.longest_horizon();
+        let verdict = worth_asking(expected, model, horizon, &self.move_cost(), price_ns);
+        let of_phase = |ns| ns / horizon;
+        let Verdict { accepted, gain_ns, cost_ns } = verdict;
+        (!accepted).then_some(Verdict { accepted, gain_ns: of_phase(gain_ns), cost_ns: of_phase(cost_ns) })
     }
 
     /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next. Chunks that
@@ -299,6 +304,11 @@ impl Balancer {
             chunk.ticks = (load * unit).round() as u64;
         }
         self.units.coarsen(expected)
+    }
+
+    /// The cost of a move: assumed at syncs, so that the same reports are decided alike.
+    fn move_cost(&self) -> MoveCost {
+        if self.in_windows { self.move_price.cost() } else { MOVE_COST }
     }
 
     /// The load that is 1 in the history, ticks.
@@ -335,8 +345,12 @@ impl Balancer {
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
     pub fn observe(&mut self, report: &PhaseReport) {
-        self.in_windows = self.activity.follow(&report.chunks);
+        let any_handled = self.activity.follow(&report.chunks);
+        // A window in which nothing was handled looks like a phase that a sync ends.
+        self.in_windows |= any_handled;
         self.estimate(&report.ranks);
+        let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
+        self.phase_ns = report.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64;
         let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
@@ -344,16 +358,22 @@ impl Balancer {
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
-        self.chooser.learn(&self.history.series());
+        if any_handled || !self.in_windows {
+            self.chooser.learn(&self.history.series(), self.phase_ns);
+        }
     }
 
     /// A placement that needs no following, where loads change in ways that are not predicted: if it would have been better in
     /// the last windows than what was done in them, by more than its moves cost.
-    fn scattered(&mut self, expected: &Snapshot) -> Option<(Assignment, Verdict)> {
+    fn scattered(&mut self, expected: &Snapshot) -> Option<StrategyResult> {
         let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
         let is_asked = scatters && self.in_windows;
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
+            return None;
+        }
+        // No placement saves that much of an imbalance of less.
+        if self.judgement.imbalance() * (1.0 - SCATTERED_MIN) <= 1.0 {
             return None;
         }
         let scenarios = self.scenarios();
@@ -365,10 +385,8 @@ impl Balancer {
         let gain_ns = (saved * makespan_ns as f64) as u64;
         let cost_ns = self.move_price.cost_ns(expected, &plan) / windows as u64;
         let accepted = saved > SCATTERED_MIN && gain_ns > cost_ns;
-        if accepted {
-            self.judgement.scattered(scattered);
-        }
-        accepted.then_some((plan, Verdict { accepted, gain_ns, cost_ns }))
+        let verdict = Verdict { accepted, gain_ns, cost_ns };
+        accepted.then_some(StrategyResult::Scattered { plan, verdict, imbalance: scattered })
     }
 
     /// The last windows as if each came next.
@@ -388,13 +406,19 @@ impl Balancer {
         scenarios.into_iter().map(|scenario| self.units.coarsen(scenario)).collect()
     }
 
-    /// Number of windows for which a plan is expected to be as good as in the next: while loads and the shares of the ranks that
-    /// it changes stay as they are.
+    /// Number of windows such as the newest for which a plan is expected to be as good: while loads and the shares of the ranks
+    /// that it changes stay as they are.
     fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
         let moves = expected.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
         let ranks = moves.flat_map(|(chunk, &to)| [chunk.rank, to]);
-        let shares = ranks.map(|rank| self.estimates[rank.index()].regime.expected());
-        shares.fold(self.chooser.horizon(), f64::min)
+        let estimates = ranks.filter_map(|rank| self.estimates.get(rank.index()));
+        let shares_ns = estimates.map(|estimate| estimate.regime.expected_ns());
+        self.windows_in(shares_ns.fold(self.chooser.expected_ns(), f64::min))
+    }
+
+    /// Number of windows such as the newest in this time, between 1 and 1000.
+    fn windows_in(&self, ns: f64) -> f64 {
+        (ns / self.phase_ns.max(1.0)).clamp(1.0, 1_000.0)
     }
 
     /// The most windows that any plan may be good for; one where phases end at syncs.
@@ -402,8 +426,9 @@ impl Balancer {
         if !self.in_windows {
             return 1;
         }
-        let shares = self.estimates.iter().map(|estimate| estimate.regime.expected()).fold(1.0, f64::max);
-        shares.min(self.chooser.horizon()) as u64
+        let shares_ns =
+            self.estimates.iter().map(|estimate| estimate.regime.expected_ns()).fold(0.0, f64::max);
+        self.windows_in(shares_ns.min(self.chooser.expected_ns())) as u64
     }
 
     /// The smoothing that the strategy asks for.
@@ -419,6 +444,14 @@ impl Balancer {
         let required_ns = self.judgement.required_gain_ns(makespan_ns, cost_ns as u64);
         let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
         Verdict { accepted, gain_ns, cost_ns: if accepted { cost_ns as u64 } else { required_ns } }
+    }
+
+    /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing.
+    fn probe(&self, expected: &Snapshot, plan: Assignment) -> Assignment {
+        let model = self.strategy.terms().background;
+        let first = self.move_price.limit(expected, plan.clone());
+        let gains = max_ns(expected, &first, model) < max_ns(expected, &Assignment::current(expected), model);
+        if gains || leaves_an_unavailable_rank(expected, &first) { first } else { plan }
     }
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
@@ -442,14 +475,17 @@ impl Balancer {
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
-                let verdict = accept(expected, &assignment, model, 1, &self.move_price.cost());
+                let verdict = accept(expected, &assignment, model, 1, &self.move_cost());
                 let verdict = match self.in_windows {
                     true => self.judge(expected, &assignment, verdict.gain_ns),
                     false => verdict,
                 };
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
-            StrategyResult::Scattered { plan, verdict } => (plan, verdict, None),
+            StrategyResult::Scattered { plan, verdict, imbalance } => {
+                self.judgement.scattered(imbalance);
+                (plan, verdict, None)
+            }
             StrategyResult::Unasked(verdict) => {
                 self.forgone_gain_ns = self.forgone_gain_ns.saturating_add(verdict.gain_ns);
                 (Assignment::current(expected), verdict, None)
@@ -459,22 +495,27 @@ impl Balancer {
         let placed = |assignment: &Assignment| Assignment { ranks: self.units.expand(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
         let assignment = match accepted {
-            true if self.in_windows => self.move_price.limit(expected, assignment),
+            true if self.in_windows && must_pay => self.probe(expected, assignment),
             true => assignment,
             false => Assignment::current(expected),
         };
-        self.move_price.begin(expected, &assignment);
         let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };
         let moves: Vec<Move> = (measured.chunks.iter().zip(&next.ranks))
             .filter(|(chunk, to)| chunk.rank != **to)
             .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
             .collect();
+        if moves.is_empty() {
+            self.move_price.relax();
+        } else {
+            self.move_price.begin(measured, &next);
+        }
         let predicted_ns = completion_ns(expected, &assignment, model);
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
-            let gain = verdict.gain_ns as f64 / makespan_ns.saturating_add(verdict.gain_ns).max(1) as f64;
+            let stays_ns = max_ns(expected, &Assignment::current(expected), model);
+            let gain = 1.0 - makespan_ns as f64 / stays_ns.max(1) as f64;
             // What scattering saves shows in the long run.
-            let is_planned = took_ns.is_some() && !moves.is_empty();
+            let is_planned = accepted && took_ns.is_some() && !moves.is_empty();
             self.judgement.expect(&predicted_ns, is_planned.then_some(gain));
         }
         let mut chunks_per_rank = vec![0; self.estimates.len()];

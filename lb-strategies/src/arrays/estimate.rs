@@ -113,13 +113,16 @@ impl Estimate {
         speed_noise: f64,
         in_windows: bool,
     ) {
-        let Some(sample) = sample else { return self.forget() };
+        let Some(sample) = sample else { return self.forget(0.0) };
+        let window_ns =
+            if in_windows { sample.wall_ns as f64 / f64::from(self.place.workers.max(1)) } else { 0.0 };
         let got = sample.cpu_ns as f64;
         let wanted = got + sample.wait_ns.saturating_add(sample.steal_ns) as f64;
         if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
-            self.forget();
+            self.forget(window_ns);
         } else {
-            let trust = if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
+            let trust =
+                if in_windows { self.trust(got, wanted, window_ns) } else { (wanted / TRUSTED_NS).min(1.0) };
             self.share += trust * (got / wanted - self.share);
         }
         // Strategies count it as ticks at the speed of all vCPUs together.
@@ -133,7 +136,7 @@ impl Estimate {
 
     /// The weight of a window in the share, which is a running mean. The mean restarts when one window deviates from it by
     /// more than 2.5 standard deviations, or two in a row by more than one in the same direction.
-    fn trust(&mut self, got: f64, wanted: f64) -> f64 {
+    fn trust(&mut self, got: f64, wanted: f64, window_ns: f64) -> f64 {
         let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
         let surprise = (got / wanted - self.share) / deviation;
         let again = surprise.abs() > 1.0 && surprise * self.last_surprise > 1.0;
@@ -141,13 +144,15 @@ impl Estimate {
         if changed {
             self.lasted_ns = 0.0;
         }
-        self.regime.follow(changed);
+        self.regime.follow(changed, window_ns);
         self.last_surprise = surprise;
         self.lasted_ns = (self.lasted_ns + wanted).min(LASTED_MAX_NS.max(wanted));
         wanted / self.lasted_ns
     }
 
-    fn forget(&mut self) {
+    /// The rank has shown no share in a window of this length, or in a phase.
+    fn forget(&mut self, window_ns: f64) {
+        self.regime.follow(false, window_ns);
         self.share += DECAY * (1.0 - self.share);
         self.background_ns -= (DECAY * self.background_ns as f64).ceil() as u64;
     }

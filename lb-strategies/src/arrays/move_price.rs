@@ -6,9 +6,11 @@ use super::snapshot::{Assignment, Snapshot};
 
 /// Weight of the newest migration.
 const WEIGHT: f64 = 0.3;
+/// The part of the way that a price goes back to the assumed one in a window without moves.
+const RELAXED: f64 = 0.001;
 /// Bytes from which a migration tells how fast bytes travel: below, it is mostly waiting for handlers to end.
 const BYTES_MIN: u64 = 1 << 20;
-/// Bytes that may move before the price is known.
+/// Bytes that may leave a rank before the price is known.
 const BYTES_UNKNOWN: u64 = 16 << 20;
 
 /// The time that bytes take, assumed before the first large migration. Ranks send at the same time, so it counts what the
@@ -44,6 +46,11 @@ impl MovePrice {
         self.ns_per_byte += weight * (measured - self.ns_per_byte);
     }
 
+    /// Nothing moves: what was once dear may have become cheaper.
+    pub(super) fn relax(&mut self) {
+        self.ns_per_byte += RELAXED * (1e9 / MOVE_COST.bytes_per_second - self.ns_per_byte);
+    }
+
     /// Time that the moves of a plan take, ns.
     pub(super) fn cost_ns(&self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
         let (chunks, bytes) = busiest(snapshot, plan);
@@ -60,13 +67,14 @@ impl MovePrice {
         if self.is_measured {
             return plan;
         }
-        let mut bytes = 0_u64;
+        let mut sent = vec![0_u64; snapshot.ranks.len()];
         let moves = snapshot.chunks.iter().zip(&mut plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
         for (chunk, to) in moves {
-            if bytes > 0 && bytes.saturating_add(chunk.bytes) > BYTES_UNKNOWN {
+            let Some(bytes) = sent.get_mut(chunk.rank.index()) else { continue };
+            if *bytes > 0 && bytes.saturating_add(chunk.bytes) > BYTES_UNKNOWN {
                 *to = chunk.rank;
             } else {
-                bytes = bytes.saturating_add(chunk.bytes);
+                *bytes = bytes.saturating_add(chunk.bytes);
             }
         }
         plan
@@ -126,7 +134,7 @@ mod tests {
         let moved = |plan: &Assignment| {
             snapshot.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to).count()
         };
-        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 1);
+        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 2, "one from each rank");
         price.begin(&snapshot, &all);
         price.end(400_000_000);
         assert_eq!(moved(&price.limit(&snapshot, all.clone())), 8);

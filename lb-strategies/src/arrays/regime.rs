@@ -2,35 +2,30 @@
 
 /// Weight of the newest regime.
 const WEIGHT: f64 = 0.3;
-/// The longest that is expected, windows.
-const MOST: f64 = 1_000.0;
-
-/// The lengths of regimes, in windows: the present one, and those before it.
+/// The lengths of regimes, in ns: the present one, and those before it.
 ///
 /// What is younger than the mean regime is expected to last until that age, what is older as long again as it has lasted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Regime {
-    lasted: u32,
+    lasted_ns: f64,
     /// Mean length of the regimes before; 0 before the first change.
-    mean: f64,
+    mean_ns: f64,
 }
 
 impl Regime {
-    /// A window is over, in which it has `changed`.
-    pub(super) fn follow(&mut self, changed: bool) {
-        if changed && self.lasted > 0 {
-            let weight = if self.mean == 0.0 { 1.0 } else { WEIGHT };
-            self.mean += weight * (f64::from(self.lasted) - self.mean);
-            self.lasted = 0;
+    /// A window of this length is over, in which it has `changed`.
+    pub(super) fn follow(&mut self, changed: bool, window_ns: f64) {
+        if changed && self.lasted_ns > 0.0 {
+            let weight = if self.mean_ns == 0.0 { 1.0 } else { WEIGHT };
+            self.mean_ns += weight * (self.lasted_ns - self.mean_ns);
+            self.lasted_ns = 0.0;
         }
-        self.lasted = self.lasted.saturating_add(1);
+        self.lasted_ns += window_ns;
     }
 
-    /// Number of windows for which it is expected to stay as it is, at least one.
-    pub(super) fn expected(&self) -> f64 {
-        let lasted = f64::from(self.lasted);
-        let left = if lasted < self.mean { self.mean - lasted } else { lasted };
-        left.clamp(1.0, MOST)
+    /// The time for which it is expected to stay as it is, ns.
+    pub(super) fn expected_ns(&self) -> f64 {
+        if self.lasted_ns < self.mean_ns { self.mean_ns - self.lasted_ns } else { self.lasted_ns }
     }
 }
 
@@ -38,11 +33,11 @@ impl Regime {
 mod tests {
     use super::*;
 
-    /// The expectation after windows in some of which it has changed.
+    /// The expectation after windows of 1 ns, in some of which it has changed.
     fn expected(windows: impl IntoIterator<Item = bool>) -> f64 {
         let mut regime = Regime::default();
-        windows.into_iter().for_each(|changed| regime.follow(changed));
-        regime.expected()
+        windows.into_iter().for_each(|changed| regime.follow(changed, 1.0));
+        regime.expected_ns()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::strategy::Background;
 use crate::rank::Rank;
 
 /// The largest product of chunks, ranks and scenarios for which a placement is looked for.
-const WORK_MAX: usize = 1 << 22;
+const WORK_MAX: usize = 1 << 20;
 
 /// A placement that is balanced in all scenarios, which are of the same chunks and ranks; none if it would take too long, or no
 /// rank is available.

@@ -302,3 +302,17 @@ fn a_dear_plan_waits_until_the_imbalance_has_lasted_for_what_it_costs() {
     assert!(cheap.is_some_and(|cheap| cheap < 5), "{cheap:?}");
     assert!(dear.is_some_and(|dear| dear > 10), "{dear:?}");
 }
+
+#[test]
+fn a_window_in_which_nothing_is_handled_changes_no_mind() {
+    let mut balancer = balancer("refine");
+    let ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
+    (0..5).for_each(|_| drop(balancer.decide(&window(&ranks, |_| 1_000, 0))));
+    let mut idle = window(&ranks, |_| 0, 0);
+    idle.chunks.iter_mut().for_each(|chunk| chunk.handled = 0);
+    assert!(balancer.decide(&idle).moves.is_empty());
+    let after: Vec<usize> =
+        (0..5).map(|_| balancer.decide(&window(&ranks, |_| 1_000, 0)).moves.len()).collect();
+    assert_eq!(after, [0; 5]);
+    assert!(balancer.chooser.error() < 0.5, "{}", balancer.chooser.error());
+}

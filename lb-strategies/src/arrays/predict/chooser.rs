@@ -16,6 +16,8 @@ const BETTER: f64 = 0.02;
 /// Number of predictions after which a predictor may be chosen.
 const TRIED: u32 = 2;
 
+/// The largest error that is noted.
+const ERROR_MAX: f64 = 2.0;
 /// While the error of smoothing is less than this no other predictor is tried.
 const STEADY: f64 = 0.02;
 /// An error of smoothing is unusual beyond so many times the mean, and at least this.
@@ -70,35 +72,39 @@ impl Chooser {
         used.map_or(0.0, |used| self.records[used].error)
     }
 
-    /// Number of phases for which loads are expected to be as predicted: one where another predictor than smoothing says how
-    /// they go on.
-    pub(in crate::arrays) fn horizon(&self) -> f64 {
-        if self.chosen == Prediction::Smoothing { self.regime.expected() } else { 1.0 }
+    /// The time for which loads are expected to be as predicted, ns: none where the predictor says how they go on.
+    pub(in crate::arrays) fn expected_ns(&self) -> f64 {
+        match self.chosen {
+            Prediction::Auto | Prediction::Last | Prediction::Smoothing => self.regime.expected_ns(),
+            Prediction::Trend | Prediction::Seasonal | Prediction::Drift => 0.0,
+        }
     }
 
-    /// The newest phase of the series was measured: learns what predictors would have said of it.
-    pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>) {
+    /// The newest phase of the series, of this length, was measured: learns what predictors would have said of it.
+    pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>, phase_ns: f64) {
         let before = series.before();
-        let Some(measured) = series.loads(0).filter(|_| self.asked == Prediction::Auto) else { return };
-        if before.phases() == 0 || series.chunks() >= MANY_CHUNKS {
-            return;
-        }
+        let Some(measured) = series.loads(0).filter(|_| before.phases() > 0) else { return };
         let steady = self.records[0].predictions >= TRIED && self.records[0].error < STEADY;
-        let tried = if steady { 1 } else { CANDIDATES.len() };
+        let chooses = self.asked == Prediction::Auto && series.chunks() < MANY_CHUNKS;
+        let tried = if chooses && !steady { CANDIDATES.len() } else { 1 };
         for (number, candidate) in CANDIDATES.into_iter().enumerate().take(tried) {
-            if let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) {
-                let record = &mut self.records[number];
-                let error = error(&predicted, measured);
-                if number == 0 {
-                    let usual = error <= UNUSUAL * record.error || error <= UNUSUAL_MIN;
-                    self.regime.follow(!usual);
-                }
-                let weight = if record.predictions == 0 { 1.0 } else { WEIGHT };
-                record.error += weight * (error - record.error);
-                record.predictions += 1;
+            let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) else {
+                self.records[number] = Record::default();
+                continue;
+            };
+            let error = error(&predicted, measured);
+            let record = &mut self.records[number];
+            if number == 0 {
+                let usual = error <= UNUSUAL * record.error || error <= UNUSUAL_MIN;
+                self.regime.follow(!usual, phase_ns);
             }
+            let weight = if record.predictions == 0 { 1.0 } else { WEIGHT };
+            record.error += weight * (error - record.error);
+            record.predictions += 1;
         }
-        self.choose();
+        if self.asked == Prediction::Auto {
+            self.choose();
+        }
     }
 
     fn choose(&mut self) {
@@ -146,7 +152,8 @@ fn error(predicted: &[f64], measured: &[f64]) -> f64 {
         difference => difference,
     };
     let differences: f64 = predicted.iter().zip(measured).map(difference).sum();
-    differences / measured.iter().sum::<f64>().max(f64::MIN_POSITIVE)
+    let sum: f64 = measured.iter().sum();
+    if sum > 0.0 { (differences / sum).min(ERROR_MAX) } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -165,7 +172,7 @@ mod tests {
                 (0..32).map(|key| (id(key), load(phase, key as usize))).collect::<Vec<_>>().into_iter(),
                 1.0,
             );
-            chooser.learn(&history.series());
+            chooser.learn(&history.series(), 1.0);
         }
         (chooser, history)
     }
@@ -183,7 +190,7 @@ mod tests {
         let series = history.series();
         let last = series.loads(0).unwrap_or_default();
         assert!(off(&predicted) < 0.5 * off(last), "{predicted:?}");
-        assert_eq!(chooser.horizon().to_bits(), 1.0f64.to_bits(), "it moves on");
+        assert_eq!(chooser.expected_ns().to_bits(), 0.0f64.to_bits(), "it moves on");
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
         };
         let (chooser, _) = after(Prediction::Auto, 12, noise);
         assert_eq!(chooser.chosen(), Prediction::Smoothing);
-        assert!(chooser.horizon() > 5.0, "{}", chooser.horizon());
+        assert!(chooser.expected_ns() > 5.0, "{}", chooser.expected_ns());
     }
 
     #[test]

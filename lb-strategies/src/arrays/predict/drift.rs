@@ -24,7 +24,7 @@ const AXIS_MIN: usize = 8;
 /// Drift: loads move over the indices of each array at a steady velocity.
 ///
 /// Indices are those of lines and grids, see [`Index`](https://docs.rs/caribou). Unknown for an array with other indices, and
-/// for chunks that are new. Time: the number of chunks, and the square of the length of a profile, at most 64.
+/// for one with a new chunk. Time: the number of chunks, and the square of the length of a profile, at most 64.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, predict::{Drift, Predictor, Series}};
