@@ -45,7 +45,7 @@ fn a_bad_option_is_one_line_and_exit_code_2() {
         (
             STENCIL,
             "--period -1",
-            "'-1' for '--period <ITERATIONS>': expected a whole number from 0 to 2^64 - 1",
+            "'-1' for '--period <ITERATIONS|auto|TIME>': `-1`: expected auto, a number of steps (0 for never)",
         ),
         (
             STENCIL,
