@@ -4,10 +4,11 @@
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has heard from all
 //!   chunks that send to it ([`RunArray::exchange`]; nobody if that is not said). There is no barrier: chunks run ahead as
 //!   far as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
-//! - At a [period](Array::period) of so many iterations there is a sync, as in the runtime: chunks wait, unless the strategy never moves anything; a rank
-//!   reports to rank 0 when all of its chunks have come; the [balancer](lb_strategies::balancer::Balancer) decides; ranks hear of the moves; those who stay
-//!   go on at once; leavers go one after another when a marker of every rank has come; arrivals go on when rank 0 knows
-//!   that all have arrived. All of this is messages over [`Links`].
+//! - At a [period](Array::period) of so many iterations there is a sync, as in the runtime: chunks wait, unless the
+//!   strategy never moves anything; a rank reports to rank 0 when all of its chunks have come; the
+//!   [balancer](lb_strategies::balancer::Balancer) decides; ranks hear of the moves; those who stay go on at once;
+//!   leavers go one after another when a marker of every rank has come; arrivals go on when rank 0 knows that all have
+//!   arrived. All of this is messages over [`Links`].
 //! - At any other period chunks are balanced in windows: rank 0 sees how busy ranks are, and opens one by the
 //!   [policy](lb_strategies::window_policy) of production; each rank reports at once; chunks that move leave after the iteration
 //!   that they execute, and only they wait.
@@ -15,8 +16,9 @@
 //!   others had, and the median clock of its last five bursts. Neither has noise.
 //!
 //! # What is not
-//! How busy ranks are rank 0 sees at once. Ranks tell rank 0 straight what they have to say, and each rank tells each that it has switched to the new routes; in the
-//! runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by slices of milliseconds. Messages, and deciding, take no CPU time of workers.
+//! Rank 0 sees at once how busy ranks are. Ranks tell rank 0 straight what they have to say, and each rank tells each that
+//! it has switched to the new routes; in the runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by
+//! slices of milliseconds. Messages, and deciding, take no CPU time of workers.
 //! The background load is the time waited: neighbours are other guests, and what they do while a worker is idle is not seen.
 //!
 //! [`RunPool`](super::RunPool) is the same for pools. Who executes how much is one code (`execution`), and so are events and

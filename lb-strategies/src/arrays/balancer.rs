@@ -37,7 +37,7 @@ use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
 
 /// Phases that loads are smoothed over.
-pub const HISTORY: usize = 4;
+pub const HISTORY: usize = Smoothing::PHASES;
 /// The cost of moving before any was measured: packing, sending and landing one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 

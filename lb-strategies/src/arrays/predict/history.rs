@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::Smoothing;
 use crate::arrays::snapshot::ChunkId;
 
 /// Number of phases that are kept.
 const KEPT: usize = 16;
 /// The same of a run with very many chunks: enough to smooth loads.
-const KEPT_OF_MANY: usize = 4;
+const KEPT_OF_MANY: usize = Smoothing::PHASES;
 /// Number of chunks that are very many.
 pub(in crate::arrays) const MANY_CHUNKS: usize = 1 << 16;
 
@@ -60,11 +61,10 @@ impl History {
                 phase.ids.iter().copied().zip(phase.loads.iter().copied()).collect();
             newest.ids.iter().map(|id| by_id.get(id).copied().unwrap_or(f64::NAN)).collect()
         };
-        let of_phase = |phase: &'_ Phase| -> (Vec<f64>, f64) { (aligned(phase), phase.steps) };
         let phases = self.phases.iter().rev().map(|phase| {
             let loads = match phase.ids == newest.ids {
                 true => Cow::Borrowed(&phase.loads[..]),
-                false => Cow::Owned(of_phase(phase).0),
+                false => Cow::Owned(aligned(phase)),
             };
             (loads, phase.steps)
         });

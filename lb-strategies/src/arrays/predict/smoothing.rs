@@ -2,9 +2,6 @@
 
 use super::{Predictor, Series};
 
-/// Number of phases that are smoothed.
-const PHASES: usize = 4;
-
 /// Exponential smoothing of the last four phases: expected = weight x measured + (1 - weight) x expected before.
 ///
 /// A chunk that appears later starts from its first measurement. A weight of 1 is [`Last`](super::Last); weights outside
@@ -22,6 +19,9 @@ pub struct Smoothing {
 }
 
 impl Smoothing {
+    /// Number of phases that are smoothed.
+    pub const PHASES: usize = 4;
+
     /// What follows these values, oldest first; none if there are none.
     pub fn level(&self, values: impl Iterator<Item = f64>) -> Option<f64> {
         let weight = if self.weight > 0.0 && self.weight <= 1.0 { self.weight } else { 1.0 };
@@ -31,7 +31,7 @@ impl Smoothing {
 
 impl Predictor for Smoothing {
     fn predict(&self, series: &Series<'_>, _: f64) -> Option<Vec<f64>> {
-        let phases: Vec<&[f64]> = (0..PHASES).rev().filter_map(|back| series.loads(back)).collect();
+        let phases: Vec<&[f64]> = (0..Self::PHASES).rev().filter_map(|back| series.loads(back)).collect();
         let level = |chunk: usize| {
             let known = phases.iter().map(|loads| loads[chunk]).filter(|load| !load.is_nan());
             self.level(known).unwrap_or(f64::NAN)
