@@ -89,8 +89,7 @@ pub fn accept(
 }
 
 pub(super) fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assignment) -> bool {
-    let mut placed = snapshot.chunks.iter().zip(&assignment.ranks);
-    placed.any(|(chunk, rank)| chunk.rank != *rank && !is_available(snapshot, chunk.rank))
+    assignment.moves(snapshot).any(|(chunk, _)| !is_available(snapshot, chunk.rank))
 }
 
 fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {

@@ -294,6 +294,7 @@ impl Balancer {
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
     fn report(&mut self, report: &PhaseReport) -> Snapshot {
+        report.undecided.iter().for_each(|window| self.observe(window));
         self.observe(report);
         self.units = BalancedUnits::new(&report.leaders, &report.chunks);
         let series = self.history.series();
@@ -340,14 +341,10 @@ impl Balancer {
         load
     }
 
-    /// Learns from the reports of a phase what ranks and chunks do. Alone, it is for a window that is not decided.
-    ///
-    /// # Panics
-    /// If a chunk is on a rank that the first report did not have.
-    pub fn observe(&mut self, report: &PhaseReport) {
+    /// Learns from the reports of a phase what ranks and chunks do.
+    fn observe(&mut self, report: &PhaseReport) {
         let any_handled = self.activity.follow(&report.chunks);
-        // A window in which nothing was handled looks like a phase that a sync ends.
-        self.in_windows |= any_handled;
+        self.in_windows |= report.window;
         self.estimate(&report.ranks);
         let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
         self.phase_ns = report.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64;
@@ -409,8 +406,7 @@ impl Balancer {
     /// Number of windows such as the newest for which a plan is expected to be as good: while loads and the shares of the ranks
     /// that it changes stay as they are.
     fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
-        let moves = expected.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
-        let ranks = moves.flat_map(|(chunk, &to)| [chunk.rank, to]);
+        let ranks = plan.moves(expected).flat_map(|(chunk, to)| [chunk.rank, to]);
         let estimates = ranks.filter_map(|rank| self.estimates.get(rank.index()));
         let shares_ns = estimates.map(|estimate| estimate.regime.expected_ns());
         self.windows_in(shares_ns.fold(self.chooser.expected_ns(), f64::min))
@@ -500,10 +496,8 @@ impl Balancer {
             false => Assignment::current(expected),
         };
         let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };
-        let moves: Vec<Move> = (measured.chunks.iter().zip(&next.ranks))
-            .filter(|(chunk, to)| chunk.rank != **to)
-            .map(|(chunk, &to)| Move { chunk: chunk.id, from: chunk.rank, to })
-            .collect();
+        let moved = next.moves(measured).map(|(chunk, to)| Move { chunk: chunk.id, from: chunk.rank, to });
+        let moves: Vec<Move> = moved.collect();
         if moves.is_empty() {
             self.move_price.relax();
         } else {

@@ -2,7 +2,8 @@
 //! against what plans have saved.
 //!
 //! Both are parts of the length of a window. A plan is believed if its gain, times the trust in plans, is more than the
-//! noise. In a quiet run what a plan gains is noise, and nothing moves.
+//! noise. In a quiet run what a plan gains is noise, and nothing moves. A gain that is smaller than what was wrong with the
+//! newest prediction has to be found in two windows: in the second one it is expected.
 
 /// Weight of the newest window.
 const WEIGHT: f64 = 0.3;
@@ -13,6 +14,8 @@ const NOISE: f64 = 0.03;
 /// The least and the largest noise: a plan that gains more than the largest is believed whatever was predicted.
 const NOISE_MIN: f64 = 0.015;
 const NOISE_MAX: f64 = 0.08;
+/// The largest error of the newest window that counts: a plan that gains more is believed at once.
+const SURPRISE_MAX: f64 = 0.15;
 /// The least trust in plans, and how much a window without a plan restores.
 const TRUST_MIN: f64 = 0.1;
 const RESTORED: f64 = 0.02;
@@ -23,6 +26,8 @@ pub(super) struct Judgement {
     /// The completion time of each rank as predicted for this window, over the mean of all ranks; none before the first.
     predicted: Option<Vec<f64>>,
     noise: f64,
+    /// The error of the newest window.
+    surprise: f64,
     /// The gain of the plan that was carried out last.
     planned: Option<f64>,
     trust: f64,
@@ -32,7 +37,7 @@ pub(super) struct Judgement {
 
 impl Default for Judgement {
     fn default() -> Judgement {
-        Judgement { predicted: None, noise: NOISE, planned: None, trust: 1.0, imbalance: 1.0 }
+        Judgement { predicted: None, noise: NOISE, surprise: 0.0, planned: None, trust: 1.0, imbalance: 1.0 }
     }
 }
 
@@ -44,8 +49,8 @@ impl Judgement {
         if let Some(predicted) = self.predicted.take() {
             let errors =
                 predicted.iter().zip(&measured).map(|(predicted, measured)| (predicted - measured).abs());
-            let error = errors.fold(0.0, f64::max);
-            self.noise += WEIGHT * (error - self.noise);
+            self.surprise = errors.fold(0.0, f64::max);
+            self.noise += WEIGHT * (self.surprise - self.noise);
         }
         match (self.planned.take(), unmoved_ns) {
             (Some(planned), Some(unmoved_ns)) if unmoved_ns > 0 => {
@@ -70,7 +75,8 @@ impl Judgement {
 
     /// The gain above which a plan is believed, ns: for a window of `makespan_ns`, and moves of `cost_ns`.
     pub(super) fn required_gain_ns(&self, makespan_ns: u64, cost_ns: u64) -> u64 {
-        let noise_ns = self.noise.clamp(NOISE_MIN, NOISE_MAX) * makespan_ns as f64;
+        let noise = self.noise.clamp(NOISE_MIN, NOISE_MAX).max(self.surprise.min(SURPRISE_MAX));
+        let noise_ns = noise * makespan_ns as f64;
         (noise_ns.max(cost_ns as f64) / self.trust.max(TRUST_MIN)) as u64
     }
 

@@ -80,9 +80,7 @@ pub struct Moved {
 impl Moved {
     /// Counts the chunks whose rank differs from the snapshot's, and their bytes.
     pub fn of(snapshot: &Snapshot, assignment: &Assignment) -> Self {
-        let moving =
-            snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, rank)| chunk.rank != **rank);
-        moving.fold(Self::default(), |moved, (chunk, _)| Self {
+        assignment.moves(snapshot).fold(Self::default(), |moved, (chunk, _)| Self {
             chunks: moved.chunks + 1,
             bytes: moved.bytes.saturating_add(chunk.bytes),
         })

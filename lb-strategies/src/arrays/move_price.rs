@@ -85,8 +85,7 @@ impl MovePrice {
 fn busiest(snapshot: &Snapshot, plan: &Assignment) -> (usize, u64) {
     let mut sent = vec![(0, 0_u64); snapshot.ranks.len()];
     let mut received = sent.clone();
-    let moves = snapshot.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
-    for (chunk, to) in moves {
+    for (chunk, to) in plan.moves(snapshot) {
         let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
         for (chunks, bytes) in ends.into_iter().flatten() {
             *chunks += 1;
@@ -131,9 +130,7 @@ mod tests {
     fn before_the_price_is_known_few_bytes_move() {
         let mut price = MovePrice::default();
         let (snapshot, all) = plan(8);
-        let moved = |plan: &Assignment| {
-            snapshot.chunks.iter().zip(&plan.ranks).filter(|(chunk, to)| chunk.rank != **to).count()
-        };
+        let moved = |plan: &Assignment| plan.moves(&snapshot).count();
         assert_eq!(moved(&price.limit(&snapshot, all.clone())), 2, "one from each rank");
         price.begin(&snapshot, &all);
         price.end(400_000_000);

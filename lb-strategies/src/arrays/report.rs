@@ -22,6 +22,19 @@ pub struct PhaseReport {
     /// that is by itself is its own leader. The same in each phase; empty where all are by themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<ArrayId>,
+    /// True if the phase is a window, which cuts steps in the middle; false if a sync ended it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub window: bool,
+    /// Windows since the last decision that were not decided, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<PhaseReport>,
+}
+
+impl PhaseReport {
+    /// Number of chunks and ranks in it, and in the windows before it that were not decided.
+    pub fn size(&self) -> usize {
+        self.chunks.len() + self.ranks.len() + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
+    }
 }
 
 /// The report of one rank.
@@ -61,7 +74,12 @@ pub struct ChunkReport {
     pub handled: u32,
 }
 
-// The signature is that of `skip_serializing_if`.
+// The signatures are those of `skip_serializing_if`.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(number: &u32) -> bool {
     *number == 0

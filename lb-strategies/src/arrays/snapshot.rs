@@ -162,4 +162,19 @@ impl Assignment {
     pub fn current(snapshot: &Snapshot) -> Self {
         Self { ranks: snapshot.chunks.iter().map(|chunk| chunk.rank).collect() }
     }
+
+    /// The chunks whose rank changes, each with its new rank, in the order of the chunks.
+    ///
+    /// ```
+    /// use lb_strategies::{Assignment, Rank, synthetic::Workload};
+    /// let snapshot = Workload::Equal.snapshot(8, 2, 1);
+    /// let mut plan = Assignment::current(&snapshot);
+    /// plan.ranks[7] = Rank(0);
+    /// let moves: Vec<_> = plan.moves(&snapshot).map(|(chunk, to)| (chunk.rank, to)).collect();
+    /// assert_eq!(moves, [(Rank(1), Rank(0))]);
+    /// ```
+    pub fn moves<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a ChunkLoad, Rank)> {
+        let placed = snapshot.chunks.iter().zip(self.ranks.iter().copied());
+        placed.filter(|(chunk, to)| chunk.rank != *to)
+    }
 }

@@ -119,6 +119,7 @@ impl Session {
             started_unix_ns: since_1970().as_nanos() as u64,
             shape,
             lb: lb.into(),
+            predict: if shape == Shape::Arrays { config.prediction.to_string() } else { String::new() },
             ranks: plan.placements.len() as u32,
             workers: plan.workers(),
             hosts: plan.placements.iter().map(|seats| host(&seats.host)).collect(),

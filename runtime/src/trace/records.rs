@@ -30,6 +30,8 @@ pub struct RunRecord {
     pub shape: Shape,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
+    /// The predictor of loads that was asked for, as given; empty where nothing is predicted.
+    pub predict: String,
     /// Number of ranks.
     pub ranks: u32,
     /// Workers of each rank.

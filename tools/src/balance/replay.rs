@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use caribou::trace::{Shape, SyncReport};
+use lb_strategies::Prediction;
 use lb_strategies::balancer::{Balancer, ChunkReport, Decision, PhaseReport};
 use presentation::Table;
 use presentation::format::decimal;
@@ -82,7 +83,8 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     warn(&trace.problems);
     let reports = reports(&trace)?;
     let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
-    let rows = strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, &reports));
+    let prediction = prediction(&trace.run.predict)?;
+    let rows = strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, prediction, &reports));
     let rows: Vec<Row<'_>> = rows.collect();
     if json {
         serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;
@@ -94,16 +96,33 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     Ok(write!(out, "{table}")?)
 }
 
-/// The reports to a sync, and the time that the run's own strategy took for it, ns.
-type Reported<'t> = (&'t PhaseReport, u64);
+/// The reports to a sync, and the record of what the run's own strategy made of it.
+type Reported<'t> = (&'t PhaseReport, &'t SyncReport);
 
-/// Decisions of the run's `own` strategy, or of another: that takes no time, as far as anybody knows.
-fn decide<'r>((spec, strategy): &'r Named, own: bool, reports: &[Reported<'_>]) -> Vec<Row<'r>> {
-    let mut balancer = Balancer::new(strategy.clone());
-    let decide = |&(report, own_ns): &Reported<'_>| {
-        Row::new(spec, &balancer.decide_in(report, if own { own_ns } else { 0 }))
+/// Decisions of the run's `own` strategy, or of another: what that would take to decide and to move is not known.
+fn decide<'r>(
+    (spec, strategy): &'r Named,
+    own: bool,
+    prediction: Prediction,
+    reports: &[Reported<'_>],
+) -> Vec<Row<'r>> {
+    let mut balancer = Balancer::new(strategy.clone()).predicting(prediction);
+    let decide = |&(report, sync): &Reported<'_>| {
+        let decision = balancer.decide_in(report, if own { sync.decide_ns } else { 0 });
+        if own && !decision.moves.is_empty() {
+            balancer.moved(sync.migrate_ns);
+        }
+        Row::new(spec, &decision)
     };
     reports.iter().map(decide).collect()
+}
+
+/// The predictor of the run. Traces of older versions do not name it.
+fn prediction(name: &str) -> Result<Prediction, Error> {
+    match name {
+        "" => Ok(Prediction::default()),
+        name => name.parse().or_else(|error| refused(format!("the predictor of the run: {error}"))),
+    }
 }
 
 /// The strategy of the run, which a program may have brought itself.
@@ -143,15 +162,18 @@ fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
         ));
     }
     match contradiction(&reports) {
-        None => Ok(reports.into_iter().zip(syncs.iter().map(|sync| sync.decide_ns)).collect()),
+        None => Ok(reports.into_iter().zip(syncs.iter().copied()).collect()),
         Some(why) => refused(why),
     }
 }
 
 /// The first thing in the reports that no run tells: a balancer relies on it.
-fn contradiction(reports: &[&PhaseReport]) -> Option<String> {
+fn contradiction<'t>(reports: &[&'t PhaseReport]) -> Option<String> {
     let ranks = reports.first()?.ranks.len();
-    reports.iter().enumerate().find_map(|(sync, report)| {
+    let windows = |(sync, report): (usize, &&'t PhaseReport)| {
+        report.undecided.iter().chain([*report]).map(move |report| (sync, report))
+    };
+    reports.iter().enumerate().flat_map(windows).find_map(|(sync, report)| {
         let reported = report.ranks.len();
         if reported != ranks {
             return Some(format!(

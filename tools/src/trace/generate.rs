@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use caribou::config::Prediction;
 use caribou::report::SyncReport;
 use caribou::trace::{
     Activity, ArrayId, ChunkId, End, Event, Name, NameId, Part, Profile, RUNTIME, RunRecord, Sample, Shape,
@@ -153,6 +154,7 @@ fn begin(dir: &Path, options: &Options, rank: u32) -> std::io::Result<Rank> {
         started_unix_ns: 1_790_000_000_000_000_000,
         shape: Shape::Arrays,
         lb: "refine".into(),
+        predict: Prediction::default().to_string(),
         ranks: options.ranks,
         workers: vec![1; options.ranks as usize],
         hosts: (0..options.ranks).map(|rank| format!("host{}", rank / 2)).collect(),

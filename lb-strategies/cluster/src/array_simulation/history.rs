@@ -372,11 +372,14 @@ impl EventLoop<'_> {
         let ranks = samples
             .zip(0..)
             .map(|((sample, &workers), host)| RankReport { place: RankPlace { host, workers }, sample });
-        PhaseReport { ranks: ranks.collect(), chunks: gathered.chunks, leaders: Vec::new() }
+        let (ranks, chunks) = (ranks.collect(), gathered.chunks);
+        PhaseReport { ranks, chunks, window: self.windows.is_some(), ..PhaseReport::default() }
     }
 
     pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
-        let report = self.phase_report(gathered);
+        let undecided = self.windows.as_mut().map(|windows| std::mem::take(&mut windows.undecided));
+        let report =
+            PhaseReport { undecided: undecided.unwrap_or_default(), ..self.phase_report(gathered) };
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);

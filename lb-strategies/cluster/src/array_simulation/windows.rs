@@ -6,7 +6,7 @@ use super::event::{Event, Packet};
 use super::history::{EventLoop, Reports};
 use super::placement::Migration;
 use crate::execution::WorkerTime;
-use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample};
+use lb_strategies::arrays::balancer::{ChunkReport, Move, PhaseReport, RankSample};
 use lb_strategies::arrays::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::pools::machine::Nanos;
 
@@ -25,6 +25,8 @@ pub(super) struct Windows {
     reports: Reports,
     /// Number of ranks that have not reported.
     missing: usize,
+    /// The windows since the last decision that were not decided.
+    pub(super) undecided: Vec<PhaseReport>,
 }
 
 impl Windows {
@@ -38,6 +40,7 @@ impl Windows {
             residents: vec![Vec::new(); ranks],
             reports: Reports::of(ranks),
             missing: 0,
+            undecided: Vec::new(),
         }
     }
 
@@ -108,8 +111,8 @@ impl EventLoop<'_> {
         }
         let reports = std::mem::replace(&mut windows.reports, Reports::of(0));
         if std::mem::replace(&mut windows.open, Look::Wait) == Look::Begin {
-            let report = self.phase_report(reports);
-            return self.balancer.observe(&report);
+            let window = self.phase_report(reports);
+            return self.windows.iter_mut().for_each(|windows| windows.undecided.push(window.clone()));
         }
         let moves = self.decide(reports);
         if moves.is_empty() || !self.stops {

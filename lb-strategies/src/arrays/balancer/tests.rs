@@ -27,7 +27,7 @@ fn at_once(assignment: Assignment) -> StrategyResult {
 }
 
 fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
-    PhaseReport { ranks, chunks, leaders: Vec::new() }
+    PhaseReport { ranks, chunks, ..PhaseReport::default() }
 }
 
 /// The expected load of a chunk that took 100 and then 300 ns, and the speed of a rank 5 % slower than the other, as

@@ -93,8 +93,7 @@ fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<InvalidAss
     if chunks != answers {
         return Some(InvalidAssignment::Number { answers, chunks });
     }
-    let mut moving = snapshot.chunks.iter().zip(&assignment.ranks).filter(|(chunk, to)| chunk.rank != **to);
-    moving.find_map(|(chunk, &to)| {
+    assignment.moves(snapshot).find_map(|(chunk, to)| {
         let why = match snapshot.ranks.get(to.index()) {
             None => format!("there are {} ranks", snapshot.ranks.len()),
             Some(rank) if !rank.available => "that rank is not available".into(),

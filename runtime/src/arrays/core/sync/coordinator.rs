@@ -131,6 +131,8 @@ pub(crate) struct Coordinator {
     windows: Option<WindowPolicy>,
     /// What the open window is for.
     open_window: Look,
+    /// The windows since the last decision that were not decided.
+    undecided: Vec<PhaseReport>,
     scales: SizeScales,
     log: SyncLog,
 }
@@ -170,6 +172,7 @@ impl Coordinator {
             ongoing: None,
             windows: None,
             open_window: Look::Wait,
+            undecided: Vec::new(),
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -244,13 +247,14 @@ impl Coordinator {
         if look == Look::Decide {
             return Some(self.request(Occasion::Window, pending));
         }
-        let report = self.phase_report(pending.chunks, &pending.samples);
-        self.balancer.iter_mut().for_each(|balancer| balancer.observe(&report));
+        let window = self.phase_report(true, pending.chunks, &pending.samples);
+        self.undecided.push(window);
         None
     }
 
-    fn phase_report(&self, chunks: Vec<ChunkReport>, samples: &[Option<Sample>]) -> PhaseReport {
-        PhaseReport { ranks: self.ranks(samples), chunks, leaders: self.leaders.clone() }
+    fn phase_report(&self, window: bool, chunks: Vec<ChunkReport>, samples: &[Option<Sample>]) -> PhaseReport {
+        let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
+        PhaseReport { ranks, chunks, leaders, window, undecided: Vec::new() }
     }
 
     /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
@@ -291,7 +295,9 @@ impl Coordinator {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
-        let report = self.phase_report(chunks, &samples);
+        let is_window = matches!(occasion, Occasion::Window);
+        let undecided = std::mem::take(&mut self.undecided);
+        let report = PhaseReport { undecided, ..self.phase_report(is_window, chunks, &samples) };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");

@@ -41,10 +41,10 @@ struct Reported {
 
 impl Reported {
     fn push(&mut self, sync: u64, report: Arc<PhaseReport>) {
-        self.size += size(&report);
+        self.size += report.size();
         self.syncs.push_back((sync, report));
         while self.size > REPORTED_MAX && self.syncs.len() > 1 {
-            self.size -= self.syncs.pop_front().map_or(0, |(_, oldest)| size(&oldest));
+            self.size -= self.syncs.pop_front().map_or(0, |(_, oldest)| oldest.size());
         }
     }
 
@@ -53,10 +53,6 @@ impl Reported {
         let at = self.syncs.binary_search_by_key(&sync.sync, |(number, _)| *number);
         SyncReport { reported: at.ok().map(|at| self.syncs[at].1.clone()), ..sync }
     }
-}
-
-fn size(report: &PhaseReport) -> usize {
-    report.chunks.len() + report.ranks.len()
 }
 
 impl SyncLog {
