@@ -31,6 +31,7 @@ use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
+use super::regime::ShareRegimes;
 use super::scatter::{imbalance, scatter};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
@@ -43,6 +44,8 @@ pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second
 
 /// Number of windows that a placement must be good for to need no following.
 const SCENARIOS: usize = 8;
+/// The least number of windows that a plan is expected to be good for.
+const WINDOWS_MIN: f64 = 0.01;
 /// Loads whose prediction has this error change in ways that are not predicted.
 const UNPREDICTED: f64 = 0.25;
 /// The least part of a window that a scattered placement must save: it moves nearly all chunks.
@@ -154,6 +157,7 @@ impl Decision {
 pub struct Balancer {
     strategy: Arc<dyn Strategy>,
     estimates: Vec<Estimate>,
+    share_regimes: ShareRegimes,
     /// The phase that was reported last, in ticks.
     measured: Snapshot,
     /// The loads of the last phases. Those of windows are parts of their sum: windows are of different lengths.
@@ -188,6 +192,7 @@ impl Balancer {
         Self {
             strategy,
             estimates: Vec::new(),
+            share_regimes: ShareRegimes::default(),
             measured: Snapshot::default(),
             history: History::default(),
             chooser,
@@ -328,7 +333,8 @@ impl Balancer {
         let samples = ranks.iter().map(|rank| rank.sample.as_ref());
         let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
         for (estimate, sample) in self.estimates.iter_mut().zip(samples) {
-            estimate.follow(sample, fastest, speed_noise, self.in_windows);
+            let ended = estimate.follow(sample, fastest, speed_noise, self.in_windows);
+            ended.into_iter().for_each(|regime| self.share_regimes.ended(regime));
         }
     }
 
@@ -408,8 +414,8 @@ impl Balancer {
     fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
         let ranks = plan.moves(expected).flat_map(|(chunk, to)| [chunk.rank, to]);
         let estimates = ranks.filter_map(|rank| self.estimates.get(rank.index()));
-        let shares_ns = estimates.map(|estimate| estimate.regime.expected_ns());
-        self.windows_in(shares_ns.fold(self.chooser.expected_ns(), f64::min))
+        let shares_ns = estimates.map(|estimate| self.share_regimes.remaining_ns(estimate.regime));
+        self.windows_in(shares_ns.fold(self.chooser.remaining_ns(), f64::min))
     }
 
     /// Number of windows such as the newest in this time, between 1 and 1000.
@@ -422,9 +428,9 @@ impl Balancer {
         if !self.in_windows {
             return 1;
         }
-        let shares_ns =
-            self.estimates.iter().map(|estimate| estimate.regime.expected_ns()).fold(0.0, f64::max);
-        self.windows_in(shares_ns.min(self.chooser.expected_ns())) as u64
+        let share_ns = |estimate: &Estimate| self.share_regimes.remaining_ns(estimate.regime);
+        let shares_ns = self.estimates.iter().map(share_ns).fold(0.0, f64::max);
+        self.windows_in(shares_ns.min(self.chooser.remaining_ns())) as u64
     }
 
     /// The smoothing that the strategy asks for.
@@ -436,7 +442,10 @@ impl Balancer {
     /// or it moves a chunk off an unavailable rank.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, gain_ns: u64) -> Verdict {
         let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
-        let cost_ns = self.move_price.cost_ns(expected, plan) as f64 / self.horizon(expected, plan);
+        let move_ns = self.move_price.cost_ns(expected, plan) as f64;
+        // Nothing is gained before the chunks have arrived.
+        let windows = (self.horizon(expected, plan) - move_ns / self.phase_ns.max(1.0)).max(WINDOWS_MIN);
+        let cost_ns = move_ns / windows;
         let required_ns = self.judgement.required_gain_ns(makespan_ns, cost_ns as u64);
         let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
         Verdict { accepted, gain_ns, cost_ns: if accepted { cost_ns as u64 } else { required_ns } }

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::regime::Regime;
+use super::regime::ShareRegime;
 use super::snapshot::RankLoad;
 
 /// A phase in which a rank wanted to run this long determines its share alone.
@@ -71,8 +71,8 @@ pub(super) struct Estimate {
     background_ns: u64,
     /// For how long the rank has wanted to run at this share, ns, where phases are windows.
     lasted_ns: f64,
-    /// How long shares last.
-    pub(super) regime: Regime,
+    /// Whether it is disturbed, and for how long, where phases are windows.
+    pub(super) regime: ShareRegime,
     /// What the last window said beyond the share, in standard deviations.
     last_surprise: f64,
 }
@@ -85,7 +85,7 @@ impl Estimate {
             speed: 1.0,
             background_ns: 0,
             lasted_ns: 0.0,
-            regime: Regime::default(),
+            regime: ShareRegime::default(),
             last_surprise: 0.0,
         }
     }
@@ -105,24 +105,27 @@ impl Estimate {
         }
     }
 
-    /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample.
+    /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample. Gives the regime that has
+    /// ended with it, if one has.
     pub(super) fn follow(
         &mut self,
         sample: Option<&RankSample>,
         fastest: f64,
         speed_noise: f64,
         in_windows: bool,
-    ) {
-        let Some(sample) = sample else { return self.forget(0.0) };
-        let window_ns =
-            if in_windows { sample.wall_ns as f64 / f64::from(self.place.workers.max(1)) } else { 0.0 };
+    ) -> Option<ShareRegime> {
+        let Some(sample) = sample else {
+            self.forget();
+            return None;
+        };
+        let window_ns = sample.wall_ns as f64 / f64::from(self.place.workers.max(1));
         let got = sample.cpu_ns as f64;
         let wanted = got + sample.wait_ns.saturating_add(sample.steal_ns) as f64;
         if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
-            self.forget(window_ns);
+            self.forget();
         } else {
             let trust =
-                if in_windows { self.trust(got, wanted, window_ns) } else { (wanted / TRUSTED_NS).min(1.0) };
+                if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
             self.share += trust * (got / wanted - self.share);
         }
         // Strategies count it as ticks at the speed of all vCPUs together.
@@ -132,11 +135,12 @@ impl Estimate {
             let equal = if self.speed < 1.0 { speed_noise / 2.0 } else { speed_noise };
             self.speed = if relative > 1.0 - equal { 1.0 } else { relative };
         }
+        if in_windows { self.regime.follow(self.share, window_ns) } else { None }
     }
 
     /// The weight of a window in the share, which is a running mean. The mean restarts when one window deviates from it by
     /// more than 2.5 standard deviations, or two in a row by more than one in the same direction.
-    fn trust(&mut self, got: f64, wanted: f64, window_ns: f64) -> f64 {
+    fn trust(&mut self, got: f64, wanted: f64) -> f64 {
         let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
         let surprise = (got / wanted - self.share) / deviation;
         let again = surprise.abs() > 1.0 && surprise * self.last_surprise > 1.0;
@@ -144,15 +148,13 @@ impl Estimate {
         if changed {
             self.lasted_ns = 0.0;
         }
-        self.regime.follow(changed, window_ns);
         self.last_surprise = surprise;
         self.lasted_ns = (self.lasted_ns + wanted).min(LASTED_MAX_NS.max(wanted));
         wanted / self.lasted_ns
     }
 
-    /// The rank has shown no share in a window of this length, or in a phase.
-    fn forget(&mut self, window_ns: f64) {
-        self.regime.follow(false, window_ns);
+    /// The rank has shown no share in a phase.
+    fn forget(&mut self) {
         self.share += DECAY * (1.0 - self.share);
         self.background_ns -= (DECAY * self.background_ns as f64).ceil() as u64;
     }
@@ -217,7 +219,9 @@ mod tests {
         estimate.follow(None, 1.0, 0.08, false);
         assert_eq!(estimate.share.to_bits(), 0.625_f64.to_bits());
         assert_eq!(estimate.background_ns, SECOND_NS * 3 / 4);
-        (0..100).for_each(|_| estimate.follow(None, 1.0, 0.08, false));
+        for _ in 0..100 {
+            estimate.follow(None, 1.0, 0.08, false);
+        }
         assert_eq!(estimate.background_ns, 0);
     }
 

@@ -117,8 +117,23 @@ mod tests {
         let (quiet, noisy) = (after_noise(0.0, 20), after_noise(0.06, 20));
         assert!(quiet.required_gain_ns(1000, 0) < 30 && noisy.required_gain_ns(1000, 0) > 50);
         assert_eq!(quiet.required_gain_ns(1000, 0), 15, "the least noise");
-        assert_eq!(after_noise(0.5, 20).required_gain_ns(1000, 0), 80, "the largest");
+        let mut noisiest = after_noise(0.5, 20);
+        assert_eq!(noisiest.required_gain_ns(1000, 0), 150, "the largest error of one window");
+        noisiest.expect(&[1500, 500], None);
+        noisiest.follow(&[1500, 500], None);
+        assert_eq!(noisiest.required_gain_ns(1000, 0), 80, "the largest noise, where the newest window was expected");
         assert_eq!(quiet.required_gain_ns(1000, 100), 100, "what the moves cost");
+    }
+
+    #[test]
+    fn a_gain_that_was_not_expected_is_believed_in_the_second_window() {
+        let mut judgement = after_noise(0.0, 20);
+        judgement.expect(&[1000, 1000], None);
+        judgement.follow(&[1100, 900], None);
+        assert_eq!(judgement.required_gain_ns(1000, 0), 100, "a window of another kind");
+        judgement.expect(&[1080, 920], None);
+        judgement.follow(&[1100, 900], None);
+        assert!(judgement.required_gain_ns(1000, 0) < 40, "{judgement:?}");
     }
 
     #[test]

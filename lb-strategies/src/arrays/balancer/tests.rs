@@ -222,7 +222,7 @@ fn window(ranks: &[u32], cost_us: impl Fn(u64) -> u64, bytes: u64) -> PhaseRepor
         (report.handled, report.load.bytes) = (10, bytes);
         report
     });
-    phase((0..2).map(sample).collect(), chunks.collect())
+    PhaseReport { window: true, ..phase((0..2).map(sample).collect(), chunks.collect()) }
 }
 
 /// Balances such windows. Returns the number of moves in each; a migration takes `migrate_ns` for each chunk.

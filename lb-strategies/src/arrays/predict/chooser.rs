@@ -73,9 +73,9 @@ impl Chooser {
     }
 
     /// The time for which loads are expected to be as predicted, ns: none where the predictor says how they go on.
-    pub(in crate::arrays) fn expected_ns(&self) -> f64 {
+    pub(in crate::arrays) fn remaining_ns(&self) -> f64 {
         match self.chosen {
-            Prediction::Auto | Prediction::Last | Prediction::Smoothing => self.regime.expected_ns(),
+            Prediction::Auto | Prediction::Last | Prediction::Smoothing => self.regime.remaining_ns(),
             Prediction::Trend | Prediction::Seasonal | Prediction::Drift => 0.0,
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         let series = history.series();
         let last = series.loads(0).unwrap_or_default();
         assert!(off(&predicted) < 0.5 * off(last), "{predicted:?}");
-        assert_eq!(chooser.expected_ns().to_bits(), 0.0f64.to_bits(), "it moves on");
+        assert_eq!(chooser.remaining_ns().to_bits(), 0.0f64.to_bits(), "it moves on");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         };
         let (chooser, _) = after(Prediction::Auto, 12, noise);
         assert_eq!(chooser.chosen(), Prediction::Smoothing);
-        assert!(chooser.expected_ns() > 5.0, "{}", chooser.expected_ns());
+        assert!(chooser.remaining_ns() > 5.0, "{}", chooser.remaining_ns());
     }
 
     #[test]
