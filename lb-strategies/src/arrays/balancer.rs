@@ -30,8 +30,8 @@ use super::judgement::Judgement;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
-pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::regime::ShareRegimes;
+pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::scatter::{imbalance, scatter};
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
@@ -48,6 +48,8 @@ const SCENARIOS: usize = 8;
 const WINDOWS_MIN: f64 = 0.01;
 /// Loads whose prediction has this error change in ways that are not predicted.
 const UNPREDICTED: f64 = 0.25;
+/// Loads in a shorter window are mostly chance, ns.
+const SHORT_NS: f64 = 10e6;
 /// The least part of a window that a scattered placement must save: it moves nearly all chunks.
 const SCATTERED_MIN: f64 = 0.1;
 
@@ -93,6 +95,8 @@ pub struct Decision {
     pub predicted_ns: Vec<u64>,
     /// The least that any placement could reach in it.
     pub bound_ns: u64,
+    /// The predictor of its loads.
+    pub prediction: Prediction,
     /// Length that the phase that ended would have had without the moves before it, ns; none before the first phase.
     pub unmoved_ns: Option<u64>,
     /// Chunks in the next phase.
@@ -312,6 +316,11 @@ impl Balancer {
         self.units.coarsen(expected)
     }
 
+    /// Tells whether the newest phase is a window that is too short for more than smoothing.
+    fn is_short(&self) -> bool {
+        self.in_windows && self.phase_ns < SHORT_NS
+    }
+
     /// The cost of a move: assumed at syncs, so that the same reports are decided alike.
     fn move_cost(&self) -> MoveCost {
         if self.in_windows { self.move_price.cost() } else { MOVE_COST }
@@ -362,7 +371,7 @@ impl Balancer {
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
         if any_handled || !self.in_windows {
-            self.chooser.learn(&self.history.series(), self.phase_ns);
+            self.chooser.learn(&self.history.series(), self.phase_ns, !self.is_short());
         }
     }
 
@@ -371,7 +380,7 @@ impl Balancer {
     fn scattered(&mut self, expected: &Snapshot) -> Option<StrategyResult> {
         let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
-        let is_asked = scatters && self.in_windows;
+        let is_asked = scatters && self.in_windows && !self.is_short();
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
             return None;
         }
@@ -535,6 +544,7 @@ impl Balancer {
             before_ns,
             predicted_ns,
             bound_ns: bound_ns(expected, model),
+            prediction: self.prediction(),
             unmoved_ns,
             chunks_per_rank,
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),

@@ -124,8 +124,7 @@ impl Estimate {
         if wanted < WANTED_MIN * sample.wall_ns as f64 || wanted == 0.0 {
             self.forget();
         } else {
-            let trust =
-                if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
+            let trust = if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
             self.share += trust * (got / wanted - self.share);
         }
         // Strategies count it as ticks at the speed of all vCPUs together.

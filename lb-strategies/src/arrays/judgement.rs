@@ -121,7 +121,11 @@ mod tests {
         assert_eq!(noisiest.required_gain_ns(1000, 0), 150, "the largest error of one window");
         noisiest.expect(&[1500, 500], None);
         noisiest.follow(&[1500, 500], None);
-        assert_eq!(noisiest.required_gain_ns(1000, 0), 80, "the largest noise, where the newest window was expected");
+        assert_eq!(
+            noisiest.required_gain_ns(1000, 0),
+            80,
+            "the largest noise, where the newest window was expected"
+        );
         assert_eq!(quiet.required_gain_ns(1000, 100), 100, "what the moves cost");
     }
 

@@ -56,7 +56,8 @@ pub trait Predictor: Send + Sync {
 /// assert_eq!("drift".parse(), Ok(Prediction::Drift));
 /// assert!("drifts".parse::<Prediction>().unwrap_err().contains("did you mean \"drift\"?"));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Prediction {
     /// The one whose predictions were best so far: [`Smoothing`] unless another is clearly better. A strategy that moves
     /// chunks whether it pays or not has its own smoothing.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lb_strategies::Prediction;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +63,10 @@ impl SyncTotals {
 pub struct SyncReport {
     /// Number of the sync, from 0.
     pub sync: u64,
+    /// True if it was a window, for which no chunk did anything; false if chunks came to a sync.
+    pub window: bool,
+    /// The predictor of loads; [`Prediction::Auto`](lb_strategies::Prediction::Auto) if it is not known.
+    pub prediction: Prediction,
     /// The time of the decision, ns since the run began.
     pub at_ns: u64,
     /// Completion time of the slowest rank in the phase that was measured, over what it would be with all work divided by

@@ -84,7 +84,8 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     let reports = reports(&trace)?;
     let strategies = if specs.is_empty() { own(&trace.run.lb)? } else { strategies(specs)? };
     let prediction = prediction(&trace.run.predict)?;
-    let rows = strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, prediction, &reports));
+    let rows =
+        strategies.iter().flat_map(|named| decide(named, named.0 == trace.run.lb, prediction, &reports));
     let rows: Vec<Row<'_>> = rows.collect();
     if json {
         serde_json::to_writer(&mut *out, &rows).map_err(std::io::Error::from)?;

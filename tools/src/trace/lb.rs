@@ -11,11 +11,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use caribou::trace::{Activity, Part, Shape};
-use lb_strategies::median;
+use lb_strategies::{Prediction, median};
 use presentation::count_parser;
 use trace_reader::Trace;
 
 use self::columns::{VERDICTS, WORDS, table};
+use self::one::did;
 use super::analysis::sync_effect::{Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, sync_effects};
 use super::open::Input;
 use super::page::{Format, Page, bytes, duration, plural};
@@ -121,25 +122,36 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
     let cost = cost(outcomes);
+    let occasion = if outcomes.iter().all(|outcome| outcome.report.window) { "window" } else { "sync" };
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
     let refusals = said(refused, "refused") + &said(with(SyncVerdict::Unasked), "not asked");
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {
-            return format!("{}, none with moves{refusals}; cost {cost}", plural(syncs, "sync"));
+            let last = last(outcomes);
+            return format!("{}, none with moves{refusals}; cost {cost}{last}", plural(syncs, occasion));
         }
         _ => {}
     }
     let moved = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved));
     let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
     format!(
-        "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}",
-        plural(outcomes.len(), "sync"),
+        "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}{}",
+        plural(outcomes.len(), occasion),
         plural(moved as usize, "chunk"),
         bytes(size),
         saving(outcomes),
-        errors(outcomes)
+        errors(outcomes),
+        last(outcomes)
     )
+}
+
+/// Why nothing is done at last, if nothing is.
+fn last(outcomes: &[SyncEffect<'_>]) -> String {
+    let unmoved = outcomes.last().filter(|last| last.verdict() != SyncVerdict::Moved);
+    unmoved.map_or(String::new(), |last| {
+        format!("; at last, at {}: {}", duration(last.report.at_ns as f64), did(last))
+    })
 }
 
 /// Tells whether chunks were moved: a sync is in the record when it is over.
@@ -202,10 +214,21 @@ fn errors(outcomes: &[SyncEffect<'_>]) -> String {
     let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));
     match (median(known.iter().map(|&(error, _)| error).collect()), worst) {
         (Some(median), Some((worst, sync))) => format!(
-            "prediction error a step median {:.1} %, worst {:.1} % (of sync {sync})",
+            "{}prediction error a step median {:.1} %, worst {:.1} % (of {sync})",
+            predictors(outcomes),
             100.0 * median,
             100.0 * worst
         ),
         _ => "no prediction could be checked".into(),
     }
+}
+
+/// The predictors of loads, with how often each was used; nothing where that is not known.
+fn predictors(outcomes: &[SyncEffect<'_>]) -> String {
+    let used = Prediction::ALL.into_iter().filter(|&one| one != Prediction::Auto).filter_map(|one| {
+        let count = outcomes.iter().filter(|outcome| outcome.report.prediction == one).count();
+        (count > 0).then(|| format!("{one} {count} x"))
+    });
+    let used: Vec<String> = used.collect();
+    if used.is_empty() { String::new() } else { format!("predicted by {}; ", used.join(", ")) }
 }

@@ -378,8 +378,7 @@ impl EventLoop<'_> {
 
     pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
         let undecided = self.windows.as_mut().map(|windows| std::mem::take(&mut windows.undecided));
-        let report =
-            PhaseReport { undecided: undecided.unwrap_or_default(), ..self.phase_report(gathered) };
+        let report = PhaseReport { undecided: undecided.unwrap_or_default(), ..self.phase_report(gathered) };
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);

@@ -81,12 +81,13 @@ impl Chooser {
     }
 
     /// The newest phase of the series, of this length, was measured: learns what predictors would have said of it.
-    pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>, phase_ns: f64) {
+    /// Only smoothing, which takes the least time, unless it `tries` others.
+    pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>, phase_ns: f64, tries: bool) {
         let before = series.before();
         let Some(measured) = series.loads(0).filter(|_| before.phases() > 0) else { return };
         let steady = self.records[0].predictions >= TRIED && self.records[0].error < STEADY;
         let chooses = self.asked == Prediction::Auto && series.chunks() < MANY_CHUNKS;
-        let tried = if chooses && !steady { CANDIDATES.len() } else { 1 };
+        let tried = if chooses && !steady && tries { CANDIDATES.len() } else { 1 };
         for (number, candidate) in CANDIDATES.into_iter().enumerate().take(tried) {
             let Some(predicted) = self.predict_by(candidate, &before, series.steps(0)) else {
                 self.records[number] = Record::default();
@@ -172,7 +173,7 @@ mod tests {
                 (0..32).map(|key| (id(key), load(phase, key as usize))).collect::<Vec<_>>().into_iter(),
                 1.0,
             );
-            chooser.learn(&history.series(), 1.0);
+            chooser.learn(&history.series(), 1.0, true);
         }
         (chooser, history)
     }

@@ -68,10 +68,22 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
         format!(", as rank {rank} had {}", causes_text(&causes))
     });
     let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
-    let did = match outcome.verdict() {
+    let did = did(outcome);
+    let then = match outcome.actual() {
+        Some(actual) => format!("; predicted {:.3}, then measured {actual:.3}", report.imbalance_predicted),
+        None => format!("; predicted {:.3}", report.imbalance_predicted),
+    };
+    format!("{found}: imbalance {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
+}
+
+/// What was done, and why no more.
+pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
+    let report = outcome.report;
+    let limit = if report.window { "what it costs, or predictions err by:" } else { "cost" };
+    match outcome.verdict() {
         SyncVerdict::Balanced => verdict(outcome).to_owned(),
         SyncVerdict::Refused => format!(
-            "refused {}: gain {} < cost {}",
+            "refused {}: gain {} < {limit} {}",
             plural(report.proposed as usize, "move"),
             duration(report.gain_ns as f64),
             duration(report.cost_ns as f64)
@@ -90,12 +102,7 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
             outcome.saved_ns().map_or(String::new(), |ns| format!(", saved {}", duration(ns))),
             duration(outcome.cost().all_ns())
         ),
-    };
-    let then = match outcome.actual() {
-        Some(actual) => format!("; predicted {:.3}, then measured {actual:.3}", report.imbalance_predicted),
-        None => format!("; predicted {:.3}", report.imbalance_predicted),
-    };
-    format!("{found}: imbalance {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
+    }
 }
 
 /// Loads of all ranks.

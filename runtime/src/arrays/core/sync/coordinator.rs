@@ -252,7 +252,12 @@ impl Coordinator {
         None
     }
 
-    fn phase_report(&self, window: bool, chunks: Vec<ChunkReport>, samples: &[Option<Sample>]) -> PhaseReport {
+    fn phase_report(
+        &self,
+        window: bool,
+        chunks: Vec<ChunkReport>,
+        samples: &[Option<Sample>],
+    ) -> PhaseReport {
         let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
         PhaseReport { ranks, chunks, leaders, window, undecided: Vec::new() }
     }
@@ -328,6 +333,8 @@ impl Coordinator {
         let makespan_before_ns = decided.makespan_before_ns();
         let report = SyncReport {
             sync: self.next.0,
+            window: matches!(phase.occasion, Occasion::Window),
+            prediction: decided.prediction,
             at_ns: now_ns,
             imbalance_before: decided.imbalance_before,
             imbalance_predicted: decided.imbalance_predicted,
