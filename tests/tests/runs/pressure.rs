@@ -193,7 +193,7 @@ fn flood(ranks: u32, workers: u32, limit: u64, syncing: Syncing) -> (u64, u64) {
     let (moves, pauses) = (syncing == Syncing::Producers, syncing == Syncing::Consumer);
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
-    let config = Config::default().ranks(ranks).workers(workers).mail_limit(limit);
+    let config = Config::default().ranks(ranks).workers(workers).period(20).mail_limit(limit);
     let config = config.lb("program").expect("it is listed");
     let report = caribou::run(config, move |setup| {
         setup.service(service.clone());
@@ -307,7 +307,7 @@ impl Chunk for Traveller {
 fn who_sends_to_a_chunk_on_its_way_waits_until_that_has_landed() {
     let alive = Arc::new(Alive::default());
     let service = alive.clone();
-    let report = caribou::run(Config::default().ranks(3).mail_limit(LIMIT), move |setup| {
+    let report = caribou::run(Config::default().ranks(3).period(20).mail_limit(LIMIT), move |setup| {
         setup.service(service.clone());
         let traveller = setup.array_with(1, Placement::by(|_: u32, _| 1), |_| Traveller { come: 0 });
         setup.array_without_sync(1, Placement::Block, move |_| Pursuer { traveller, made: 0 });
@@ -496,7 +496,8 @@ fn who_broadcasts_waits_for_who_is_slow_on_any_rank() {
         let unheard = Arc::new(Alive::default());
         let service = unheard.clone();
         let config = Config::default().ranks(ranks).workers(workers).mail_limit(LIMIT).wire_always(wire);
-        let report = caribou::run(config, move |setup| {
+        // Chunks stay where they are: one that moves brings what waits for it to a rank that has its own.
+        let report = caribou::run(config.period(0), move |setup| {
             setup.service(service.clone());
             setup.array_with(4, Placement::RoundRobin, |_| Crier { made: 0, heard: 0 });
         });
