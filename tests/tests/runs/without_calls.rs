@@ -1,8 +1,6 @@
 //! The default: chunks are balanced while they run, and the program calls nothing for it.
 
-use std::time::{Duration, Instant};
-
-use caribou::{Chunk, Config, Ctx};
+use caribou::{Chunk, Config, Ctx, Halo, Halos};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
@@ -10,27 +8,32 @@ const CHUNKS: u32 = 16;
 /// Work of a step, ns on a vCPU of speed 1.
 const STEP_NS: u64 = 200_000;
 
-/// A chunk that works in steps, and knows no sync.
+/// A chunk of a ring that works in steps, each after those of its neighbours, and knows no sync.
 #[derive(Serialize, Deserialize)]
 struct Walker {
-    steps: u32,
+    halos: Halos<f64>,
     /// It gives up after this step.
-    steps_max: u32,
+    steps_max: u64,
     /// The rank that it started on.
     home: u32,
     has_moved: bool,
 }
 
 impl Walker {
+    fn greet(&self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        ctx.send((me + 1) % CHUNKS, self.halos.halo(0, 0.0));
+        ctx.send((me + CHUNKS - 1) % CHUNKS, self.halos.halo(1, 0.0));
+    }
+
     /// Works: in a simulated run by saying so, else for as long as the slowness of the rank makes it.
     fn work(&self, ctx: &mut Ctx<'_, Self>) {
         if *ctx.service::<Simulated>() == Simulated(true) {
             // The chunks that start on rank 1 have three times as much to do: a rank with a third of a vCPU.
             return ctx.charge(STEP_NS * if self.home == 1 { 3 } else { 1 });
         }
-        let long = Duration::from_nanos(STEP_NS).mul_f64(ctx.slowness());
-        let begin = Instant::now();
-        while begin.elapsed() < long {
+        let done_ns = ctx.elapsed_ns() + (STEP_NS as f64 * ctx.slowness()) as u64;
+        while ctx.elapsed_ns() < done_ns {
             std::hint::spin_loop();
         }
     }
@@ -42,20 +45,26 @@ struct Simulated(bool);
 
 impl Chunk for Walker {
     type Index = u32;
-    type Message = ();
+    type Message = Halo<f64>;
 
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.home = ctx.rank().0;
-        ctx.send(ctx.index(), ());
+        self.greet(ctx);
     }
 
-    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+    fn ready(&self, halo: &Halo<f64>) -> bool {
+        self.halos.expects(halo)
+    }
+
+    fn receive(&mut self, halo: Halo<f64>, ctx: &mut Ctx<'_, Self>) {
+        if self.halos.add(halo).is_none() {
+            return;
+        }
         self.work(ctx);
-        self.steps += 1;
-        if self.has_moved || self.steps == self.steps_max {
+        if self.has_moved || self.halos.step() == self.steps_max {
             return ctx.exit_with(&self.has_moved);
         }
-        ctx.send(ctx.index(), ());
+        self.greet(ctx);
     }
 
     fn resume(&mut self, _: &mut Ctx<'_, Self>) {
@@ -68,12 +77,17 @@ impl Chunk for Walker {
 }
 
 /// Whether a chunk was moved before it gave up, and the number of moves in the report.
-fn walk(config: Config, steps_max: u32) -> (bool, u64) {
+fn walk(config: Config, steps_max: u64) -> (bool, u64) {
     let simulated = Simulated(config.is_simulated());
     let report = with_timeout(&format!("{config:?}"), move || {
         caribou::run(config, move |setup| {
             setup.service(simulated);
-            setup.array(CHUNKS, move |_| Walker { steps: 0, steps_max, home: 0, has_moved: false });
+            setup.array(CHUNKS, move |_| Walker {
+                halos: Halos::new(2),
+                steps_max,
+                home: 0,
+                has_moved: false,
+            });
         })
     });
     let report = report.expect("nothing is wrong");
@@ -83,7 +97,7 @@ fn walk(config: Config, steps_max: u32) -> (bool, u64) {
 #[test]
 fn by_default_chunks_leave_a_slow_rank_though_the_program_calls_nothing() {
     let slow = || Config::default().ranks(2).workers(1).slowed(1, 3.0);
-    let (has_moved, moves) = walk(slow(), 5_000);
+    let (has_moved, moves) = walk(slow(), 2_000);
     assert!(has_moved && moves > 0, "{moves} moves");
     assert_eq!(walk(slow().period(20), 100), (false, 0), "at syncs, to which nobody comes");
 }
@@ -92,7 +106,7 @@ fn by_default_chunks_leave_a_slow_rank_though_the_program_calls_nothing() {
 fn by_default_chunks_leave_a_rank_with_more_work_in_every_order_of_events() {
     for seed in 0..20 {
         let config = || Config::default().ranks(2).workers(1).simulate(seed);
-        let (has_moved, moves) = walk(config(), 5_000);
+        let (has_moved, moves) = walk(config(), 2_000);
         assert!(has_moved && moves > 0, "seed {seed}: {moves} moves");
         assert_eq!(walk(config().period(20), 1_000), (false, 0), "seed {seed}");
     }
