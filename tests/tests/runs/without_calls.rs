@@ -97,7 +97,7 @@ fn walk(config: Config, steps_max: u64) -> (bool, u64) {
 #[test]
 fn by_default_chunks_leave_a_slow_rank_though_the_program_calls_nothing() {
     let slow = || Config::default().ranks(2).workers(1).slowed(1, 3.0);
-    let (has_moved, moves) = walk(slow(), 2_000);
+    let (has_moved, moves) = walk(slow(), 1_000);
     assert!(has_moved && moves > 0, "{moves} moves");
     assert_eq!(walk(slow().period(20), 100), (false, 0), "at syncs, to which nobody comes");
 }
