@@ -119,7 +119,7 @@ impl Chunk for Relative {
 fn chunks(lb: &str, count: u32) -> Vec<u64> {
     let steps = count / (PARENTS * CHILDREN);
     let tenths = Arc::new(Tenths::default());
-    let config = Config::default().ranks(2).lb(lb).expect("it is in the table");
+    let config = Config::default().ranks(2).period(20).lb(lb).expect("it is in the table");
     caribou::run(config, |setup| {
         setup.service(tenths.clone());
         setup.array_with(PARENTS, Placement::Hash, move |_| Relative::Parent { step: 0, steps, awaits: 0 });

@@ -20,13 +20,13 @@ use serde_json::Value;
 const ROUNDS: usize = 5;
 const POOL_ROUNDS: usize = 3;
 const RING_ROUNDS: usize = 15;
-const PLATE: &str = "--grid 4096 --chunk 256 --period 20 --ranks 2 --compare none,refine";
+const PLATE: &str = "--grid 4096 --chunk 256 --ranks 2 --compare none,refine";
 /// Disturbances, each with the iterations of a run. `demonstration` is what `stencil2d` runs without options.
 const PLATES: [(&str, &str); 4] = [
     ("quiet", "--iterations 800"),
     ("demonstration", "--iterations 800 --neighbour 1:160-640"),
     ("quota", "--iterations 800 --quota 1:50"),
-    ("neighbour", "--iterations 500 --neighbour 1"),
+    ("neighbour", "--iterations 500 --period 20 --neighbour 1"),
 ];
 const PHOTONS: &str = "--histories 12000000 --ranks 1 --workers 2 --compare static,ruper,interval=1,leases \
      --neighbour 0:10-30 --neighbour 0:50-80";

@@ -91,7 +91,7 @@ impl Default for Config {
             ranks: None,
             workers: None,
             lb: Balancing::default(),
-            period: Period::Steps(20),
+            period: Period::Auto,
             prediction: Prediction::Auto,
             pin: Pin::Auto,
             measure: true,
@@ -200,7 +200,7 @@ impl Config {
         self.balance(Period::Steps(steps))
     }
 
-    /// When chunks are balanced.
+    /// When chunks are balanced. By default [`Period::Auto`]: while they run, when it is likely to pay.
     #[must_use]
     pub fn balance(mut self, period: Period) -> Config {
         self.period = period;
@@ -473,7 +473,7 @@ impl Config {
         self.period
     }
 
-    /// Steps between two syncs; 0 if none is due.
+    /// Steps between two syncs, as set; 0 if chunks are balanced in windows, or never.
     pub fn sync_period(&self) -> u64 {
         match self.period {
             Period::Steps(steps) => steps,

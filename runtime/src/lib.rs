@@ -33,7 +33,6 @@
 //!         self.heat = 0.5 * self.heat + 0.25 * heats.sum::<f64>();
 //!         match self.halos.step() {
 //!             100 => ctx.contribute(0, Reducer::Max, vec![self.heat], Target::Exit),
-//!             step if ctx.sync_due(step) => ctx.at_sync(),
 //!             _ => self.start(ctx),
 //!         }
 //!     }
@@ -47,6 +46,9 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! Chunks are balanced while they run, without any call. A program that wants phases asks [`Ctx::sync_due`] and calls
+//! [`Ctx::at_sync`]. With `CARIBOU_LB_PERIOD=20`, or [`Config::period`], its chunks are balanced there instead.
 //!
 //! The neighbours of a chunk in a grid of one, two or three dimensions, periodic or not: see [`Grid`].
 //!
@@ -62,7 +64,8 @@
 //! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
 //! | seed | a chunk that was spawned and has not started: any rank may start it | seed (Charm++), GLB task |
 //! | message | a value of the one typed enum of an array | entry-method call |
-//! | sync, phase | `at_sync` ... `resume`; the interval between two syncs | AtSync, ResumeFromSync |
+//! | window | the time between two looks of rank 0 at what chunks cost, while they run: the default | LB period of MetaLB |
+//! | sync, phase | `at_sync` ... `resume`; the interval between two syncs, or a window | AtSync, ResumeFromSync |
 //! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
 //! | pool, iteration, policy | independent work by index; what hands out ranges of it | loop, task bag; scheduler |
 //! | unit, share, division | data that is divided; the part of a worker; which worker has which part | row, block, distribution |

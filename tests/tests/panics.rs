@@ -116,7 +116,7 @@ impl Chunk for Juggler {
 }
 
 fn config(ranks: u32, lb: &str) -> Config {
-    Config::default().ranks(ranks).lb(lb).expect("the strategy is in the table")
+    Config::default().ranks(ranks).period(20).lb(lb).expect("the strategy is in the table")
 }
 
 fn run(config: Config, place: Option<Place>) -> Result<caribou::Report, Error> {

@@ -25,18 +25,21 @@ fn given<T>(
 where
     T: DeserializeOwned + Send + PartialEq + std::fmt::Debug + 'static,
 {
-    let config = Config::from_env().expect("the variables are those of a test");
+    // Programs that come to syncs have them; some threads below balance in windows, as by default.
+    let at_syncs = Config::default().period(20);
+    let config = at_syncs.clone().with_env().expect("the variables are those of a test");
     if let Launch::Together { process, .. } = config.launch() {
         return program(config).unwrap_or_else(|error| panic!("process {process}: {error}"));
     }
     let seeds = seed_named("SEEDS").map_or(seeds, |seeds| 1..=seeds);
     let seeds = seed_named("SEED").map_or(seeds, |seed| seed..=seed);
-    let alone = program(Config::default()).unwrap_or_else(|error| panic!("alone: {error}"));
+    let alone = program(at_syncs.clone()).unwrap_or_else(|error| panic!("alone: {error}"));
     let threads = [(2, 1), (1, 3), (3, 2)].into_iter().flat_map(|(ranks, workers)| {
-        [false, true].map(|wire| Config::default().ranks(ranks).workers(workers).wire_always(wire))
+        [false, true].map(|wire| at_syncs.clone().ranks(ranks).workers(workers).wire_always(wire))
     });
-    let simulated = seeds.map(|seed| Config::default().ranks(3).simulate(seed));
-    for config in threads.chain(simulated) {
+    let in_windows = [(2, 1), (3, 2)].map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers));
+    let simulated = seeds.map(|seed| at_syncs.clone().ranks(3).simulate(seed));
+    for config in threads.chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");
         let program = program.clone();
         let value = with_timeout(&what, move || program(config));
@@ -541,7 +544,7 @@ impl Chunk for Swarm {
 fn chunks_go_where_their_program_wants_and_take_those_along_that_are_kept_with_them() {
     for lb in ["program", "rotate", "refine"] {
         let program = move |config: Config| {
-            let report = caribou::run(config.lb(lb)?, |setup| {
+            let report = caribou::run(config.period(20).lb(lb)?, |setup| {
                 let swarms = setup.array([4, 4], |_| Swarm::default());
                 setup.array_beside(swarms, [4, 4], move |_| Block { swarms, syncs: 0 });
             })?;

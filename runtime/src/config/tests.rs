@@ -22,6 +22,7 @@ fn a_default_that_is_a_value_is_the_default() {
     // `unset` would be the name of a directory, or a host.
     let values: Vec<_> = values.filter(|variable| variable.default != "unset").collect();
     assert_eq!(values.len(), 14, "{values:?}");
+    assert_eq!(Config::default().balanced(), Period::Auto);
     for variable in values {
         let config = set(variable.name, variable.default).expect("it is a value");
         assert_eq!(format!("{config:?}"), format!("{:?}", Config::default()), "{}", variable.name);

@@ -6,7 +6,7 @@ use lb_strategies::Prediction;
 use lb_strategies::balancer::PhaseReport;
 use serde::{Deserialize, Serialize};
 
-/// All syncs of a run together. Sums saturate.
+/// All syncs of a run together, or all windows that were decided. Sums saturate.
 ///
 /// ```
 /// let totals = caribou::Report::default().sync_totals;
@@ -53,7 +53,7 @@ impl SyncTotals {
     }
 }
 
-/// The findings and the work of one sync.
+/// The findings and the work of one sync, or of one window that was decided.
 ///
 /// Makespans and imbalance follow from the snapshot under the strategy's background model; `collect_ns`, `decide_ns` and
 /// `migrate_ns` were measured.

@@ -351,7 +351,7 @@ impl Strategy for Thorough {
 /// For each of some syncs whether `Thorough` was asked, if each of two ranks has two chunks of so many ms.
 fn asked_at(config: Config, ms: [[u64; 2]; 2], syncs: u64) -> Vec<bool> {
     let count = Arc::new(AtomicU32::default());
-    let config = config.ranks(2).measure(false).strategy(Thorough(count.clone()));
+    let config = config.ranks(2).period(20).measure(false).strategy(Thorough(count.clone()));
     let report = with_timeout("a thorough strategy", move || {
         caribou::run(config, move |setup| {
             setup.array(4, move |index: u32| Weight { ms: ms.as_flattened()[index as usize], syncs });
@@ -421,7 +421,7 @@ impl Strategy for Curious {
 fn where_nothing_is_measured_a_chunk_that_declares_nothing_has_no_load() {
     let told = |config: Config| {
         let ticks = Arc::new(AtomicU64::default());
-        let config = config.ranks(2).strategy(Curious(ticks.clone()));
+        let config = config.ranks(2).period(20).strategy(Curious(ticks.clone()));
         caribou::run(config, |setup| {
             setup.array(CHUNKS, |_| Undeclared);
         })

@@ -503,7 +503,7 @@ fn messages_that_a_removed_chunk_has_not_read_are_counted_and_named() {
 #[test]
 fn insertions_that_no_parent_makes_are_counted_and_named() {
     for (ranks, wire) in [(1, false), (1, true), (3, false)] {
-        let config = || Config::default().ranks(ranks).wire_always(wire);
+        let config = || Config::default().ranks(ranks).period(20).wire_always(wire);
         let lost = |loss, hops| undelivered(config(), loss, hops).to_string();
         assert_eq!(
             lost(Loss::NoParent, 0),

@@ -14,4 +14,5 @@ mod seeds;
 mod stalls;
 mod steps;
 mod traces;
+mod without_calls;
 mod workers;

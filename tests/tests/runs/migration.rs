@@ -151,7 +151,7 @@ fn wander(
 }
 
 fn config(ranks: u32, lb: &str) -> Config {
-    Config::default().ranks(ranks).lb(lb).expect("it is in the table")
+    Config::default().ranks(ranks).period(20).lb(lb).expect("it is in the table")
 }
 
 /// The ranks that a chunk ran on, one for each time it started or resumed.

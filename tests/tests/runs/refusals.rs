@@ -22,7 +22,7 @@ fn run(
 }
 
 fn config(ranks: u32) -> Config {
-    Config::default().ranks(ranks).lb("rotate").expect("it is in the table")
+    Config::default().ranks(ranks).period(20).lb("rotate").expect("it is in the table")
 }
 
 /// The oddity of the last chunk's contribution.
@@ -714,7 +714,7 @@ fn a_strategy_that_fails_is_named_and_no_chunk_is_blamed() {
         (Mistake::Pinned, "it assigned Syncer[0] of array 0 to rank 1, but the chunk is not migratable"),
         (Mistake::Panic, "it panicked: no idea"),
     ] {
-        for config in [Config::default().ranks(2), Config::default().ranks(2).simulate(3)] {
+        for config in [config(2), config(2).simulate(3)] {
             let result = run(&format!("{mistake:?}"), config.strategy(mistake), |setup| {
                 setup.array(4, |index| Syncer(index == 0));
             });
@@ -735,7 +735,7 @@ fn a_strategy_of_ones_own_is_selected_by_name_and_listed() {
             Ok(Box::new(if short { Mistake::TooShort } else { Mistake::NoSuchRank }))
         },
     };
-    let offered = || Config::default().ranks(2).register_strategy(MINE);
+    let offered = || Config::default().ranks(2).period(20).register_strategy(MINE);
     let result = run("mine", offered().lb("mine,length=0").expect("it is registered"), |setup| {
         setup.array(4, |_| Syncer(false));
     });

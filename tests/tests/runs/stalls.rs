@@ -128,7 +128,7 @@ impl Chunk for Listener {
 }
 
 fn run(cause: Cause, ranks: u32, workers: u32) -> Result<(), Error> {
-    let config = Config::default().ranks(ranks).workers(workers);
+    let config = Config::default().ranks(ranks).workers(workers).period(20);
     run_with(cause, config.lb("rotate").expect("it is in the table"))
 }
 

@@ -81,7 +81,7 @@ impl Chunk for Strip {
 }
 
 fn config(ranks: u32) -> Config {
-    Config::default().ranks(ranks).pin(Pin::Off).lb("rotate").expect("it is in the table")
+    Config::default().ranks(ranks).pin(Pin::Off).period(PERIOD).lb("rotate").expect("it is in the table")
 }
 
 fn strips(config: Config, panics: bool) -> Result<Report, Error> {

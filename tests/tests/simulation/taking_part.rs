@@ -147,7 +147,7 @@ impl Chunk for Judge {
 fn those_that_take_part_in_a_step_are_counted_and_no_others() {
     for seed in seeds(200) {
         let lb = ["none", "rotate", "random"][(seed % 3) as usize];
-        let config = Config::default().simulate(seed).ranks(1 + (seed % 5) as u32).lb(lb);
+        let config = Config::default().simulate(seed).ranks(1 + (seed % 5) as u32).period(20).lb(lb);
         let report = caribou::run(config.expect("it is in the table"), |setup| {
             let judge = setup
                 .array_without_sync(1, Placement::Block, |_| Judge { by_step: BTreeMap::new(), guests: 0 });

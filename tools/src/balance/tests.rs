@@ -53,7 +53,8 @@ impl Chunk for Weight {
 fn record(name: &str, reports: bool) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("caribou-balance-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
-    let config = Config::default().ranks(2).pin(Pin::Off).lb("refine,tolerance=0.01").expect("listed");
+    let config =
+        Config::default().ranks(2).pin(Pin::Off).period(20).lb("refine,tolerance=0.01").expect("listed");
     caribou::run(config.trace(&dir).lb_reports(reports), |setup| {
         let ticks = |index: u32| if index.is_multiple_of(3) { 0 } else { u64::from(index) * 1_000_000 };
         setup.array(12, move |index| Weight { ticks: ticks(index), syncs: 0 });

@@ -191,7 +191,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
     let imbalance =
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
     let cure = match symptoms.shape {
-        Shape::Arrays => "add syncs to balance at",
+        Shape::Arrays => "balance while it runs (CARIBOU_LB_PERIOD=auto), or add syncs to balance at",
         Shape::Pools => "hand out smaller ranges, or by another policy",
         Shape::Supersteps => {
             let cure = match &*symptoms.strategy {

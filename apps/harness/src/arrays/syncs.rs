@@ -129,7 +129,7 @@ impl Facts for Syncs {
     const HEADINGS: &'static [&'static str] = &["imbalance", "moves", "settled after"];
     const WORDS: &'static str = "imbalance: time of the slowest rank over that with all work divided by the measured \
         capacities, median of the syncs while disturbed; settled after: syncs from the first disturbance until iterations \
-        were as short as they stayed";
+        were as short as they stayed; where chunks are balanced while they run, a sync is a window that was decided";
 
     fn cells(&self) -> Vec<String> {
         vec![

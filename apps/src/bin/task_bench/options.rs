@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use caribou::config::Period;
 use caribou::{Config, Launch};
 use clap::Parser;
 use presentation::count_parser;
@@ -33,9 +34,10 @@ pub(crate) struct Options {
     /// Last, execute the graphs with MPI alone, as a job of as many processes
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Timesteps between two syncs [default: CARIBOU_LB_PERIOD, then 20; 0 for never]
-    #[arg(long, value_name = "STEPS", value_parser = count_parser(0..=u64::MAX))]
-    pub(crate) sync: Option<u64>,
+    /// When points are balanced: auto, while they run, when it is likely to pay; a time such as 5ms, while they run, once in
+    /// it; a number of timesteps, at syncs with that many between two (0 for never) [default: CARIBOU_LB_PERIOD, then auto]
+    #[arg(long, value_name = "STEPS|auto|TIME", value_parser = str::parse::<Period>)]
+    pub(crate) sync: Option<Period>,
     /// Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]
     #[arg(long, value_name = "COUNT", value_parser = count_parser(1..=u32::MAX))]
     pub(crate) ranks: Option<u32>,
@@ -167,8 +169,8 @@ impl Options {
         if let Some(ranks) = self.ranks {
             config = config.ranks(ranks);
         }
-        if let Some(steps) = self.sync {
-            config = config.period(steps);
+        if let Some(period) = self.sync {
+            config = config.balance(period);
         }
         config
     }

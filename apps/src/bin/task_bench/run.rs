@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use caribou::config::Period;
 use caribou::lb::Shape;
 use caribou::{Config, Launch};
 use serde::Serialize;
@@ -76,7 +77,7 @@ enum Results {
 struct Numbers<'a> {
     graphs: &'a [Graph],
     ranks: u32,
-    sync: u64,
+    sync: Period,
     disturbances: &'a Disturbances,
     machine: &'a Machine,
     #[serde(flatten)]
@@ -206,7 +207,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         Results::Runs(bench.compare(&systems, say)?)
     };
     let Bench { graphs, experiment: Experiment { disturbances, machine, .. }, .. } = &bench;
-    let numbers = Numbers { graphs, ranks, sync: config.sync_period(), disturbances, machine, results };
+    let numbers = Numbers { graphs, ranks, sync: config.balanced(), disturbances, machine, results };
     drawn.and(json.map_or(Ok(()), |json| json.write_json(&numbers)))
 }
 

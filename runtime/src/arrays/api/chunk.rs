@@ -121,12 +121,12 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         )
     }
 
-    /// Its load in the phase that ends, asked at `at_sync`. [`Ctx::charge`] overrides it.
+    /// Its load in the phase that ends, asked at `at_sync`, or when it first runs after a window. [`Ctx::charge`] overrides it.
     fn load(&self) -> Load {
         Load::Measured
     }
 
-    /// True if the balancer may move it, asked at `at_sync`. A pinned chunk still counts as load.
+    /// True if the balancer may move it, asked at `at_sync`, or when it first runs after a window. A pinned chunk still counts as load.
     fn migratable(&self) -> bool {
         true
     }

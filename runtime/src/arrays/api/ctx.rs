@@ -576,7 +576,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the period
     /// is 8 or longer, it is also true once, after a quarter of the first, so that a bad start does not last. With a period
     /// of 20 it is true at steps 5, 20, 40, 60. False for step 0. Chunks whose step counts differ come to different syncs.
-    /// Never true where chunks are balanced [in windows](crate::config::Period).
+    ///
+    /// Never true where chunks are balanced [in windows](crate::config::Period), as by default: a program that asks runs
+    /// without syncs then. Strategies that move chunks whether it pays or not ([`must_pay`](crate::lb::Terms::must_pay) is
+    /// false) keep to syncs by default, with a period of 20.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.info.period;
         let early = period >= 8 && step == period / 4;
@@ -588,8 +591,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// cannot make this chunk run ahead of its own `resume`.
     ///
     /// Does not block: the handler goes on and returns. For chunks that need not wait, see
-    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period) there is
-    /// nothing to wait for: `resume` is called next.
+    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period), as by
+    /// default, there is nothing to wait for: `resume` is called next.
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an [array without sync](crate::Setup::array_without_sync).
@@ -629,8 +632,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// know better, such as one that places its chunks along a curve. With this chunk's own rank it stays at that sync.
     ///
     /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that
-    /// it matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period) it holds for the
-    /// first window after the sync, and the chunk has resumed by then. With `CARIBOU_LB=program` only the program moves chunks, except off an
+    /// it matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period), as by default, it
+    /// holds for the first window after the sync, and the chunk has resumed by then: a program that places its chunks sets
+    /// a [period](crate::Config::period). With `CARIBOU_LB=program` only the program moves chunks, except off an
     /// unavailable rank. With `none`, and in an array without sync, no chunk is ever moved. Chunks [kept
     /// together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of them call
     /// this, the one of the lowest array counts.
@@ -655,7 +659,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///     }
     ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
     /// }
-    /// let config = Config::default().ranks(3).lb("program")?;
+    /// // With a period, chunks wait in `at_sync` until all have come, and move there.
+    /// let config = Config::default().ranks(3).lb("program")?.period(1);
     /// let report = caribou::run(config, |setup| { setup.array(12, |_| Homing); })?;
     /// assert_eq!(report.value::<Vec<u64>>()?, [12]);
     /// # Ok::<(), caribou::Error>(())

@@ -44,6 +44,8 @@
 //! 1. A rank holds at most its limit, a window of each rank that sends to it, one of each rank that broadcasts, and what one
 //!    run of each of their chunks leaves: by rules 1 and 2 a chunk above a window does not run again.
 //! 2. While chunks with messages are on their way to a rank, chunks that nothing blocks may send it as much as its limit more.
+//!    The messages that such a chunk brings were within the bound of its old rank, and come on top. Of a broadcast that it
+//!    shared with chunks that stay it brings a copy.
 //! 3. Limits and windows grow only by rules 6 and 7: where all ranks stall, or in proportion to the time of a sync.
 //! 4. A chain in which some chunk consumes never stalls as a whole. A chunk that consumes and sends nothing is blocked at most
 //!    until it first runs, so its rank runs it.

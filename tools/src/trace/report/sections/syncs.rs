@@ -25,7 +25,10 @@ pub(super) fn balancing(report: &Report<'_>) -> Markup {
     }
     let balance = &report.balance;
     let Some(worst) = balance.worst else {
-        return nothing("No syncs: programs whose chunks call Ctx::at_sync or at_sync_nowait have them.");
+        return nothing(
+            "No syncs, and no window that was decided: chunks are balanced while they run, if that is likely to pay, or \
+             at syncs, with CARIBOU_LB_PERIOD=20, if they call Ctx::at_sync or at_sync_nowait.",
+        );
     };
     let line = |value: fn(&SyncEffect<'_>) -> f64| {
         let every = balance.syncs.len().div_ceil(1000).max(1);
