@@ -3,7 +3,7 @@
 use crate::arrays::finish_first::FinishFirst;
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
-use crate::arrays::strategy::{Background, Strategy};
+use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 
 /// The table's line.
@@ -27,6 +27,11 @@ pub struct ProgramDirected;
 impl Strategy for ProgramDirected {
     fn name(&self) -> &'static str {
         ENTRY.name
+    }
+
+    /// The program moves chunks for reasons of its own.
+    fn terms(&self) -> Terms {
+        Terms { must_pay: false, ..Terms::default() }
     }
 
     fn assign(&self, snapshot: &Snapshot) -> Assignment {
