@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
+use lb_strategies::balancer::MOVE_COST;
 use lb_strategies::metrics::{Moved, imbalance};
-use lb_strategies::{ARRAYS, Assignment, Background, Snapshot};
-use virtual_cluster::{LoadFormat, RecordedLoads};
+use lb_strategies::{ARRAYS, Assignment, Background, MoveCost, Period, Snapshot};
+use virtual_cluster::{Array, ArrayScenario, ChunkCosts, LoadFormat, RecordedLoads, Traces};
 
 /// The imbalance after an assignment by `strategy`, and the number of chunks it moves.
 fn outcome(strategy: &str, snapshot: &Snapshot) -> (f64, usize) {
@@ -63,6 +64,40 @@ fn a_drifting_run_is_followed_with_few_moves() {
     // One chunk bounds most phases; the mean of the bounds is 0.117.
     let mean = seen / loads.phases() as f64;
     assert!(mean < 0.14 && moved < 200, "imbalance {mean}, {moved} moves");
+}
+
+/// The run of `refine` in windows is not much longer than the shortest with a fixed strategy and period. Times are virtual.
+#[test]
+fn a_drifting_run_needs_no_period() {
+    let Some(loads) = recorded("nolb-data/data", LoadFormat::Vom, 8) else { return };
+    let homes = loads.homes();
+    for (state_bytes, longer_most) in [(64 << 10, 1.02), (4 << 20, 1.03)] {
+        let array = Array {
+            chunks: homes.len() as u32,
+            iterations: loads.phases(),
+            period: Period::Auto,
+            state_bytes,
+            workers: vec![1; loads.ranks() as usize],
+        };
+        let run = |strategy: &str, period| {
+            let array = Array { period, ..array.clone() };
+            let scenario = ArrayScenario {
+                costs: ChunkCosts::Listed(loads.costs(1.0)),
+                homes: Some(homes.clone().into()),
+                move_cost: MoveCost { bytes_per_second: 1.25e9, ..MOVE_COST },
+                ..ArrayScenario::new("recorded", array, || Box::new(Traces::constant(|_| 1.0)))
+            };
+            scenario.run(ARRAYS.parse(strategy).expect("listed").into()).makespan() as f64
+        };
+        let mut shortest = f64::INFINITY;
+        for strategy in ["refine", "greedy-refine", "greedy"] {
+            for period in [1, 2, 5, 10, 20, 50] {
+                shortest = shortest.min(run(strategy, Period::Steps(period)));
+            }
+        }
+        let longer = run("refine", Period::Auto) / shortest;
+        assert!(longer <= longer_most, "{state_bytes} bytes a chunk: {longer}");
+    }
 }
 
 /// The loads of a recorded run; says so where its files are absent.
