@@ -61,7 +61,6 @@ impl CostTable {
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "bounds are exact, and the same seed gives the same bits")]
 mod tests {
     use super::*;
 

@@ -70,6 +70,7 @@ pub struct RecordedLoadsError {
 }
 
 /// What an object took in a phase.
+#[derive(Clone, Copy)]
 struct Task {
     phase: u64,
     object: u64,

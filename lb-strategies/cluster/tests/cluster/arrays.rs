@@ -398,7 +398,9 @@ fn chunks_begin_where_they_are_told_and_pinned_ones_stay() {
         let run = RunArray::new(&array, strategy.into(), &mut vcpus)
             .homes(&homes)
             .exchange(|chunk| vec![(chunk + 1) % 12, (chunk + 11) % 12])
-            .watch(|executed| drop(places[executed.chunk as usize].insert(executed.worker.rank.0)))
+            .watch(|executed| {
+                places[executed.chunk as usize].insert(executed.worker.rank.0);
+            })
             .run();
         assert!(run.is_complete(&array), "{period}");
         assert!(places[..8].iter().all(|ranks| ranks.contains(&1)), "{period}: {places:?}");
