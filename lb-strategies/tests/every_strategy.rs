@@ -1,8 +1,5 @@
 //! The promises of every strategy, checked over the whole table: a new entry is tested by being listed.
 
-#[path = "every_strategy/recorded.rs"]
-mod recorded;
-
 use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
 use lb_strategies::synthetic::Workload;

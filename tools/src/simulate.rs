@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `pool`, `array`, `steps` | pools of independent iterations, arrays of chunks, programs in supersteps: what can be asked, and who answers |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
+//! | `chunk_cost`, `recorded` | the cost of chunks: shapes by their names, loads from files |
 //! | `pool_described` | a pool on it |
 //! | `compare` | runs scenarios under policies |
 //! | `outcome`, `array_metrics`, `step_metrics` | the figures of one run |
+//! | `periods` | one array under several periods |
 //! | `table`, `files` | outcomes for people, programs and eyes |
 //! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
 //! | `caa_figures` | figures 3 to 5 of the CAA paper |
@@ -17,6 +19,7 @@
 mod array;
 mod array_metrics;
 mod caa_figures;
+mod chunk_cost;
 mod cluster;
 mod compare;
 mod files;
@@ -24,9 +27,11 @@ mod grid_figures;
 mod host_trace;
 mod jacobi_figures;
 mod neighbour;
+mod periods;
 mod pool;
 mod pool_described;
 mod pool_metrics;
+mod recorded;
 mod ruper_figures;
 mod step_metrics;
 mod steps;

@@ -63,13 +63,14 @@ pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
 fn foreign(bytes: &[u8]) -> Option<&'static str> {
     if std::str::from_utf8(bytes).is_err() {
         return Some(
-            "; it is not text, perhaps a file of LBAF or vt that brotli compressed, which is not read here",
+            "; it is not text, perhaps a file of LBAF or vt that brotli compressed: `caribou simulate array --cost \
+             recorded:STEM` reads those",
         );
     }
     let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     json.get("phases").map(|_| {
-        "; it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files, nothing reads \
-         them here"
+        "; it looks like a file of LBAF or vt: `caribou trace export --to lbdata` writes such files, \
+         `caribou simulate array --cost recorded:STEM` reads them"
     })
 }
 

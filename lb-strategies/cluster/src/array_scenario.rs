@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::array_simulation::{Array, ArrayRun, RunArray};
+use super::array_simulation::{Array, ArrayRun, Home, RunArray};
 use super::chunk_costs::{ChunkCosts, Grid};
 use super::costs::Costs;
 use super::ideal::ideal_s;
@@ -35,6 +35,8 @@ pub struct ArrayScenario {
     pub array: Array,
     /// The cost of chunks.
     pub costs: ChunkCosts,
+    /// Where chunks begin; none if they begin in blocks.
+    pub homes: Option<Arc<[Home]>>,
     /// True if each chunk of the grid exchanges messages with those beside it; if not, chunks need nothing of each
     /// other.
     pub exchange: bool,
@@ -57,6 +59,7 @@ impl ArrayScenario {
             name: name.into(),
             array,
             costs: ChunkCosts::Fixed(Costs::Equal),
+            homes: None,
             exchange: true,
             move_cost: MOVE_COST,
             network: Network { rtt: SECOND / 10_000, ..Network::default() },
@@ -77,6 +80,10 @@ impl ArrayScenario {
             .links(self.network.links())
             .move_cost(self.move_cost)
             .work(|chunk, iteration| self.costs.work(grid, chunk, iteration));
+        let run = match &self.homes {
+            Some(homes) => run.homes(homes),
+            None => run,
+        };
         if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
     }
 

@@ -34,15 +34,18 @@ mod windows;
 use std::sync::Arc;
 
 use self::history::EventLoop;
+use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
 use lb_strategies::arrays::period::Period;
+use lb_strategies::arrays::predict::Prediction;
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::links::Links;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// An array, and the ranks that it is on. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P.
+/// An array, and the ranks that it is on. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P. They
+/// begin elsewhere if [told](RunArray::homes).
 ///
 /// ```
 /// use lb_strategies::Period;
@@ -77,6 +80,21 @@ impl Array {
     }
 }
 
+/// The place at which a chunk begins.
+///
+/// ```
+/// use lb_strategies::Rank;
+/// let home = virtual_cluster::Home { rank: Rank(3), migratable: false };
+/// assert_ne!(home, virtual_cluster::Home { migratable: true, ..home });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Its rank.
+    pub rank: Rank,
+    /// True if the chunk may be moved.
+    pub migratable: bool,
+}
+
 /// An array about to run on a cluster.
 ///
 /// ```
@@ -100,6 +118,8 @@ pub struct RunArray<'r> {
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     /// By chunk, whom it sends to.
     sends_to: Vec<Vec<u32>>,
+    /// By chunk.
+    homes: Vec<Home>,
     move_cost: MoveCost,
     end: Nanos,
     keeps_reports: bool,
@@ -125,13 +145,16 @@ impl<'r> RunArray<'r> {
     /// One unit of work a chunk and iteration, chunks that need nothing of each other, links without delay, and moves that
     /// cost what the balancer takes them to cost.
     pub fn new(array: &Array, strategy: Arc<dyn Strategy>, vcpus: &'r mut dyn Vcpus) -> Self {
+        let (chunks, ranks) = (array.chunks as usize, array.workers.len());
+        let home = |chunk| Home { rank: Rank(block(chunk, chunks, ranks) as u32), migratable: true };
         Self {
             array: array.clone(),
             strategy,
             vcpus,
             links: Box::new(0),
             work: Box::new(|_, _| 1.0),
-            sends_to: vec![Vec::new(); array.chunks as usize],
+            sends_to: vec![Vec::new(); chunks],
+            homes: (0..chunks).map(home).collect(),
             move_cost: MOVE_COST,
             end: Nanos::MAX,
             keeps_reports: false,
@@ -164,6 +187,19 @@ impl<'r> RunArray<'r> {
     #[must_use]
     pub fn exchange(mut self, sends_to: impl Fn(u32) -> Vec<u32>) -> Self {
         self.sends_to = (0..self.array.chunks).map(sends_to).collect();
+        self
+    }
+
+    /// With chunks that begin at these places, in their order.
+    ///
+    /// # Panics
+    /// If there is not one for each chunk, or it names a rank that is not there.
+    #[must_use]
+    pub fn homes(mut self, homes: &[Home]) -> Self {
+        assert_eq!(homes.len(), self.homes.len(), "each chunk begins somewhere");
+        let ranks = self.array.workers.len();
+        assert!(homes.iter().all(|home| home.rank.index() < ranks), "chunks begin on the {ranks} ranks");
+        homes.clone_into(&mut self.homes);
         self
     }
 
@@ -220,6 +256,8 @@ pub struct SyncRun {
     pub report: Option<PhaseReport>,
     /// The decision.
     pub decision: Decision,
+    /// The predictor of the loads that it was made from.
+    pub prediction: Prediction,
 }
 
 impl ArrayRun {
@@ -250,4 +288,10 @@ impl ArrayRun {
         self.executed == u64::from(array.chunks) * array.iterations
             && self.iteration_ends.len() as u64 == if array.chunks > 0 { array.iterations } else { 0 }
     }
+}
+
+/// The rank on which a chunk begins, where chunks begin in blocks.
+fn block(chunk: usize, chunks: usize, ranks: usize) -> usize {
+    // The last rank whose first chunk is not behind it.
+    ((chunk + 1) * ranks).div_ceil(chunks) - 1
 }

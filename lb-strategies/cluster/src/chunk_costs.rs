@@ -1,12 +1,17 @@
-//! The cost of chunks over time: constant, drifting, alternating, or a hot spot that moves over them.
+//! The cost of chunks over time: constant, drifting, alternating, ramps, spikes, a hot spot that moves over them, or a table.
 
 use std::f64::consts::TAU;
 
+use super::cost_table::CostTable;
 use super::costs::Costs;
-use lb_strategies::virtual_time::splitmix::SplitMix64;
+use lb_strategies::virtual_time::splitmix::{SplitMix64, mix};
 
 /// Columns of cells over which the hot spot moves, as in the PIC kernel of the Parallel Research Kernels.
 const CELLS: f64 = 1000.0;
+/// The cost of a chunk that does not grow, where one half of the chunks grows to twice that: the mean is 1.
+const LEVEL: f64 = 0.8;
+/// The cost that a spike adds: what a slice of 4 ms is to a chunk of 0.4 ms.
+const SPIKE: f64 = 10.0;
 
 /// Units of work of a chunk in an iteration; the mean over all chunks is 1, or about that.
 ///
@@ -37,6 +42,20 @@ pub enum ChunkCosts {
         /// Iterations from one swap to the next.
         iterations: u64,
     },
+    /// The chunks of one half grow from 0.8 to 1.6 in so many iterations, in a straight line, and drop back; the others cost 0.8.
+    Ramp {
+        /// Iterations from one drop to the next.
+        iterations: u64,
+    },
+    /// Each chunk costs 1, but every so many iterations one of them costs 10 more, as if it had been preempted.
+    Spikes {
+        /// Iterations from one spike to the next; the first comes after so many.
+        iterations: u64,
+        /// Of the choice of chunks.
+        seed: u64,
+    },
+    /// As written down.
+    Listed(CostTable),
     /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot: the density of particles that the PIC
     /// kernel calls sinusoidal. It moves `2k + 1` of 1000 columns of cells an iteration, or stands still.
     HotSpot {
@@ -58,6 +77,17 @@ impl ChunkCosts {
                 let swapped = (iteration / iterations) % 2 == 1;
                 if (chunk < grid.chunks() / 2) == swapped { 0.5 } else { 1.5 }
             }
+            Self::Ramp { iterations } => {
+                let grown = (iteration % iterations) as f64 / *iterations as f64;
+                if chunk < grid.chunks() / 2 { LEVEL * (1.0 + grown) } else { LEVEL }
+            }
+            Self::Spikes { iterations, seed } => {
+                let spike = (iteration + 1) / iterations;
+                let is_due = (iteration + 1).is_multiple_of(*iterations);
+                let chosen = mix(seed.wrapping_add(spike)) % u64::from(grid.chunks());
+                if is_due && u64::from(chunk) == chosen { 1.0 + SPIKE } else { 1.0 }
+            }
+            Self::Listed(table) => table.cost(chunk, iteration),
             Self::HotSpot { k } => {
                 let moved = k.map_or(0.0, |k| f64::from(2 * k + 1) * iteration as f64 / CELLS);
                 let width = 1.0 / f64::from(grid.columns);
@@ -75,7 +105,10 @@ impl ChunkCosts {
             Self::Fixed(costs) => costs.work(0..u64::from(grid.chunks())) * iterations as f64,
             // The columns add up to the same wherever the spot is.
             Self::HotSpot { .. } => f64::from(grid.chunks()) * iterations as f64,
-            Self::Drift { .. } | Self::Alternate { .. } => {
+            Self::Spikes { iterations: every, .. } => {
+                f64::from(grid.chunks()) * iterations as f64 + SPIKE * (iterations / every) as f64
+            }
+            Self::Drift { .. } | Self::Alternate { .. } | Self::Ramp { .. } | Self::Listed(_) => {
                 (0..iterations).map(|at| all().map(|chunk| self.work(grid, chunk, at)).sum::<f64>()).sum()
             }
         }
@@ -131,5 +164,34 @@ impl Grid {
             }
         }
         beside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_ramp_grows_in_one_half_and_drops_back() {
+        let (grid, ramp) = (Grid::of(8), ChunkCosts::Ramp { iterations: 100 });
+        let growing = [0, 50, 99, 100].map(|iteration| ramp.work(grid, 3, iteration));
+        assert!(growing.into_iter().zip([0.8, 1.2, 1.592, 0.8]).all(|(cost, expected)| near(cost, expected)));
+        assert!(near(ramp.work(grid, 4, 99), 0.8), "the other half stays");
+        assert!((ramp.total(grid, 100) / 800.0 - 1.0).abs() < 0.01, "the mean is 1");
+    }
+
+    #[test]
+    fn a_spike_is_one_chunk_in_one_iteration_of_so_many() {
+        let (grid, spikes) = (Grid::of(32), ChunkCosts::Spikes { iterations: 50, seed: 7 });
+        let of_iteration = |iteration| (0..32).map(|chunk| spikes.work(grid, chunk, iteration)).sum::<f64>();
+        let dear: Vec<u64> = (0..200).filter(|&iteration| of_iteration(iteration) > 32.5).collect();
+        assert_eq!(dear, [49, 99, 149, 199]);
+        assert!(dear.iter().all(|&iteration| near(of_iteration(iteration), 42.0)));
+        let sum: f64 = (0..170).map(of_iteration).sum();
+        assert!(near(spikes.total(grid, 170), sum), "{sum}");
     }
 }

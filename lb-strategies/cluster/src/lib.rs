@@ -8,7 +8,8 @@
 //! | [`virtual_time`](lb_strategies::virtual_time) | what each worker can give, what lies between ranks, what is to happen when |
 //! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
 //! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
-//! | [`costs`], [`chunk_costs`] | what iterations cost, and chunks |
+//! | [`costs`], [`chunk_costs`], [`cost_table`] | what iterations cost, and chunks |
+//! | [`recorded_loads`] | what chunks cost in runs that were recorded |
 //! | [`job_times`], [`mod@exchange`] | who computes how long in a step, and how long parts take to all |
 //! | `execution` | who executes how much until something happens |
 //! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
@@ -37,6 +38,7 @@ pub mod array_scenario;
 pub mod array_scenarios;
 pub mod array_simulation;
 pub mod chunk_costs;
+pub mod cost_table;
 pub mod costs;
 pub mod crossbar_cluster;
 pub mod exchange;
@@ -52,14 +54,16 @@ pub mod neighbours;
 pub mod pool_scenario;
 pub mod pool_scenarios;
 pub mod pool_simulation;
+pub mod recorded_loads;
 pub mod series;
 pub mod step_scenario;
 pub mod step_simulation;
 
 pub use array_scenario::ArrayScenario;
 pub use array_scenarios::{ARRAY_SCENARIOS, ArrayScenarioEntry, array_scenario};
-pub use array_simulation::{Array, ArrayRun, Executed, RunArray, SyncRun};
+pub use array_simulation::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 pub use chunk_costs::{ChunkCosts, Grid};
+pub use cost_table::CostTable;
 pub use costs::Costs;
 pub use exchange::{Exchange, Part, Wire};
 pub use hardware_threads::{HardwareThreads, Host};
@@ -75,6 +79,7 @@ pub use pool_scenario::{MakeVcpus, Network, Scenario};
 pub use pool_scenarios::sweeps::{SWEEPS, Sweep};
 pub use pool_scenarios::{SCENARIOS, ScenarioEntry, scenario};
 pub use pool_simulation::{PoolRun, RunPool, WorkerRun};
+pub use recorded_loads::{LoadFormat, RecordedLoads, RecordedLoadsError};
 pub use series::{PerWorker, Series, Shared};
 pub use step_scenario::{StepScenario, Times};
 pub use step_simulation::{NewDivision, RunSteps, StepProgram, StepsRun};

@@ -4,12 +4,13 @@ use std::io::Write;
 
 use lb_strategies::balancer::MOVE_COST;
 use lb_strategies::{ARRAYS, Listing, MoveCost, Period};
-use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, array_scenario};
+use virtual_cluster::{ARRAY_SCENARIOS, Array, ArrayScenario, ChunkCosts, array_scenario};
 
+use super::chunk_cost::{self, ChunkCost, Shape};
 use super::cluster::{self, NetworkOptions};
 use super::compare::{DESCRIBED, Policy, all_complete, write_tables};
 use super::files::Files;
-use super::values::{self, ChunkCost};
+use super::{periods, recorded, values};
 use crate::Error;
 
 /// Those compared unless a person says otherwise; `program`, `rotate` and `random` balance nothing here.
@@ -22,6 +23,10 @@ const CHUNKS_PER_WORKER: u32 = 16;
 const SIMULATED_MOST: f64 = 1e9;
 /// The most iterations in a run: the end of each is kept.
 const ITERATIONS_MOST: u64 = 10_000_000;
+/// Iterations unless a person says otherwise.
+const ITERATIONS: u64 = 500;
+/// Costs of random walks that are kept.
+const WALKED_MOST: f64 = 5e7;
 /// Chunks that ranks look at in all syncs together.
 const LOOKED_AT_MOST: f64 = 1e10;
 
@@ -57,21 +62,25 @@ struct ArrayOptions {
     /// Chunks; if not given 16 for each worker.
     #[arg(long, value_parser = presentation::count_parser(1..=1_000_000u32))]
     chunks: Option<u32>,
-    /// Iterations of each chunk.
-    #[arg(long, value_name = "COUNT", default_value = "500", value_parser = values::count)]
-    iterations: u64,
+    /// Iterations of each chunk; if not given 500.
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
+    iterations: Option<u64>,
     /// When chunks are balanced: at syncs, with so many iterations from one to the next (0 for no sync); or in windows,
-    /// when it is likely to pay (auto), or of a length such as 50ms.
-    #[arg(long, value_name = "ITERATIONS|auto|TIME", default_value = "20", value_parser = str::parse::<Period>)]
-    period: Period,
-    /// The cost of a chunk: all the same; lognormal with this sigma; up and down by a half in so many iterations; 1.5 in
-    /// one half of the chunks and 0.5 in the other, which swap every so many iterations; or the more the nearer it is to a hot spot, which stands still, or moves 2K+1 thousandths of the grid an iteration.
-    /// The mean is 1.
+    /// when it is likely to pay (auto), or of a length such as 50ms. Several are compared.
     #[arg(
         long,
-        value_name = "constant|lognormal:SIGMA|drift:ITERATIONS|alternate:ITERATIONS|hot-spot[:K]",
+        value_name = "ITERATIONS|auto|TIME[,..]",
+        default_value = "20",
+        value_delimiter = ',',
+        value_parser = str::parse::<Period>
+    )]
+    period: Vec<Period>,
+    #[arg(
+        long,
+        value_name = "SHAPE|recorded:STEM[:SCALE]",
         default_value = "constant",
-        value_parser = values::chunk_cost
+        value_parser = chunk_cost::parse,
+        help = chunk_cost::help()
     )]
     cost: ChunkCost,
     /// Whom a chunk needs to have finished an iteration before its next: those beside it in a grid, or nobody.
@@ -95,6 +104,8 @@ Eight ranks of one worker, a neighbour beside the last for ten seconds
   caribou simulate array --ranks 8 --workers 1 --neighbour 7:2-12 --compare none,refine
 A hot spot that moves, a sync every five iterations
   caribou simulate array --ranks 64 --workers 1 --cost hot-spot:5 --period 5
+The loads of a run that vt recorded, under four strategies and seven periods
+  caribou simulate array --cost recorded:lbaf/data --compare none,refine,greedy-refine,greedy --period 1,2,5,10,20,50,auto
 How long each iteration takes in figure 3 of the refinement paper
   caribou simulate array --scenario R3 --compare none,refine-paper,refine --plot r3.svg";
 
@@ -106,6 +117,10 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     options.files.check()?;
     let strategies = Policy::list(&ARRAYS, Some(&options.compare))?;
     let comparisons = write_tables(&options.scenarios()?, &strategies, about, out)?;
+    let periods = &options.described.period;
+    if options.scenario.is_empty() && periods.len() > 1 {
+        periods::write(periods, &comparisons, out)?;
+    }
     options.files.write(&comparisons)?;
     all_complete(&comparisons)
 }
@@ -114,7 +129,7 @@ impl Options {
     /// Those named, or the one described, on the network asked for.
     fn scenarios(&self) -> Result<Vec<ArrayScenario>, Error> {
         let mut scenarios = match &self.scenario[..] {
-            [] => vec![self.described.scenario(&self.cluster, self.wires.seed)?],
+            [] => self.described.scenarios(&self.cluster, self.wires.seed)?,
             [all] if all == "all" => ARRAY_SCENARIOS.iter().map(|entry| entry.build()).collect(),
             names => names.iter().map(|name| named(name)).collect::<Result<_, _>>()?,
         };
@@ -124,43 +139,89 @@ impl Options {
 }
 
 impl ArrayOptions {
-    /// The array on this cluster.
-    fn scenario(&self, cluster: &cluster::Options, seed: u64) -> Result<ArrayScenario, Error> {
-        let workers = cluster.workers();
-        let array = Array {
-            chunks: self.chunks.unwrap_or(CHUNKS_PER_WORKER * workers.iter().sum::<u32>()),
-            iterations: self.iterations,
-            period: self.period,
-            state_bytes: self.state_bytes,
-            workers,
+    /// The array on this cluster, once for each period.
+    fn scenarios(&self, cluster: &cluster::Options, seed: u64) -> Result<Vec<ArrayScenario>, Error> {
+        let scenario = match &self.cost {
+            ChunkCost::Shaped(shape) => self.shaped(*shape, cluster, seed)?,
+            ChunkCost::Recorded { stem, scale } => self.recorded(stem, *scale, cluster, seed)?,
         };
-        let simulated = f64::from(array.chunks) * array.iterations as f64;
-        if simulated > SIMULATED_MOST {
-            return Err(Error::Usage(format!(
-                "--iterations {}: {simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most",
-                array.iterations
-            )));
-        }
-        if array.iterations > ITERATIONS_MOST {
-            let why = format!("--iterations {}: expected {ITERATIONS_MOST} at most", array.iterations);
-            return Err(Error::Usage(why));
-        }
+        cluster.check_ideal(scenario.ideal_s(), "--iterations", scenario.array.iterations)?;
+        self.period.iter().map(|&period| self.at(period, &scenario)).collect()
+    }
+
+    /// The scenario with this period.
+    fn at(&self, period: Period, scenario: &ArrayScenario) -> Result<ArrayScenario, Error> {
+        let array = Array { period, ..scenario.array.clone() };
         let looked_at = array.syncs() as f64 * f64::from(array.chunks) * array.workers.len() as f64;
         if looked_at > LOOKED_AT_MOST {
             let why = "each rank looks at all chunks in each sync";
             return Err(Error::Usage(format!(
-                "--period {}: {why}, {looked_at:.0e} times, expected {LOOKED_AT_MOST:e} at most",
-                array.period
+                "--period {period}: {why}, {looked_at:.0e} times, expected {LOOKED_AT_MOST:e} at most"
             )));
         }
-        let scenario = ArrayScenario {
-            costs: self.cost.costs(seed),
+        let name = if self.period.len() > 1 { format!("period {period}") } else { DESCRIBED.to_owned() };
+        Ok(ArrayScenario { name, array, ..scenario.clone() })
+    }
+
+    /// Chunks in blocks, with costs that are made up.
+    fn shaped(&self, shape: Shape, cluster: &cluster::Options, seed: u64) -> Result<ArrayScenario, Error> {
+        let workers = cluster.workers();
+        let chunks = self.chunks.unwrap_or(CHUNKS_PER_WORKER * workers.iter().sum::<u32>());
+        let array = self.array(chunks, self.iterations.unwrap_or(ITERATIONS), workers)?;
+        let walked = f64::from(chunks) * array.iterations as f64;
+        if matches!(shape, Shape::Walk(_)) && walked > WALKED_MOST {
+            return Err(Error::Usage(format!(
+                "--cost walk: {walked:.0e} costs to keep, of each chunk in each iteration, expected {WALKED_MOST:e} at most"
+            )));
+        }
+        let costs = shape.costs(chunks, array.iterations, seed);
+        Ok(ArrayScenario { costs, ..self.on(cluster, array, seed)? })
+    }
+
+    /// Chunks as they were recorded.
+    fn recorded(
+        &self,
+        stem: &str,
+        scale: f64,
+        cluster: &cluster::Options,
+        seed: u64,
+    ) -> Result<ArrayScenario, Error> {
+        let loads = recorded::read(stem, scale)?;
+        let (homes, cluster) = (loads.homes(), cluster.recorded(loads.ranks())?);
+        let chunks = homes.len() as u32;
+        if let Some(given) = self.chunks.filter(|&given| given != chunks) {
+            return Err(Error::Usage(format!(
+                "--chunks {given}: the recorded loads are of {chunks} chunks, expected {chunks} or no --chunks"
+            )));
+        }
+        let array = self.array(chunks, self.iterations.unwrap_or(loads.phases()), cluster.workers())?;
+        let costs = ChunkCosts::Listed(loads.costs(scale));
+        Ok(ArrayScenario { costs, homes: Some(homes.into()), ..self.on(&cluster, array, seed)? })
+    }
+
+    /// An array of a size that can be simulated; the period is the first of those asked for.
+    fn array(&self, chunks: u32, iterations: u64, workers: Vec<u32>) -> Result<Array, Error> {
+        let simulated = f64::from(chunks) * iterations as f64;
+        if simulated > SIMULATED_MOST {
+            return Err(Error::Usage(format!(
+                "--iterations {iterations}: {simulated:.0e} iterations of chunks to simulate, expected {SIMULATED_MOST:e} at most"
+            )));
+        }
+        if iterations > ITERATIONS_MOST {
+            let why = format!("--iterations {iterations}: expected {ITERATIONS_MOST} at most");
+            return Err(Error::Usage(why));
+        }
+        let period = self.period.first().copied().unwrap_or(Period::Auto);
+        Ok(Array { chunks, iterations, period, state_bytes: self.state_bytes, workers })
+    }
+
+    /// This array on the cluster, all of its chunks equal.
+    fn on(&self, cluster: &cluster::Options, array: Array, seed: u64) -> Result<ArrayScenario, Error> {
+        Ok(ArrayScenario {
             exchange: self.exchange == "grid",
             move_cost: MoveCost { bytes_per_second: self.bandwidth, ..MOVE_COST },
             ..ArrayScenario::new(DESCRIBED, array, cluster.vcpus(seed)?)
-        };
-        cluster.check_ideal(scenario.ideal_s(), "--iterations", self.iterations)?;
-        Ok(scenario)
+        })
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct ArrayMetrics {
     idle_worker_s: f64,
     moves: u64,
     messages: u64,
+    /// The predictor of loads at the last sync; none without a sync.
+    predictor: Option<&'static str>,
     /// Iterations of chunks that nobody executed.
     missing: u64,
     iteration_times_s: Vec<f64>,
@@ -39,6 +41,7 @@ struct Sync {
     imbalance_predicted: f64,
     proposed: u64,
     moved: usize,
+    predictor: &'static str,
     share: Vec<f64>,
     capacity: Vec<f64>,
     chunks_per_rank: Vec<u32>,
@@ -46,13 +49,14 @@ struct Sync {
 
 impl Sync {
     fn new(sync: &SyncRun) -> Self {
-        let SyncRun { at, decision, .. } = sync;
+        let SyncRun { at, decision, prediction, .. } = sync;
         Self {
             at_s: seconds(*at),
             imbalance_before: decision.imbalance_before,
             imbalance_predicted: decision.imbalance_predicted,
             proposed: decision.proposed,
             moved: decision.moves.len(),
+            predictor: prediction.name(),
             share: decision.share.clone(),
             capacity: decision.capacity.clone(),
             chunks_per_rank: decision.chunks_per_rank.clone(),
@@ -65,6 +69,11 @@ fn seconds(nanos: Nanos) -> f64 {
 }
 
 impl ArrayMetrics {
+    /// The part of the time of `none` that was saved, in percent; none if `none` was not compared.
+    pub(super) fn saved_percent(&self) -> Option<f64> {
+        self.saved_percent
+    }
+
     /// The figures of `run`, which is `scenario` under a strategy.
     fn new(policy: &str, scenario: &ArrayScenario, ideal_s: f64, run: &ArrayRun) -> Self {
         let all = u64::from(scenario.array.chunks) * scenario.array.iterations;
@@ -78,6 +87,7 @@ impl ArrayMetrics {
             idle_worker_s: seconds(run.idle()),
             moves: run.moves(),
             messages: run.messages,
+            predictor: run.syncs.last().map(|sync| sync.prediction.name()),
             missing: all - run.executed,
             iteration_times_s: run.iteration_times().into_iter().map(seconds).collect(),
             syncs: run.syncs.iter().map(Sync::new).collect(),
@@ -111,10 +121,20 @@ impl Comparable for ArrayScenario {
 }
 
 impl Metrics for ArrayMetrics {
-    const HEADS: &'static [&'static str] =
-        &["strategy", "makespan s", "excess %", "saved %", "idle s", "syncs", "moves", "messages", ""];
+    const HEADS: &'static [&'static str] = &[
+        "strategy",
+        "makespan s",
+        "excess %",
+        "saved %",
+        "idle s",
+        "syncs",
+        "moves",
+        "messages",
+        "predictor",
+        "",
+    ];
     const COLUMNS: &'static [&'static str] =
-        &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing"];
+        &["saved_percent", "idle_worker_s", "syncs", "moves", "messages", "missing", "predictor"];
     const BASELINE: Option<&'static str> = Some("none");
     const PLOT: &'static str = "how long each iteration took";
 
@@ -137,13 +157,15 @@ impl Metrics for ArrayMetrics {
             self.syncs.len().to_string(),
             self.moves.to_string(),
             self.messages.to_string(),
+            self.predictor.unwrap_or_default().to_owned(),
         ]
     }
 
     fn values(&self) -> Vec<String> {
         let times = [self.saved_percent.map_or_else(String::new, text), text(self.idle_worker_s)];
         let counts = [self.syncs.len() as u64, self.moves, self.messages, self.missing];
-        times.into_iter().chain(counts.map(|count| count.to_string())).collect()
+        let predictor = self.predictor.unwrap_or_default().to_owned();
+        times.into_iter().chain(counts.map(|count| count.to_string())).chain([predictor]).collect()
     }
 
     fn complaint(&self) -> Option<String> {

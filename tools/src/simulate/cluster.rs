@@ -15,7 +15,12 @@ use crate::{Error, input};
 const IDEAL_MOST_S: f64 = 1e8;
 
 /// Ranks are connected in pairs, all of which are kept in memory.
-const RANKS_MOST: u32 = 1024;
+pub(super) const RANKS_MOST: u32 = 1024;
+
+/// Ranks unless a person says otherwise, their workers, and the speed of each.
+const RANKS: u32 = 4;
+const WORKERS: u32 = 8;
+const SPEED: f64 = 1000.0;
 
 /// Neighbours on the other hardware thread, in `--beside`.
 const CORE: &str = "core";
@@ -45,19 +50,19 @@ impl NetworkOptions {
 }
 
 /// Ranks and the vCPUs under them.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[group(id = "cluster", multiple = true)]
 #[command(next_help_heading = "A cluster described")]
 pub(super) struct Options {
-    /// Ranks of the cluster.
-    #[arg(long, default_value_t = 4, value_parser = count_parser(1..=RANKS_MOST))]
-    ranks: u32,
-    /// Workers of each rank.
-    #[arg(long, default_value_t = 8, value_parser = count_parser(1..=1024u32))]
-    workers: u32,
-    /// Iterations per second of each worker, of an array those of a chunk.
-    #[arg(long, default_value = "1000", value_parser = values::speed)]
-    speed: f64,
+    /// Ranks of the cluster; 4 if not given.
+    #[arg(long, value_parser = count_parser(1..=RANKS_MOST))]
+    ranks: Option<u32>,
+    /// Workers of each rank; 8 if not given.
+    #[arg(long, value_parser = count_parser(1..=1024u32))]
+    workers: Option<u32>,
+    /// Iterations per second of each worker, of an array those of a chunk; 1000 if not given.
+    #[arg(long, value_parser = values::speed)]
+    speed: Option<f64>,
     /// Iterations per second of each rank's workers, or of each worker: a list as in 1000,2000, or a file of one.
     #[arg(long, value_name = "LIST|FILE", conflicts_with = "speed")]
     speeds: Option<String>,
@@ -79,9 +84,31 @@ pub(super) struct Options {
 }
 
 impl Options {
+    /// The same of a recorded run on so many ranks: a load of a second takes a worker a second unless a person says otherwise.
+    ///
+    /// # Errors
+    /// If another number of ranks was asked for.
+    pub(super) fn recorded(&self, ranks: u32) -> Result<Self, Error> {
+        if let Some(given) = self.ranks.filter(|&given| given != ranks) {
+            return Err(Error::Usage(format!(
+                "--ranks {given}: the recorded loads are of {ranks} ranks, expected {ranks} or no --ranks"
+            )));
+        }
+        let (workers, speed) = (self.workers.unwrap_or(1), self.speed.unwrap_or(1.0));
+        Ok(Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() })
+    }
+
     /// Workers of each rank.
     pub(super) fn workers(&self) -> Vec<u32> {
-        vec![self.workers; self.ranks as usize]
+        vec![self.workers_each(); self.ranks() as usize]
+    }
+
+    fn ranks(&self) -> u32 {
+        self.ranks.unwrap_or(RANKS)
+    }
+
+    fn workers_each(&self) -> u32 {
+        self.workers.unwrap_or(WORKERS)
     }
 
     /// The vCPUs under them; the group of measured hosts is by the seed.
@@ -159,9 +186,10 @@ impl Options {
     }
 
     fn speeds(&self) -> Result<PerWorker, Error> {
-        let (ranks, all) = (self.ranks as usize, self.ranks as usize * self.workers as usize);
+        let (ranks, all) = (self.ranks() as usize, self.ranks() as usize * self.workers_each() as usize);
         let Some(list) = &self.speeds else {
-            return Ok(PerWorker::new(&self.workers(), |_| Series::constant(self.speed)));
+            let speed = self.speed.unwrap_or(SPEED);
+            return Ok(PerWorker::new(&self.workers(), |_| Series::constant(speed)));
         };
         let speeds = values::speeds(list).map_err(Error::Usage)?;
         if speeds.len() != ranks && speeds.len() != all {
@@ -172,19 +200,19 @@ impl Options {
         }
         let of_workers = speeds.len() == all;
         Ok(PerWorker::new(&self.workers(), |worker| {
-            let index = worker.rank.index() * self.workers as usize + worker.number as usize;
+            let index = worker.rank.index() * self.workers_each() as usize + worker.number as usize;
             Series::constant(speeds[if of_workers { index } else { worker.rank.index() }])
         }))
     }
 
     fn neighbour_parts(&self) -> Result<NeighbourShares, Error> {
         for neighbour in &self.neighbours {
-            if neighbour.rank.0 >= self.ranks {
-                let (rank, last) = (neighbour.rank, self.ranks - 1);
+            if neighbour.rank.0 >= self.ranks() {
+                let (rank, last) = (neighbour.rank, self.ranks() - 1);
                 return Err(Error::Usage(format!("--neighbour {rank}: expected a rank from 0 to {last}")));
             }
-            if let Some(worker) = neighbour.worker.filter(|&worker| worker >= self.workers) {
-                let (rank, last) = (neighbour.rank, self.workers - 1);
+            if let Some(worker) = neighbour.worker.filter(|&worker| worker >= self.workers_each()) {
+                let (rank, last) = (neighbour.rank, self.workers_each() - 1);
                 return Err(Error::Usage(format!(
                     "--neighbour {rank}.{worker}: expected a worker from 0 to {last}"
                 )));
@@ -199,9 +227,9 @@ impl Options {
         let Some(hosts) = self.hosts()? else {
             return Ok((PerWorker::new(&self.workers(), |_| Series::constant(1.0)), false));
         };
-        hosts.shared(self.ranks).iter().for_each(|note| input::note(note));
+        hosts.shared(self.ranks()).iter().for_each(|note| input::note(note));
         let Hosts { mut parts, time_sliced: turns, .. } = hosts;
-        let group = (u128::from(seed) * u128::from(self.ranks) % parts.len() as u128) as usize;
+        let group = (u128::from(seed) * u128::from(self.ranks()) % parts.len() as u128) as usize;
         parts.rotate_left(group);
         Ok((on_hosts(&self.workers(), &parts), turns))
     }

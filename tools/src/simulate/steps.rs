@@ -29,7 +29,7 @@ const SIMULATED_MOST: f64 = 1e9;
 #[command(mut_arg("rtt", |rtt| rtt.help("From one rank to another and back, as in 1ms or 1s").default_value(RTT)))]
 #[command(mut_arg("jitter", |jitter| jitter.hide(true)))]
 #[command(mut_arg("seed", |seed| seed.help("Seed of the choice of hosts")))]
-#[command(mut_arg("speed", |speed| speed.help("Units per second of each worker")))]
+#[command(mut_arg("speed", |speed| speed.help("Units per second of each worker; 1000 if not given")))]
 #[command(mut_arg("speeds", |speeds| speeds.help(SPEEDS_HELP)))]
 #[command(mut_arg("json", |json| json.help("Write all figures, down to each worker and step, as JSON")))]
 #[command(mut_arg("plot", |plot| plot.help("Draw how long each step takes under each policy")))]

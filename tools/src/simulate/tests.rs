@@ -393,10 +393,14 @@ fn bad_options_of_an_array_are_one_line() {
         (&["--scenario", "R3", "--period", "3"], "cannot be used with"),
         (&["--compare", "leases"], "`leases` balances pools, but this is an array of chunks"),
         (&["--cost", "hot-spot:x"], "expected hot-spot:K with a whole number"),
+        (&["--cost", "drifts"], "expected one of constant, lognormal:SIGMA, drift:ITERATIONS"),
+        (&["--cost", "drift"], "expected drift:ITERATIONS with a whole number from 1"),
+        (&["--cost", "walk:0.1", "--iterations", "1e6"], "--cost walk: 5e8 costs to keep"),
         (
-            &["--cost", "drift"],
-            "expected constant, lognormal:SIGMA, drift:ITERATIONS, alternate:ITERATIONS or hot-spot[:K]",
+            &["--cost", "recorded:/nowhere/data"],
+            "--cost recorded:/nowhere/data: /nowhere cannot be read: No such",
         ),
+        (&["--period", "1,x"], "'x' for '--period"),
         (&["--cost", "drift:0"], "expected drift:ITERATIONS with a whole number from 1"),
         (&["--chunks", "0"], "expected a whole number from 1 to 1000000"),
         (&["--iterations", "1e9"], "iterations of chunks to simulate, expected 1e9 at most"),
@@ -406,6 +410,113 @@ fn bad_options_of_an_array_are_one_line() {
         assert!(line.contains(expected), "{arguments:?} gave {line:?}");
         assert_eq!(line.lines().count(), 1, "{line:?}");
     }
+}
+
+/// A folder with these files; gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("caribou-recorded-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        files.iter().for_each(|(file, content)| fs::write(folder.join(file), content).unwrap());
+        Self(folder)
+    }
+
+    fn cost(&self, rest: &str) -> String {
+        format!("recorded:{}/{rest}", self.0.display())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Two ranks, of three chunks and of one; phases of 0.3 s and 0.6 s.
+const RECORDED: [(&str, &str); 2] =
+    [("r.0.vom", "0,1,0.1\n0,2,0.1\n0,3,0.1\n1,1,0.3\n1,2,0.3\n"), ("r.1.vom", "0,9,0.1\n1,9,0.2\n")];
+
+#[test]
+fn recorded_loads_are_run_as_they_were_recorded() {
+    let folder = Folder::new("run", &RECORDED);
+    let run = |cost: &str, more: &[&str]| {
+        let cost = folder.cost(cost);
+        array(&[&["--cost", &cost, "--period", "0", "--compare", "none"], more].concat()).unwrap()
+    };
+    let text = run("r", &[]);
+    assert!(text.starts_with("described: 2 x 1 workers, 4 chunks, 2 iterations, ideal 0.6000 s\n"), "{text}");
+    let seconds = |text: &str| line_of("none", text)[1].clone();
+    assert_eq!(seconds(&run("r", &["--exchange", "none"])), "0.9000");
+    assert_eq!(seconds(&run("r:10", &["--exchange", "none"])), "9.0");
+    assert_eq!(seconds(&run("r", &["--exchange", "none", "--iterations", "1"])), "0.3000");
+    assert_eq!(
+        seconds(&run("r", &["--exchange", "none", "--iterations", "3"])),
+        "1.2",
+        "the first phase again"
+    );
+    assert_eq!(seconds(&run("r", &["--exchange", "none", "--speeds", "0.5,1"])), "1.8");
+    assert_eq!(run("r", &["--ranks", "2", "--chunks", "4"]), text);
+}
+
+#[test]
+fn options_and_files_that_contradict_recorded_loads_are_one_line() {
+    let good = Folder::new("good", &RECORDED);
+    let gap = Folder::new("gap", &[("r.0.vom", "0,1,1"), ("r.2.vom", "0,2,1")]);
+    let both = Folder::new("both", &[("r.0.vom", "0,1,1"), ("r.0.json", "{}")]);
+    let damaged = Folder::new("damaged", &[("r.0.vom", "0,1,1\n0,x,1\n")]);
+    let no_json = Folder::new("no-json", &[("r.0.json", "0,1,1")]);
+    for (folder, more, expected) in [
+        (
+            &good,
+            &["--ranks", "4"][..],
+            "--ranks 4: the recorded loads are of 2 ranks, expected 2 or no --ranks",
+        ),
+        (
+            &good,
+            &["--chunks", "3"],
+            "--chunks 3: the recorded loads are of 4 chunks, expected 4 or no --chunks",
+        ),
+        (&good, &["--speeds", "1,2,3"], "3 speeds, expected one for each of the 2 ranks or 2 workers"),
+        (&gap, &[], "/r.1.vom is missing, expected a file for each rank from 0 to 2"),
+        (&both, &[], "/r.RANK.json, expected one of both"),
+        (&damaged, &[], "/r.0.vom:2: \"x\" is no object, expected a whole number"),
+        (&no_json, &[], "/r.0.json: neither JSON nor compressed by brotli"),
+    ] {
+        let line = array(&[&["--cost", &folder.cost("r")], more].concat()).expect_err("refused");
+        assert!(line.contains(expected), "{line:?} instead of {expected:?}");
+        assert_eq!(line.lines().count(), 1, "{line:?}");
+    }
+    let none = array(&["--cost", &good.cost("s")]).unwrap_err();
+    assert!(none.contains("/s: no file /") && none.ends_with("/s.0.json"), "{none}");
+}
+
+#[test]
+fn several_periods_end_with_a_table_of_them() {
+    let more =
+        ["--compare", "none,refine", "--period", "5,20,auto", "--cost", "ramp:50", "--iterations", "200"];
+    let text = array(&[&TWO_RANKS[..4], &more].concat()).unwrap();
+    assert!(text.starts_with("period 5: 2 x 1 workers"), "{text}");
+    let heads = text.lines().filter(|line| line.split_whitespace().eq(["strategy", "5", "20", "auto"]));
+    assert_eq!(heads.count(), 2, "{text}");
+    for words in
+        ["\nshortest at syncs: refine with period ", "\nshortest in windows: refine with period auto, "]
+    {
+        assert!(text.contains(words), "{text}");
+    }
+    assert_eq!(text, array(&[&TWO_RANKS[..4], &more].concat()).unwrap(), "the same options, the same runs");
+}
+
+#[test]
+fn the_predictor_is_told() {
+    let json = File::new("array-predictor.json", "");
+    let more = ["--iterations", "300", "--period", "10", "--cost", "alternate:10", "--compare", "refine"];
+    let text = array(&[&TWO_RANKS[..4], &more, &["--json", json.name()]].concat()).unwrap();
+    assert_eq!(line_of("refine", &text).last().map(String::as_str), Some("seasonal"), "{text}");
+    let read: serde_json::Value = serde_json::from_str(&fs::read_to_string(json.name()).unwrap()).unwrap();
+    let outcome = &read[0]["outcomes"][0];
+    assert_eq!([&outcome["predictor"], &outcome["syncs"][0]["predictor"]], ["seasonal", "smoothing"]);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use virtual_cluster::{ChunkCosts, Costs};
-
 use crate::input;
 
 /// A whole number that is not too large to be simulated.
@@ -58,55 +56,6 @@ pub(super) fn cost(text: &str) -> Result<Cost, String> {
     sigma
         .map(Cost::Lognormal)
         .ok_or_else(|| "expected constant, or lognormal:SIGMA with a number from 0 to 5".to_owned())
-}
-
-/// Costs of chunks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ChunkCost {
-    /// The same in all iterations.
-    Fixed(Cost),
-    /// Up and down in so many iterations.
-    Drift(u64),
-    /// Halves that swap every so many iterations.
-    Alternate(u64),
-    /// By their distance to a hot spot, which stands still if there is no speed.
-    HotSpot(Option<u32>),
-}
-
-impl ChunkCost {
-    /// Those of this seed.
-    pub(super) fn costs(self, seed: u64) -> ChunkCosts {
-        match self {
-            Self::Fixed(Cost::Constant) => ChunkCosts::Fixed(Costs::Equal),
-            Self::Fixed(Cost::Lognormal(sigma)) => ChunkCosts::Fixed(Costs::lognormal(sigma, seed)),
-            Self::Drift(iterations) => ChunkCosts::Drift { iterations: iterations as f64, seed },
-            Self::Alternate(iterations) => ChunkCosts::Alternate { iterations },
-            Self::HotSpot(k) => ChunkCosts::HotSpot { k },
-        }
-    }
-}
-
-/// `constant`, `lognormal:SIGMA`, `drift:ITERATIONS`, `alternate:ITERATIONS`, `hot-spot` or `hot-spot:K`.
-pub(super) fn chunk_cost(text: &str) -> Result<ChunkCost, String> {
-    let (name, value) = text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
-    let iterations = |value: &str| match count(value) {
-        Ok(iterations) if iterations > 0 => Ok(iterations),
-        _ => Err(format!("expected {name}:ITERATIONS with a whole number from 1")),
-    };
-    match (name, value) {
-        ("drift", Some(value)) => iterations(value).map(ChunkCost::Drift),
-        ("alternate", Some(value)) => iterations(value).map(ChunkCost::Alternate),
-        ("hot-spot", None) => Ok(ChunkCost::HotSpot(None)),
-        ("hot-spot", Some(value)) => match value.parse() {
-            Ok(k @ 0..=1_000_000) => Ok(ChunkCost::HotSpot(Some(k))),
-            _ => Err("expected hot-spot:K with a whole number from 0 to 1e6".to_owned()),
-        },
-        ("constant" | "lognormal", _) => cost(text).map(ChunkCost::Fixed),
-        _ => {
-            Err("expected constant, lognormal:SIGMA, drift:ITERATIONS, alternate:ITERATIONS or hot-spot[:K]"
-                .to_owned())
-        }
-    }
 }
 
 /// The speeds in a list, `1000,2000`, or in the file of that name, where white space separates as well.

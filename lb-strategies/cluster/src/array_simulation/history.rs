@@ -8,7 +8,7 @@ use super::event::{Event, Packet, digest};
 use super::placement::{Chunk, Migration, RankState};
 use super::report::Gauges;
 use super::windows::Windows;
-use super::{Array, ArrayRun, Executed, RunArray, SyncRun};
+use super::{Array, ArrayRun, Executed, Home, RunArray, SyncRun};
 use crate::execution::Execution;
 use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
@@ -84,8 +84,19 @@ pub(super) struct EventLoop<'r> {
 
 impl<'r> EventLoop<'r> {
     pub(super) fn new(plan: RunArray<'r>) -> Self {
-        let RunArray { array, strategy, vcpus, links, work, sends_to, move_cost, end, keeps_reports, watch } =
-            plan;
+        let RunArray {
+            array,
+            strategy,
+            vcpus,
+            links,
+            work,
+            sends_to,
+            homes,
+            move_cost,
+            end,
+            keeps_reports,
+            watch,
+        } = plan;
         let ranks = array.workers.len();
         let names: Vec<_> = array.all_workers().collect();
         let mut firsts = vec![0];
@@ -99,10 +110,9 @@ impl<'r> EventLoop<'r> {
         let mut senders = vec![0; array.chunks as usize];
         sends_to.iter().flatten().for_each(|&to| senders[to as usize] += 1);
         let mut places: Vec<RankState> = (0..ranks).map(|_| RankState::default()).collect();
-        let chunk = |(number, &senders): (usize, &u32)| {
-            let rank = block(number, array.chunks as usize, ranks);
-            places[rank].chunks += 1;
-            Chunk::new(rank as u32, senders)
+        let chunk = |(home, &senders): (&Home, &u32)| {
+            places[home.rank.index()].chunks += 1;
+            Chunk::new(*home, senders)
         };
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
@@ -111,7 +121,7 @@ impl<'r> EventLoop<'r> {
         Self {
             sync_period,
             windows,
-            chunks: senders.iter().enumerate().map(chunk).collect(),
+            chunks: homes.iter().zip(&senders).map(chunk).collect(),
             stops: strategy.terms().moves,
             keeps_reports,
             balancer: Balancer::new(Arc::clone(&strategy)),
@@ -342,7 +352,7 @@ impl EventLoop<'_> {
             rank: Rank(it.rank),
             ticks: std::mem::take(&mut it.cpu_ns) as u64,
             bytes: self.array.state_bytes,
-            migratable: true,
+            migratable: it.migratable,
         };
         ChunkReport { load, declared: false, wish: None, handled: std::mem::take(&mut it.handled) }
     }
@@ -382,7 +392,8 @@ impl EventLoop<'_> {
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);
-        self.run.syncs.push(SyncRun { at: self.now, report, decision });
+        let prediction = self.balancer.prediction();
+        self.run.syncs.push(SyncRun { at: self.now, report, decision, prediction });
         moves
     }
 
@@ -468,10 +479,4 @@ impl EventLoop<'_> {
             self.send(rank, 0, Packet::Flushed);
         }
     }
-}
-
-/// The rank on which a chunk begins.
-fn block(chunk: usize, chunks: usize, ranks: usize) -> usize {
-    // The last rank whose first chunk is not behind it.
-    ((chunk + 1) * ranks).div_ceil(chunks) - 1
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Home;
 use lb_strategies::arrays::balancer::ChunkReport;
 
 pub(super) struct Chunk {
@@ -13,6 +14,8 @@ pub(super) struct Chunk {
     received: VecDeque<u32>,
     /// Whom messages to it are sent to; it may still be on its way there.
     pub(super) rank: u32,
+    /// True if it may be moved.
+    pub(super) migratable: bool,
     /// True if it is ready or being executed.
     pub(super) taken: bool,
     /// True if it waits for the end of a sync.
@@ -25,13 +28,14 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    pub(super) fn new(rank: u32, senders: u32) -> Self {
+    pub(super) fn new(home: Home, senders: u32) -> Self {
         // The first iteration needs nothing.
         Self {
             next: 0,
             senders,
             received: VecDeque::from([senders]),
-            rank,
+            rank: home.rank.0,
+            migratable: home.migratable,
             taken: false,
             waits: false,
             cpu_ns: 0.0,

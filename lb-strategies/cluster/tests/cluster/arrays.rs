@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use lb_strategies::balancer::{Balancer, Decision, PhaseReport};
+use lb_strategies::balancer::{Balancer, Decision, MOVE_COST, PhaseReport};
 use lb_strategies::pool::{Nanos, SECOND};
 use lb_strategies::{ARRAYS, MoveCost, Period, Rank};
 use virtual_cluster::{
-    Array, ArrayRun, ArrayScenario, Beside, Erratic, Executed, Neighbour, PerWorker, RunArray, Series,
-    Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
+    Array, ArrayRun, ArrayScenario, Beside, ChunkCosts, Erratic, Executed, Home, Neighbour, PerWorker,
+    RunArray, Series, Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
 };
 
 /// Clusters on which each strategy is tried.
@@ -358,4 +358,61 @@ fn refining_pays_also_where_the_hot_spot_is_fast_since_its_drift_is_predicted() 
     assert!(still > slow && slow > 0.3 && fast > 0.1, "{still} {slow} {fast}");
     // Chunks that are spread over ranks stay balanced wherever it is.
     assert!(saved("spot-5", "greedy") > 0.2);
+}
+
+/// Saved in windows, with halves that swap, is about what the best strategy with the best period saves: where loads return,
+/// `greedy` spreads both halves over both ranks at its first sync.
+#[test]
+fn halves_that_swap_need_no_period() {
+    for iterations in [1, 3, 10, 20, 40, 80, 200] {
+        let run = |spec: &str, period| {
+            let array =
+                Array { chunks: 32, iterations: 2000, period, state_bytes: 64 << 10, workers: vec![1; 2] };
+            let scenario = ArrayScenario {
+                costs: ChunkCosts::Alternate { iterations },
+                move_cost: MoveCost { bytes_per_second: 1.25e9, ..MOVE_COST },
+                ..ArrayScenario::new("halves", array, || Box::new(Traces::constant(|_| 2666.67)))
+            };
+            scenario.run(ARRAYS.parse(spec).expect("listed").into()).makespan() as f64
+        };
+        let none = run("none", Period::Auto);
+        let saved = 100.0 * (1.0 - run("refine", Period::Auto) / none);
+        let best = 100.0 * (1.0 - run("greedy", Period::Steps(10)) / none);
+        assert!(
+            saved >= -1.0 && (iterations < 10 || saved >= best - 2.0),
+            "{iterations}: {saved} of {best} %"
+        );
+    }
+}
+
+#[test]
+fn chunks_begin_where_they_are_told_and_pinned_ones_stay() {
+    // Rank 0 has nothing, rank 2 only pinned chunks.
+    let home = |chunk: u32| Home { rank: Rank(if chunk < 8 { 1 } else { 2 }), migratable: chunk < 8 };
+    let homes: Vec<Home> = (0..12).map(home).collect();
+    for period in [Period::Steps(5), Period::Auto] {
+        let array = Array { chunks: 12, iterations: 300, period, state_bytes: 0, workers: vec![1; 3] };
+        let mut vcpus = Traces::constant(|_| 1000.0);
+        let strategy = ARRAYS.parse("refine").expect("listed");
+        let mut places = vec![std::collections::BTreeSet::new(); 12];
+        let run = RunArray::new(&array, strategy.into(), &mut vcpus)
+            .homes(&homes)
+            .exchange(|chunk| vec![(chunk + 1) % 12, (chunk + 11) % 12])
+            .watch(|executed| {
+                places[executed.chunk as usize].insert(executed.worker.rank.0);
+            })
+            .run();
+        assert!(run.is_complete(&array), "{period}");
+        assert!(places[..8].iter().all(|ranks| ranks.contains(&1)), "{period}: {places:?}");
+        assert!(places[8..].iter().all(|ranks| ranks.iter().eq(&[2])), "{period}: {places:?}");
+        assert!(
+            places[..8].iter().any(|ranks| ranks.contains(&0)),
+            "{period}: nothing moves to the empty rank"
+        );
+        assert!(
+            run.makespan() < 300 * 5_000_000,
+            "{period}: {} ns, 8 ms an iteration at first",
+            run.makespan()
+        );
+    }
 }

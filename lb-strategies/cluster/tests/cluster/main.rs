@@ -4,6 +4,7 @@ mod arrays;
 mod caa;
 mod leases;
 mod pools;
+mod recorded;
 mod ruper;
 mod scenarios;
 mod steps;

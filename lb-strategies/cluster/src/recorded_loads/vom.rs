@@ -1,0 +1,59 @@
+//! Lines of `phase,object,seconds`, or of communication: `phase,object,object,bytes,kind`.
+
+use super::{RecordedLoadsError, Task, no_load};
+
+/// Characters of a field that are shown.
+const SHOWN_MAX: usize = 40;
+
+/// Takes all tasks of a file, each with its place.
+pub(super) fn read(
+    file: &str,
+    bytes: &[u8],
+    take: &mut dyn FnMut(&str, Task) -> Result<(), RecordedLoadsError>,
+) -> Result<(), RecordedLoadsError> {
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let place = || format!("{file}:{number}");
+        let at_place = |what| RecordedLoadsError { place: place(), what };
+        let line = std::str::from_utf8(line).map_err(|_| at_place("expected text in UTF-8".to_owned()))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        if let Some(task) = task(line).map_err(at_place)? {
+            take(&place(), task)?;
+        }
+    }
+    Ok(())
+}
+
+/// The task of a line; none of communication.
+fn task(line: &str) -> Result<Option<Task>, String> {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    match fields[..] {
+        [phase, object, seconds] => {
+            let (phase, object) = (whole("phase", phase)?, whole("object", object)?);
+            let seconds = seconds.parse().map_err(|_| no_load(&shown(seconds)))?;
+            Ok(Some(Task { phase, object, seconds, migratable: true }))
+        }
+        [phase, from, to, bytes, kind] => {
+            let names = ["phase", "object", "object", "kind of communication"];
+            names
+                .iter()
+                .zip([phase, from, to, kind])
+                .try_for_each(|(name, text)| whole(name, text).map(drop))?;
+            let is_size = bytes.parse::<f64>().is_ok_and(|bytes| bytes >= 0.0);
+            is_size.then_some(None).ok_or_else(|| format!("{:?} is no number of bytes", shown(bytes)))
+        }
+        _ => Err(format!(
+            "{} fields, expected phase,object,seconds or the five fields of communication",
+            fields.len()
+        )),
+    }
+}
+
+fn whole(name: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{:?} is no {name}, expected a whole number", shown(text)))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
+}

@@ -1,0 +1,200 @@
+//! `--cost` of an array: shapes of costs by their names, and recorded loads.
+
+use virtual_cluster::{ChunkCosts, CostTable, Costs};
+
+use super::values::{self, Cost};
+
+/// Shapes as they are written, and what they mean.
+const SHAPES: &[(&str, &str)] = &[
+    ("constant", "all the same"),
+    ("lognormal:SIGMA", "each chunk has its own, lognormal with this sigma"),
+    ("drift:ITERATIONS", "each goes up and down by a half in so many iterations"),
+    (
+        "alternate:ITERATIONS",
+        "1.5 in one half of the chunks, 0.5 in the other; they swap every so many iterations",
+    ),
+    (
+        "ramp:ITERATIONS",
+        "one half grows from 0.8 to 1.6 in so many iterations and drops back; the other stays at 0.8",
+    ),
+    ("walk:SIGMA", "each takes a normal step of this sigma per iteration, between 0.25 and 1.75"),
+    ("spike:ITERATIONS", "every so many iterations one chunk costs 11, as if preempted; all else costs 1"),
+    (
+        "hot-spot[:K]",
+        "less with the distance to a spot, which rests or moves 2K+1 thousandths of the grid per iteration",
+    ),
+    (
+        "recorded:STEM[:SCALE]",
+        "seconds from files of LBAF or vt, STEM.RANK.vom or STEM.RANK.json, times SCALE",
+    ),
+];
+
+/// Costs of chunks.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ChunkCost {
+    Shaped(Shape),
+    Recorded {
+        /// The path of the files, without their ranks and endings.
+        stem: String,
+        /// What loads are multiplied with.
+        scale: f64,
+    },
+}
+
+/// Costs that are made up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// The same in all iterations.
+    Fixed(Cost),
+    /// Up and down in so many iterations.
+    Drift(u64),
+    /// Halves that swap every so many iterations.
+    Alternate(u64),
+    /// One half grows in so many iterations.
+    Ramp(u64),
+    /// Random walks of this sigma.
+    Walk(f64),
+    /// One chunk is dear every so many iterations.
+    Spike(u64),
+    /// By the distance to a hot spot, which stands still if there is no speed.
+    HotSpot(Option<u32>),
+}
+
+impl Shape {
+    /// The costs of so many chunks and iterations, with this seed.
+    pub(super) fn costs(self, chunks: u32, iterations: u64, seed: u64) -> ChunkCosts {
+        match self {
+            Self::Fixed(Cost::Constant) => ChunkCosts::Fixed(Costs::Equal),
+            Self::Fixed(Cost::Lognormal(sigma)) => ChunkCosts::Fixed(Costs::lognormal(sigma, seed)),
+            Self::Drift(iterations) => ChunkCosts::Drift { iterations: iterations as f64, seed },
+            Self::Alternate(iterations) => ChunkCosts::Alternate { iterations },
+            Self::Ramp(iterations) => ChunkCosts::Ramp { iterations },
+            Self::Walk(sigma) => ChunkCosts::Listed(CostTable::walk(chunks, iterations.max(1), sigma, seed)),
+            Self::Spike(iterations) => ChunkCosts::Spikes { iterations, seed },
+            Self::HotSpot(k) => ChunkCosts::HotSpot { k },
+        }
+    }
+}
+
+/// The text of `--help`: a line per shape.
+pub(super) fn help() -> String {
+    let lines = SHAPES.iter().map(|(name, meaning)| format!("\n  {name}: {meaning}"));
+    format!(
+        "The cost of a chunk in an iteration; of all but recorded loads the mean is 1:{}\n\
+         With recorded loads an iteration is a phase. Ranks, chunks, where they begin and the number of iterations are those \
+         of the files; after the last phase comes the first again. A rank has one worker and speed 1 unless told otherwise",
+        lines.collect::<String>()
+    )
+}
+
+/// The cost that is written so.
+pub(super) fn parse(text: &str) -> Result<ChunkCost, String> {
+    let (name, value) = text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
+    let iterations = || {
+        let count = value.and_then(|value| values::count(value).ok()).filter(|&count| count > 0);
+        count.ok_or_else(|| format!("expected {name}:ITERATIONS with a whole number from 1"))
+    };
+    let shape = match (name, value) {
+        ("recorded", _) => return recorded(value),
+        ("constant" | "lognormal", _) => Shape::Fixed(values::cost(text)?),
+        ("drift", _) => Shape::Drift(iterations()?),
+        ("alternate", _) => Shape::Alternate(iterations()?),
+        ("ramp", _) => Shape::Ramp(iterations()?),
+        ("walk", _) => Shape::Walk(sigma(value)?),
+        ("spike", _) => Shape::Spike(iterations()?),
+        ("hot-spot", None) => Shape::HotSpot(None),
+        ("hot-spot", Some(value)) => match value.parse() {
+            Ok(k @ 0..=1_000_000) => Shape::HotSpot(Some(k)),
+            _ => return Err("expected hot-spot:K with a whole number from 0 to 1e6".to_owned()),
+        },
+        _ => {
+            let names: Vec<&str> = SHAPES.iter().map(|(name, _)| *name).collect();
+            return Err(format!("expected one of {}", names.join(", ")));
+        }
+    };
+    Ok(ChunkCost::Shaped(shape))
+}
+
+fn sigma(value: Option<&str>) -> Result<f64, String> {
+    let sigma = value.and_then(|value| value.parse().ok()).filter(|sigma| (0.0..=1.0).contains(sigma));
+    sigma.ok_or_else(|| "expected walk:SIGMA with a number from 0 to 1".to_owned())
+}
+
+/// What follows the last colon is a scale if it is a number.
+fn recorded(value: Option<&str>) -> Result<ChunkCost, String> {
+    let value = value.unwrap_or_default();
+    let split = value.rsplit_once(':').and_then(|(stem, scale)| Some((stem, scale.parse::<f64>().ok()?)));
+    let (stem, scale) = split.unwrap_or((value, 1.0));
+    if stem.is_empty() || !(1e-6..=1e6).contains(&scale) {
+        return Err("expected recorded:STEM or recorded:STEM:SCALE with a number from 1e-6 to 1e6".to_owned());
+    }
+    Ok(ChunkCost::Recorded { stem: stem.to_owned(), scale })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Result<Shape, String> {
+        match parse(text)? {
+            ChunkCost::Shaped(shape) => Ok(shape),
+            ChunkCost::Recorded { .. } => Err("recorded".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_shape_is_parsed_and_has_a_line_of_help() {
+        for (text, expected) in [
+            ("constant", Shape::Fixed(Cost::Constant)),
+            ("lognormal:0.5", Shape::Fixed(Cost::Lognormal(0.5))),
+            ("drift:9", Shape::Drift(9)),
+            ("alternate:1e3", Shape::Alternate(1000)),
+            ("ramp:200", Shape::Ramp(200)),
+            ("walk:0.05", Shape::Walk(0.05)),
+            ("spike:50", Shape::Spike(50)),
+            ("hot-spot", Shape::HotSpot(None)),
+            ("hot-spot:3", Shape::HotSpot(Some(3))),
+        ] {
+            assert_eq!(shape(text), Ok(expected), "{text}");
+            let name = text.split(':').next().unwrap();
+            assert!(help().lines().any(|line| line.trim_start().starts_with(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn recorded_loads_have_a_stem_and_perhaps_a_scale() {
+        let of = |stem: &str, scale| Ok(ChunkCost::Recorded { stem: stem.to_owned(), scale });
+        assert_eq!(parse("recorded:../lbaf/data"), of("../lbaf/data", 1.0));
+        assert_eq!(parse("recorded:data:0.5"), of("data", 0.5));
+        assert_eq!(parse("recorded:a:b:2"), of("a:b", 2.0));
+        assert_eq!(parse("recorded:a:b"), of("a:b", 1.0));
+        for bad in [
+            "recorded",
+            "recorded:",
+            "recorded::2",
+            "recorded:data:0",
+            "recorded:data:-1",
+            "recorded:data:nan",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_cost_is_told_what_was_expected() {
+        for (bad, expected) in [
+            ("", "expected one of constant, lognormal:SIGMA, drift:ITERATIONS"),
+            ("ramps:2", "expected one of constant"),
+            ("ramp", "expected ramp:ITERATIONS with a whole number from 1"),
+            ("spike:0", "expected spike:ITERATIONS with a whole number from 1"),
+            ("spike:-1", "expected spike:ITERATIONS"),
+            ("walk", "expected walk:SIGMA with a number from 0 to 1"),
+            ("walk:2", "expected walk:SIGMA"),
+            ("walk:nan", "expected walk:SIGMA"),
+            ("constant:1", "expected constant, or lognormal:SIGMA"),
+        ] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.starts_with(expected), "{bad}: {error}");
+        }
+    }
+}
