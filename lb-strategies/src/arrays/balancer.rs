@@ -48,6 +48,8 @@ const SCENARIOS: usize = 8;
 const WINDOWS_MIN: f64 = 0.01;
 /// Loads whose prediction has this error change in ways that are not predicted.
 const UNPREDICTED: f64 = 0.25;
+/// The same of completion times of ranks.
+const UNPREDICTED_RANKS: f64 = 0.15;
 /// Loads in a shorter window are mostly chance, ns.
 const SHORT_NS: f64 = 10e6;
 /// The least part of a window that a scattered placement must save: it moves nearly all chunks.
@@ -382,6 +384,10 @@ impl Balancer {
         let windows = self.history.len();
         let is_asked = scatters && self.in_windows && !self.is_short();
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
+            return None;
+        }
+        // Loads of single chunks are noisy where ranks are not.
+        if self.judgement.noise() < UNPREDICTED_RANKS {
             return None;
         }
         // No placement saves that much of an imbalance of less.

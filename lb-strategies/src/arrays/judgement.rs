@@ -26,7 +26,7 @@ pub(super) struct Judgement {
     /// The completion time of each rank as predicted for this window, over the mean of all ranks; none before the first.
     predicted: Option<Vec<f64>>,
     noise: f64,
-    /// The error of the newest window.
+    /// The error of the newest window; before the first the largest that counts.
     surprise: f64,
     /// The gain of the plan that was carried out last.
     planned: Option<f64>,
@@ -37,7 +37,7 @@ pub(super) struct Judgement {
 
 impl Default for Judgement {
     fn default() -> Judgement {
-        Judgement { predicted: None, noise: NOISE, surprise: 0.0, planned: None, trust: 1.0, imbalance: 1.0 }
+        Judgement { predicted: None, noise: NOISE, surprise: SURPRISE_MAX, planned: None, trust: 1.0, imbalance: 1.0 }
     }
 }
 
@@ -66,6 +66,11 @@ impl Judgement {
     /// Chunks are scattered, so that this imbalance is expected: what was before counts no more.
     pub(super) fn scattered(&mut self, imbalance: f64) {
         self.imbalance = imbalance;
+    }
+
+    /// The error of predictions, as a part of a window, in the mean of the last windows.
+    pub(super) fn noise(&self) -> f64 {
+        self.noise
     }
 
     /// Maximum over mean of completion times, in the mean of the last windows.
