@@ -97,8 +97,13 @@ pub struct Decision {
     pub predicted_ns: Vec<u64>,
     /// The least that any placement could reach in it.
     pub bound_ns: u64,
+    /// Time that the phase that ended, and the windows before it that were not decided, would have taken with all work
+    /// divided by the capacities, ns.
+    pub ideal_ns: u64,
     /// The predictor of its loads.
     pub prediction: Prediction,
+    /// Expected time of the moves, ns.
+    pub move_ns: u64,
     /// Length that the phase that ended would have had without the moves before it, ns; none before the first phase.
     pub unmoved_ns: Option<u64>,
     /// Chunks in the next phase.
@@ -189,6 +194,8 @@ pub struct Balancer {
     in_windows: bool,
     /// Length of the newest phase, ns.
     phase_ns: f64,
+    /// What the phases since the last decision would have taken with all work divided by the capacities, ns.
+    ideal_ns: f64,
 }
 
 impl Balancer {
@@ -213,6 +220,7 @@ impl Balancer {
             judgement: Judgement::default(),
             in_windows: false,
             phase_ns: 0.0,
+            ideal_ns: 0.0,
         }
     }
 
@@ -349,6 +357,16 @@ impl Balancer {
         }
     }
 
+    /// What these chunks would have taken with their work divided by the capacities, ns.
+    fn ideal_ns_of(&self, chunks: &[ChunkReport]) -> f64 {
+        let ticks = |chunk: &ChunkReport| {
+            let speed = if chunk.declared { 1.0 } else { self.estimates[chunk.load.rank.index()].speed };
+            chunk.load.ticks as f64 * speed
+        };
+        let capacity: f64 = self.estimates.iter().map(Estimate::capacity).sum();
+        if capacity > 0.0 { chunks.iter().map(ticks).sum::<f64>() / capacity } else { 0.0 }
+    }
+
     fn in_ticks(&mut self, report: &ChunkReport) -> ChunkLoad {
         let mut load = report.load.clone();
         if !report.declared {
@@ -365,6 +383,7 @@ impl Balancer {
         self.estimate(&report.ranks);
         let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
         self.phase_ns = report.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64;
+        self.ideal_ns += self.ideal_ns_of(&report.chunks);
         let mut chunks: Vec<ChunkLoad> = report.chunks.iter().map(|chunk| self.in_ticks(chunk)).collect();
         chunks.sort_by_key(|chunk| chunk.id);
         let ranks = self.estimates.iter().map(Estimate::rank_load).collect();
@@ -550,11 +569,13 @@ impl Balancer {
             before_ns,
             predicted_ns,
             bound_ns: bound_ns(expected, model),
+            ideal_ns: std::mem::take(&mut self.ideal_ns) as u64,
             prediction: self.prediction(),
+            move_ns: if moves.is_empty() { 0 } else { self.move_price.cost_ns(measured, &next) },
             unmoved_ns,
             chunks_per_rank,
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),
-            capacity: self.estimates.iter().map(|estimate| estimate.whole_speed() * estimate.share).collect(),
+            capacity: self.estimates.iter().map(Estimate::capacity).collect(),
             moves,
         };
         self.moved_from = Some(decision.moves.iter().map(|one| (one.chunk, one.from)).collect());

@@ -95,6 +95,11 @@ impl Estimate {
         self.speed * f64::from(self.place.workers)
     }
 
+    /// What it gives of that.
+    pub(super) fn capacity(&self) -> f64 {
+        self.whole_speed() * self.share
+    }
+
     pub(super) fn rank_load(&self) -> RankLoad {
         RankLoad {
             speed: self.whole_speed(),

@@ -37,7 +37,14 @@ pub(super) struct Judgement {
 
 impl Default for Judgement {
     fn default() -> Judgement {
-        Judgement { predicted: None, noise: NOISE, surprise: SURPRISE_MAX, planned: None, trust: 1.0, imbalance: 1.0 }
+        Judgement {
+            predicted: None,
+            noise: NOISE,
+            surprise: SURPRISE_MAX,
+            planned: None,
+            trust: 1.0,
+            imbalance: 1.0,
+        }
     }
 }
 

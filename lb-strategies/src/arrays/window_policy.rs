@@ -149,7 +149,8 @@ impl WindowPolicy {
         }
     }
 
-    /// A window was decided, and `moved` chunks. Collecting, deciding and moving took this long, ns.
+    /// A window was decided, and `moved` chunks. Deciding took this long, with the expected time of the moves, ns: that of
+    /// the chunks and bytes alone, since no other chunk waits for a handler that holds up the end of a migration.
     pub fn decided(&mut self, moved: bool, took_ns: u64) {
         // A balance that was held up by something else says little.
         self.price_ns = ((3 * self.price_ns + took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);

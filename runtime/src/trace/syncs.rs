@@ -74,6 +74,9 @@ pub struct SyncReport {
     pub imbalance_before: f64,
     /// The same, expected for the next phase after the moves.
     pub imbalance_predicted: f64,
+    /// Time that the phase measured would have taken with all work divided by the capacities, with the windows before it that
+    /// were not decided, ns. 0 where it is not known.
+    pub ideal_ns: u64,
     /// Largest completion time of the phase measured, ns.
     pub makespan_before_ns: u64,
     /// Largest completion time expected after the moves, ns.

@@ -68,7 +68,7 @@ pub struct SyncRecord {
     pub moved_bytes: u64,
     /// Time that the sync itself took: collecting, deciding, migrating.
     pub cost_ns: u64,
-    /// Time that the phase before it would have taken at best: all work, over the capacity measured of all ranks.
+    /// Time that all since the last one would have taken at best: all work, over the capacity measured of all ranks.
     pub bound_ns: u64,
 }
 
@@ -87,8 +87,11 @@ impl From<&caribou::report::SyncReport> for SyncRecord {
     }
 }
 
-/// Work is what a rank's capacity does in the time that the rank needed.
+/// Work is what a rank's capacity does in the time that the rank needed. Of windows those that were not decided count as well.
 fn bound_ns(sync: &caribou::report::SyncReport) -> u64 {
+    if sync.window {
+        return sync.ideal_ns;
+    }
     let work = |(&ns, capacity): (&u64, &f64)| ns as f64 * capacity;
     let work: f64 = sync.before_ns.iter().zip(&sync.capacity).map(work).sum();
     let capacity: f64 = sync.capacity.iter().sum();

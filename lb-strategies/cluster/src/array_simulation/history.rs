@@ -441,7 +441,7 @@ impl EventLoop<'_> {
         if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
             self.balancer.moved(self.now - at);
         }
-        self.balanced(true);
+        self.balanced(self.run.syncs.last().map(|sync| sync.decision.move_ns));
     }
 
     fn resume(&mut self, chunk: u32) {

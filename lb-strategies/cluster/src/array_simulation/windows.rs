@@ -116,17 +116,17 @@ impl EventLoop<'_> {
         }
         let moves = self.decide(reports);
         if moves.is_empty() || !self.stops {
-            return self.balanced(false);
+            return self.balanced(None);
         }
         self.windows.iter_mut().for_each(|windows| windows.migrates = true);
         (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Moves(Rc::clone(&moves))));
     }
 
-    /// A balance in a window has ended.
-    pub(super) fn balanced(&mut self, moved: bool) {
+    /// A balance in a window has ended. Its moves were expected to take this long, if there were any.
+    pub(super) fn balanced(&mut self, move_ns: Option<u64>) {
         if let Some(windows) = &mut self.windows {
             windows.migrates = false;
-            windows.policy.decided(moved, self.now - windows.opened);
+            windows.policy.decided(move_ns.is_some(), move_ns.unwrap_or(0));
         }
     }
 

@@ -131,6 +131,8 @@ pub(crate) struct Coordinator {
     windows: Option<WindowPolicy>,
     /// What the open window is for.
     open_window: Look,
+    /// Expected time of the moves that were decided last, ns.
+    move_ns: u64,
     /// The windows since the last decision that were not decided.
     undecided: Vec<PhaseReport>,
     scales: SizeScales,
@@ -173,6 +175,7 @@ impl Coordinator {
             windows: None,
             open_window: Look::Wait,
             undecided: Vec::new(),
+            move_ns: 0,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -328,6 +331,7 @@ impl Coordinator {
     ) -> (Occasion, Vec<Move>) {
         let phase = self.deciding.take().expect("its request was handed out");
         let took_ns = decided.took_ns;
+        self.move_ns = decided.move_ns;
         let decide_ns = took_ns.unwrap_or(0);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
@@ -341,6 +345,7 @@ impl Coordinator {
             makespan_before_ns,
             makespan_predicted_ns: decided.makespan_predicted_ns(),
             bound_ns: decided.bound_ns,
+            ideal_ns: decided.ideal_ns,
             moved: decided.moves.len() as u64,
             moved_bytes: 0,
             collect_ns: phase.last_ns.saturating_sub(phase.first_ns),
@@ -416,7 +421,7 @@ impl Coordinator {
 
     /// A balance has ended: the next window pays if it may gain as much as this one took.
     fn note_price(&mut self, report: &SyncReport) {
-        let took_ns = report.collect_ns + report.decide_ns + report.migrate_ns;
+        let took_ns = report.decide_ns + self.move_ns;
         self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
     }
 
