@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use caribou::config::Pin;
 use caribou::report::SyncReport;
@@ -83,6 +84,54 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     assert!(text.starts_with("Each sync starts from the placement that the run had at it"), "{text}");
     assert_eq!(text.lines().count(), 2 + 2 * SYNCS as usize, "{text}");
     assert!(text.lines().last().is_some_and(|line| line.starts_with("none ")), "{text}");
+    let _ = std::fs::remove_dir_all(&dir);
+}
+
+/// Handles messages to itself until this long has passed; those with a low index take ten times as long after half of it.
+#[derive(Serialize, Deserialize)]
+struct Busy;
+
+const BUSY: Duration = Duration::from_millis(600);
+
+impl Chunk for Busy {
+    type Index = u32;
+    type Message = SystemTime;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send(ctx.index(), SystemTime::now());
+    }
+
+    fn receive(&mut self, begun: SystemTime, ctx: &mut Ctx<'_, Self>) {
+        let passed = begun.elapsed().unwrap_or_default();
+        let spins = if passed > BUSY / 2 && ctx.index() < 6 { 200_000 } else { 20_000 };
+        std::hint::black_box((0..spins).map(std::hint::black_box::<u64>).sum::<u64>());
+        if passed < BUSY {
+            // The next waits for this one, so that a rank with less to do is idle.
+            ctx.send((ctx.index() + 1) % 12, begun);
+        } else {
+            ctx.exit();
+        }
+    }
+}
+
+#[test]
+fn a_run_in_windows_is_decided_again_as_it_was() {
+    let dir = std::env::temp_dir().join(format!("caribou-balance-{}-windows", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    let config = Config::default().ranks(2).pin(Pin::Off).lb("refine").expect("listed");
+    caribou::run(config.trace(&dir).lb_reports(true), |setup| {
+        setup.array(12, |_| Busy);
+    })
+    .expect("it ends");
+    let trace = Trace::open(&dir).expect("it was recorded");
+    assert!(!trace.syncs.is_empty() && trace.syncs.iter().all(|sync| sync.window));
+    let json = caribou(&["balance", "--trace", dir.to_str().expect("a plain name"), "--json"]);
+    let rows: Vec<serde_json::Value> =
+        serde_json::from_str(&json.expect("it can be replayed")).expect("a list");
+    let again =
+        rows.iter().map(|row| ["proposed", "moved", "expected_gain_ns"].map(|field| row[field].as_u64()));
+    let run = trace.syncs.iter().map(|sync| [sync.proposed, sync.moved, sync.gain_ns].map(Some));
+    assert!(again.eq(run), "{rows:?}");
     let _ = std::fs::remove_dir_all(&dir);
 }
 

@@ -283,6 +283,9 @@ pub(crate) mod tests {
         // One rank needed a second of the whole vCPU, the other two of half of one.
         (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
         assert_eq!(bound_ns(&sync), 1_333_333_333);
+        // In windows those that were not decided count as well.
+        (sync.window, sync.ideal_ns) = (true, 5_000_000_000);
+        assert_eq!(bound_ns(&sync), 5_000_000_000);
         let (times, report) = past(&[12; 10], 4, &[]);
         let mut run = SyncTimeline::new(&times, &report);
         assert!((run.bound_s().unwrap() - 0.08).abs() < 1e-9, "also after the last sync");

@@ -316,3 +316,17 @@ fn a_window_in_which_nothing_is_handled_changes_no_mind() {
     assert_eq!(after, [0; 5]);
     assert!(balancer.chooser.error() < 0.5, "{}", balancer.chooser.error());
 }
+
+#[test]
+fn windows_that_were_not_decided_are_learned_from_with_the_next_that_is() {
+    let ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
+    let one = window(&ranks, |_| 100, 4096);
+    let mut balancer = balancer("refine");
+    let report = PhaseReport { undecided: vec![one.clone(), one.clone()], ..one.clone() };
+    assert_eq!(report.size(), 3 * (16 + 2));
+    let decision = balancer.decide(&report);
+    assert_eq!((decision.phase, balancer.history.len()), (0, 3), "one decision, by three windows");
+    // Each has 1600 us of work, on two whole vCPUs.
+    assert_eq!(decision.ideal_ns, 3 * 800_000);
+    assert_eq!(balancer.decide(&one).ideal_ns, 800_000);
+}
