@@ -30,26 +30,26 @@ const SPIKE: f64 = 10.0;
 pub enum ChunkCosts {
     /// Each chunk costs the same in all iterations.
     Fixed(Costs),
-    /// Each goes up and down by a half in so many iterations, by a sine of its own phase.
+    /// Each goes up and down by a half within `iterations`, by a sine of its own phase.
     Drift {
         /// Iterations from one top to the next.
         iterations: f64,
         /// Of the phases.
         seed: u64,
     },
-    /// The chunks of one half cost 1.5, those of the other 0.5; the halves swap every so many iterations.
+    /// The chunks of one half cost 1.5, those of the other 0.5; the halves swap every `iterations`.
     Alternate {
         /// Iterations from one swap to the next.
         iterations: u64,
     },
-    /// The chunks of one half grow from 0.8 to 1.6 in so many iterations, in a straight line, and drop back; the others cost 0.8.
+    /// The chunks of one half grow from 0.8 to 1.6 within `iterations`, in a straight line, and drop back; the others cost 0.8.
     Ramp {
         /// Iterations from one drop to the next.
         iterations: u64,
     },
-    /// Each chunk costs 1, but every so many iterations one of them costs 10 more, as if it had been preempted.
+    /// Each chunk costs 1, but once in `iterations` one of them costs 10 more, as if it had been preempted.
     Spikes {
-        /// Iterations from one spike to the next; the first comes after so many.
+        /// Iterations from one spike to the next; the first comes after as many.
         iterations: u64,
         /// Of the choice of chunks.
         seed: u64,

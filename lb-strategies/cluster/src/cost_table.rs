@@ -21,7 +21,7 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// A table of so many chunks, from its rows one after another.
+    /// A table with this number of chunks, from its rows one after another.
     ///
     /// # Panics
     /// If there is no chunk or no row, or the last row is not whole.

@@ -80,7 +80,7 @@ pub(super) struct ShareRegimes {
 }
 
 impl ShareRegimes {
-    /// That of a rank has ended.
+    /// The regime of a rank has ended.
     pub(super) fn ended(&mut self, regime: ShareRegime) {
         let lengths = if regime.is_disturbed { &mut self.disturbed } else { &mut self.quiet };
         lengths.add(regime.lasted_ns);

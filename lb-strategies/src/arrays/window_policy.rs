@@ -30,6 +30,8 @@ const PATIENCE_MAX: u64 = 256;
 const EXCESS_MIN: f64 = 0.02;
 /// Longest interval of signals, ns.
 const SIGNAL_NS: u64 = 5_000_000;
+/// The most windows that are only begun before one is decided: their reports are kept until then.
+const BEGUN_MAX: u32 = 8;
 /// Growth of the loss, as a part of the time, that resets the price.
 const GROWTH: f64 = 0.05;
 
@@ -87,6 +89,8 @@ pub struct WindowPolicy {
     /// When the last window was opened, ns.
     opened_ns: u64,
     measuring: bool,
+    /// Number of windows since the last decision that were only begun.
+    begun: u32,
     price_ns: u64,
     patience: u64,
     /// The excess when the last window was opened.
@@ -100,6 +104,7 @@ impl WindowPolicy {
             fixed_ns,
             opened_ns: 0,
             measuring: false,
+            begun: 0,
             price_ns: PRICE_NS,
             patience: 1,
             opened_excess: 0.0,
@@ -123,6 +128,7 @@ impl WindowPolicy {
         if look != Look::Wait {
             self.opened_ns = now_ns;
             self.measuring = look == Look::Begin;
+            self.begun = if self.measuring { self.begun + 1 } else { 0 };
             self.opened_excess = signal.excess(ranks);
         }
         look
@@ -142,7 +148,7 @@ impl WindowPolicy {
                 self.fruitless();
                 Look::Wait
             }
-            false if pays && open_ns > OLD_NS => Look::Begin,
+            false if pays && open_ns > OLD_NS && self.begun < BEGUN_MAX => Look::Begin,
             false if pays && open_ns >= SPAN_NS => Look::Decide,
             false if open_ns >= REFRESH_NS => Look::Decide,
             false => Look::Wait,
@@ -153,7 +159,7 @@ impl WindowPolicy {
     /// the chunks and bytes alone, since no other chunk waits for a handler that holds up the end of a migration.
     pub fn decided(&mut self, moved: bool, took_ns: u64) {
         // A balance that was held up by something else says little.
-        self.price_ns = ((3 * self.price_ns + took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);
+        self.price_ns = ((3 * self.price_ns).saturating_add(took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);
         if moved {
             self.patience = 1;
         } else {
@@ -198,6 +204,22 @@ mod tests {
         windows(&mut policy, 0, 5_500, [0.99, 0.99], false);
         let opened = windows(&mut policy, 5_500, 50, [1.0, 0.5], true);
         assert_eq!(opened, [(5_500, Look::Begin), (5_540, Look::Decide)]);
+    }
+
+    #[test]
+    fn bursts_that_end_when_a_window_begins_are_decided_in_the_end() {
+        let mut policy = WindowPolicy::new(None);
+        // Fruitless decisions make the price so large that each burst has to be long.
+        windows(&mut policy, 0, 10_000, [1.0, 0.8], false);
+        let (busy, quiet) = (Signal::of(1.0).and(Signal::of(0.0)), Signal::of(1.0).and(Signal::of(1.0)));
+        let mut looks = Vec::new();
+        for ms in (10_000..20_000).step_by(5) {
+            let signal = if policy.measuring { quiet } else { busy };
+            looks.push(policy.look(&signal, 2, true, ms * MS));
+        }
+        looks.retain(|&look| look != Look::Wait);
+        assert!(looks.windows(10).all(|looks| looks.contains(&Look::Decide)), "{looks:?}");
+        assert!(looks.contains(&Look::Begin), "{looks:?}");
     }
 
     #[test]

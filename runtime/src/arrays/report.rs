@@ -26,8 +26,8 @@ pub struct Report {
     /// The most bytes of messages that have waited on one rank in the mailboxes of its chunks, to about 64 KiB: see
     /// [`Config::mail_limit`](crate::Config::mail_limit).
     pub waiting_bytes_max: u64,
-    /// One record per sync, or per window that was decided, in order; of a run with thousands every second, fourth, ... so that as many as fit are spread
-    /// evenly ([`SyncReport::sync`] tells which). Of several processes only that of rank 0 has them.
+    /// One record per sync, or per window that was decided, in order. A run with thousands has every second, fourth, ... so
+    /// that as many as fit are spread evenly ([`SyncReport::sync`] tells which). Of several processes only that of rank 0 has them.
     pub syncs: Vec<SyncReport>,
     /// Sums over all syncs, also over those that are not in `syncs`.
     pub sync_totals: SyncTotals,

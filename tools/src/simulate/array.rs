@@ -66,7 +66,7 @@ struct ArrayOptions {
     #[arg(long, value_name = "COUNT", value_parser = values::count)]
     iterations: Option<u64>,
     /// When chunks are balanced: at syncs, with so many iterations from one to the next (0 for no sync); or in windows,
-    /// when it is likely to pay (auto), or of a length such as 50ms. Several are compared.
+    /// when it is likely to pay (auto), or of a length such as 50ms. Several are compared. The default of a run is auto.
     #[arg(
         long,
         value_name = "ITERATIONS|auto|TIME[,..]",

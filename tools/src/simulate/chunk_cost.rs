@@ -8,17 +8,14 @@ use super::values::{self, Cost};
 const SHAPES: &[(&str, &str)] = &[
     ("constant", "all the same"),
     ("lognormal:SIGMA", "each chunk has its own, lognormal with this sigma"),
-    ("drift:ITERATIONS", "each goes up and down by a half in so many iterations"),
+    ("drift:ITERATIONS", "each goes up and down by a half in that time"),
     (
         "alternate:ITERATIONS",
-        "1.5 in one half of the chunks, 0.5 in the other; they swap every so many iterations",
+        "1.5 in one half of the chunks, 0.5 in the other; they swap after that many iterations",
     ),
-    (
-        "ramp:ITERATIONS",
-        "one half grows from 0.8 to 1.6 in so many iterations and drops back; the other stays at 0.8",
-    ),
+    ("ramp:ITERATIONS", "one half grows from 0.8 to 1.6 within them and drops back; the other stays at 0.8"),
     ("walk:SIGMA", "each takes a normal step of this sigma per iteration, between 0.25 and 1.75"),
-    ("spike:ITERATIONS", "every so many iterations one chunk costs 11, as if preempted; all else costs 1"),
+    ("spike:ITERATIONS", "1, but once in that many iterations one chunk costs 11, as if preempted"),
     (
         "hot-spot[:K]",
         "less with the distance to a spot, which rests or moves 2K+1 thousandths of the grid per iteration",
@@ -46,22 +43,22 @@ pub(super) enum ChunkCost {
 pub(super) enum Shape {
     /// The same in all iterations.
     Fixed(Cost),
-    /// Up and down in so many iterations.
+    /// Up and down within these iterations.
     Drift(u64),
-    /// Halves that swap every so many iterations.
+    /// Halves that swap after that many iterations.
     Alternate(u64),
-    /// One half grows in so many iterations.
+    /// One half grows within these iterations.
     Ramp(u64),
     /// Random walks of this sigma.
     Walk(f64),
-    /// One chunk is dear every so many iterations.
+    /// Once in that many iterations one chunk costs more.
     Spike(u64),
     /// By the distance to a hot spot, which stands still if there is no speed.
     HotSpot(Option<u32>),
 }
 
 impl Shape {
-    /// The costs of so many chunks and iterations, with this seed.
+    /// The costs of that number of chunks and iterations, with this seed.
     pub(super) fn costs(self, chunks: u32, iterations: u64, seed: u64) -> ChunkCosts {
         match self {
             Self::Fixed(Cost::Constant) => ChunkCosts::Fixed(Costs::Equal),

@@ -40,6 +40,8 @@ pub(crate) struct Symptoms {
     /// The strategy, as given.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
+    /// True if all of them were windows.
+    pub(crate) windows: bool,
     /// Ranks of which the end is missing.
     pub(crate) cut_off: Vec<u32>,
     /// Tells whether there may have been others, of which one may not have come to its end.
@@ -191,7 +193,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
     let imbalance =
         symptoms.imbalance.filter(|&imbalance| imbalance > UNEVEN && symptoms.syncs == 0 && !symptoms.cut)?;
     let cure = match symptoms.shape {
-        Shape::Arrays => "balance while it runs (CARIBOU_LB_PERIOD=auto), or add syncs to balance at",
+        Shape::Arrays => "a longer run has windows, unless CARIBOU_LB or CARIBOU_LB_PERIOD say otherwise",
         Shape::Pools => "hand out smaller ranges, or by another policy",
         Shape::Supersteps => {
             let cure = match &*symptoms.strategy {
@@ -207,7 +209,7 @@ fn uneven_without_syncs(symptoms: &Symptoms) -> Option<String> {
         }
     };
     Some(format!(
-        "the busiest rank had {imbalance:.3} times the average to do, and there was no sync: {cure}"
+        "the busiest rank had {imbalance:.3} times the average to do, and nothing was balanced: {cure}"
     ))
 }
 
@@ -216,17 +218,20 @@ fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
     let others = symptoms.parts.share(symptoms.parts.lost_ns) > NOTABLE;
     let (what, cure) = if work_moved && others {
         // Loads that are measured beside others differ from phase to phase, though the work stays.
-        ("work or vCPUs change faster than syncs follow", "a quiet machine first")
+        ("work or vCPUs change faster than moves follow", "a quiet machine first")
     } else if work_moved {
         (
-            "loads were stale: the work moves on faster than syncs follow",
+            "loads were stale: the work moves on faster than moves follow",
             match symptoms.syncs_share > NOTABLE {
+                _ if symptoms.windows => {
+                    "windows of a fixed length (CARIBOU_LB_PERIOD=20ms), or another strategy"
+                }
                 true => "syncs that stop nobody (`at_sync_nowait`), and then a shorter period",
                 false => "a shorter period, if syncs stop nobody",
             },
         )
     } else {
-        ("what vCPUs can do changes faster than syncs follow", "a longer period, or no balancing")
+        ("what vCPUs can do changes faster than moves follow", "a longer period, or no balancing")
     };
     let saved = 100.0 * saved;
     Some(format!("moves saved {saved:.0} % of what was predicted: {what}: try {cure}"))
@@ -274,10 +279,13 @@ fn syncs(symptoms: &Symptoms) -> Option<String> {
         String::new()
     };
     let cure = match symptoms.ineffective {
-        Some(IneffectiveMoves { work_moved: true, .. }) => "let chunks go on meanwhile (`at_sync_nowait`)",
+        Some(IneffectiveMoves { work_moved: true, .. }) if !symptoms.windows => {
+            "let chunks go on meanwhile (`at_sync_nowait`)"
+        }
         _ => "balance less often",
     };
-    (share > NOTABLE).then(|| format!("syncs took {:.1} % of the run{others}: {cure}", 100.0 * share))
+    let what = if symptoms.windows { "windows" } else { "syncs" };
+    (share > NOTABLE).then(|| format!("{what} took {:.1} % of the run{others}: {cure}", 100.0 * share))
 }
 
 fn idle(symptoms: &Symptoms) -> Option<String> {
@@ -354,6 +362,7 @@ impl Symptoms {
             shape: trace.run.shape,
             strategy: trace.run.lb.clone(),
             syncs: outcomes.len(),
+            windows: !outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.report.window),
             cut_off: trace.ranks.iter().filter(|rank| rank.end.is_none()).map(|rank| rank.rank).collect(),
             cut: trace.dropped() > 0
                 || trace.ranks.iter().all(|rank| rank.rank != 0)
@@ -527,6 +536,7 @@ mod tests {
             parts,
             strategy: "refine".into(),
             syncs: 3,
+            windows: false,
             moving: 1,
             imbalance: Some(1.02),
             ..Symptoms::default()

@@ -172,7 +172,7 @@ pub(crate) fn why_none(trace: &Trace) -> &'static str {
             "no syncs are in the trace, but it was full: see CARIBOU_TRACE_LIMIT"
         }
         Shape::Arrays if began(trace) => "no sync came to its end, though one had begun",
-        Shape::Arrays => "no syncs: nothing was balanced",
+        Shape::Arrays => "no syncs, and no windows that were decided: nothing was balanced",
     }
 }
 

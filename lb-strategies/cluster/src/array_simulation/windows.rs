@@ -112,7 +112,7 @@ impl EventLoop<'_> {
         let reports = std::mem::replace(&mut windows.reports, Reports::of(0));
         if std::mem::replace(&mut windows.open, Look::Wait) == Look::Begin {
             let window = self.phase_report(reports);
-            return self.windows.iter_mut().for_each(|windows| windows.undecided.push(window.clone()));
+            return self.windows.as_mut().map_or((), |windows| windows.undecided.push(window));
         }
         let moves = self.decide(reports);
         if moves.is_empty() || !self.stops {

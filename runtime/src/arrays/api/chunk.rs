@@ -126,7 +126,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         Load::Measured
     }
 
-    /// True if the balancer may move it, asked at `at_sync`, or when it first runs after a window. A pinned chunk still counts as load.
+    /// True if the balancer may move it, asked at `at_sync`, or when it first runs after a window. A pinned chunk still counts
+    /// as load.
     fn migratable(&self) -> bool {
         true
     }

@@ -421,7 +421,7 @@ impl Coordinator {
 
     /// A balance has ended: the next window pays if it may gain as much as this one took.
     fn note_price(&mut self, report: &SyncReport) {
-        let took_ns = report.decide_ns + self.move_ns;
+        let took_ns = report.decide_ns.saturating_add(self.move_ns);
         self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
     }
 
