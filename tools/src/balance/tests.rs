@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use caribou::config::Pin;
+use caribou::config::{Period, Pin};
 use caribou::report::SyncReport;
 use caribou::trace::{End, RunRecord, Writer};
 use caribou::{Chunk, Config, Ctx, Load, Reducer, Target, Values};
@@ -118,7 +118,8 @@ impl Chunk for Busy {
 fn a_run_in_windows_is_decided_again_as_it_was() {
     let dir = std::env::temp_dir().join(format!("caribou-balance-{}-windows", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
-    let config = Config::default().ranks(2).pin(Pin::Off).lb("refine").expect("listed");
+    let period = Period::Every(Duration::from_millis(10));
+    let config = Config::default().ranks(2).pin(Pin::Off).balance(period).lb("refine").expect("listed");
     caribou::run(config.trace(&dir).lb_reports(true), |setup| {
         setup.array(12, |_| Busy);
     })

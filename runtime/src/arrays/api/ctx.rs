@@ -592,7 +592,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///
     /// Does not block: the handler goes on and returns. For chunks that need not wait, see
     /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period), as by
-    /// default, there is nothing to wait for: `resume` is called next.
+    /// default, and under `none`, there is nothing to wait for: `resume` is called next. So it is no barrier: to wait for all
+    /// chunks, [contribute](Self::contribute) to a reduction whose result is a message to all.
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an [array without sync](crate::Setup::array_without_sync).
