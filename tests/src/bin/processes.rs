@@ -130,8 +130,9 @@ fn decodes() -> Result<(), Error> {
     Ok(())
 }
 
+/// Chunks stay where they are placed, or move at syncs: what happens to a process happens to the chunks that it was given.
 fn config() -> Result<Config, Error> {
-    Ok(Config::from_env()?.workers(1))
+    Ok(Config::from_env()?.workers(1).period(20))
 }
 
 /// Runs with a chunk on each rank.
