@@ -38,7 +38,6 @@ use lb_strategies::Rank;
 use lb_strategies::arrays::accept::MoveCost;
 use lb_strategies::arrays::balancer::{Decision, MOVE_COST, PhaseReport};
 use lb_strategies::arrays::period::Period;
-use lb_strategies::arrays::predict::Prediction;
 use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::links::Links;
@@ -256,8 +255,6 @@ pub struct SyncRun {
     pub report: Option<PhaseReport>,
     /// The decision.
     pub decision: Decision,
-    /// The predictor of the loads that it was made from.
-    pub prediction: Prediction,
 }
 
 impl ArrayRun {

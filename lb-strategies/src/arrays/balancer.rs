@@ -359,19 +359,22 @@ impl Balancer {
 
     /// What these chunks would have taken with their work divided by the capacities, ns.
     fn ideal_ns_of(&self, chunks: &[ChunkReport]) -> f64 {
-        let ticks = |chunk: &ChunkReport| {
-            let speed = if chunk.declared { 1.0 } else { self.estimates[chunk.load.rank.index()].speed };
-            chunk.load.ticks as f64 * speed
-        };
         let capacity: f64 = self.estimates.iter().map(Estimate::capacity).sum();
-        if capacity > 0.0 { chunks.iter().map(ticks).sum::<f64>() / capacity } else { 0.0 }
+        let work = |chunk| self.work(chunk);
+        if capacity > 0.0 { chunks.iter().map(work).sum::<f64>() / capacity } else { 0.0 }
+    }
+
+    /// What a chunk has done, ticks.
+    fn work(&self, ChunkReport { load, declared, .. }: &ChunkReport) -> f64 {
+        let speed = if *declared { 1.0 } else { self.estimates[load.rank.index()].speed };
+        load.ticks as f64 * speed
     }
 
     fn in_ticks(&mut self, report: &ChunkReport) -> ChunkLoad {
         let mut load = report.load.clone();
         if !report.declared {
-            let ticks = load.ticks as f64 * self.estimates[load.rank.index()].speed;
-            load.ticks = self.activity.whole_steps(load.id, report.handled, ticks) as u64;
+            let work = self.work(report);
+            load.ticks = self.activity.whole_steps(load.id, report.handled, work) as u64;
         }
         load
     }
@@ -541,11 +544,12 @@ impl Balancer {
         let next = if carried_out { placed(&assignment) } else { Assignment::current(measured) };
         let moved = next.moves(measured).map(|(chunk, to)| Move { chunk: chunk.id, from: chunk.rank, to });
         let moves: Vec<Move> = moved.collect();
-        if moves.is_empty() {
+        let move_ns = if moves.is_empty() {
             self.move_price.relax();
+            0
         } else {
-            self.move_price.begin(measured, &next);
-        }
+            self.move_price.begin(measured, &next)
+        };
         let predicted_ns = completion_ns(expected, &assignment, model);
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
@@ -571,7 +575,7 @@ impl Balancer {
             bound_ns: bound_ns(expected, model),
             ideal_ns: std::mem::take(&mut self.ideal_ns) as u64,
             prediction: self.prediction(),
-            move_ns: if moves.is_empty() { 0 } else { self.move_price.cost_ns(measured, &next) },
+            move_ns,
             unmoved_ns,
             chunks_per_rank,
             share: self.estimates.iter().map(|estimate| estimate.share).collect(),

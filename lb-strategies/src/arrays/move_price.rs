@@ -30,9 +30,11 @@ impl Default for MovePrice {
 }
 
 impl MovePrice {
-    /// This plan is carried out.
-    pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) {
-        (_, self.bytes) = busiest(snapshot, plan);
+    /// This plan is carried out. Gives the time that its moves are expected to take, ns.
+    pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
+        let (chunks, bytes) = busiest(snapshot, plan);
+        self.bytes = bytes;
+        self.cost().cost_ns(chunks, bytes)
     }
 
     /// The migration in progress has ended: it has taken this long, ns.

@@ -49,14 +49,14 @@ struct Sync {
 
 impl Sync {
     fn new(sync: &SyncRun) -> Self {
-        let SyncRun { at, decision, prediction, .. } = sync;
+        let SyncRun { at, decision, .. } = sync;
         Self {
             at_s: seconds(*at),
             imbalance_before: decision.imbalance_before,
             imbalance_predicted: decision.imbalance_predicted,
             proposed: decision.proposed,
             moved: decision.moves.len(),
-            predictor: prediction.name(),
+            predictor: decision.prediction.name(),
             share: decision.share.clone(),
             capacity: decision.capacity.clone(),
             chunks_per_rank: decision.chunks_per_rank.clone(),
@@ -87,7 +87,7 @@ impl ArrayMetrics {
             idle_worker_s: seconds(run.idle()),
             moves: run.moves(),
             messages: run.messages,
-            predictor: run.syncs.last().map(|sync| sync.prediction.name()),
+            predictor: run.syncs.last().map(|sync| sync.decision.prediction.name()),
             missing: all - run.executed,
             iteration_times_s: run.iteration_times().into_iter().map(seconds).collect(),
             syncs: run.syncs.iter().map(Sync::new).collect(),

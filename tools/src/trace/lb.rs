@@ -141,7 +141,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
         plural(moved as usize, "chunk"),
         bytes(size),
         saving(outcomes),
-        errors(outcomes),
+        errors(outcomes, occasion),
         last(outcomes)
     )
 }
@@ -208,13 +208,13 @@ fn cost(outcomes: &[SyncEffect<'_>]) -> String {
     }
 }
 
-fn errors(outcomes: &[SyncEffect<'_>]) -> String {
+fn errors(outcomes: &[SyncEffect<'_>], occasion: &str) -> String {
     let known = outcomes.iter().filter_map(|outcome| Some((outcome.error()?.abs(), outcome.report.sync)));
     let known: Vec<(f64, u64)> = known.collect();
     let worst = known.iter().copied().max_by(|one, other| one.0.total_cmp(&other.0));
     match (median(known.iter().map(|&(error, _)| error).collect()), worst) {
         (Some(median), Some((worst, sync))) => format!(
-            "{}prediction error a step median {:.1} %, worst {:.1} % (of {sync})",
+            "{}prediction error a step median {:.1} %, worst {:.1} % (of {occasion} {sync})",
             predictors(outcomes),
             100.0 * median,
             100.0 * worst

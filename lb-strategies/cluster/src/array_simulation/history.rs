@@ -392,8 +392,7 @@ impl EventLoop<'_> {
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);
-        let prediction = self.balancer.prediction();
-        self.run.syncs.push(SyncRun { at: self.now, report, decision, prediction });
+        self.run.syncs.push(SyncRun { at: self.now, report, decision });
         moves
     }
 

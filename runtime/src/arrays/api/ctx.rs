@@ -635,7 +635,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that
     /// it matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period), as by default, it
     /// holds for the first window after the sync, and the chunk has resumed by then: a program that places its chunks sets
-    /// a [period](crate::Config::period). With `CARIBOU_LB=program` only the program moves chunks, except off an
+    /// a [period](crate::Config::period), or the strategy `program`, which keeps to syncs. With `CARIBOU_LB=program` only the program moves chunks, except off an
     /// unavailable rank. With `none`, and in an array without sync, no chunk is ever moved. Chunks [kept
     /// together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of them call
     /// this, the one of the lowest array counts.
@@ -660,8 +660,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     ///     }
     ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
     /// }
-    /// // With a period, chunks wait in `at_sync` until all have come, and move there.
-    /// let config = Config::default().ranks(3).lb("program")?.period(1);
+    /// let config = Config::default().ranks(3).lb("program")?;
     /// let report = caribou::run(config, |setup| { setup.array(12, |_| Homing); })?;
     /// assert_eq!(report.value::<Vec<u64>>()?, [12]);
     /// # Ok::<(), caribou::Error>(())

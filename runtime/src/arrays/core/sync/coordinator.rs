@@ -89,6 +89,8 @@ struct PhaseRecord {
 struct OngoingMigration {
     report: SyncReport,
     decided_ns: u64,
+    /// The time that it was expected to take, ns.
+    expected_ns: u64,
 }
 
 /// A complete sync that is to be decided: the report, and the balancer that decides.
@@ -131,8 +133,6 @@ pub(crate) struct Coordinator {
     windows: Option<WindowPolicy>,
     /// What the open window is for.
     open_window: Look,
-    /// Expected time of the moves that were decided last, ns.
-    move_ns: u64,
     /// The windows since the last decision that were not decided.
     undecided: Vec<PhaseReport>,
     scales: SizeScales,
@@ -175,7 +175,6 @@ impl Coordinator {
             windows: None,
             open_window: Look::Wait,
             undecided: Vec::new(),
-            move_ns: 0,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -331,7 +330,6 @@ impl Coordinator {
     ) -> (Occasion, Vec<Move>) {
         let phase = self.deciding.take().expect("its request was handed out");
         let took_ns = decided.took_ns;
-        self.move_ns = decided.move_ns;
         let decide_ns = took_ns.unwrap_or(0);
         let (accepted, proposed) = (decided.accepted, decided.proposed);
         let makespan_before_ns = decided.makespan_before_ns();
@@ -397,10 +395,11 @@ impl Coordinator {
         self.balancer = Some(balancer);
         self.next = self.next.next();
         if decided.moves.is_empty() {
-            self.note_price(&report);
+            self.note_price(&report, 0);
             self.log.push(report);
         } else {
-            self.ongoing = Some(OngoingMigration { report, decided_ns: now_ns });
+            let expected_ns = decided.move_ns;
+            self.ongoing = Some(OngoingMigration { report, decided_ns: now_ns, expected_ns });
         }
         (phase.occasion, decided.moves)
     }
@@ -409,19 +408,19 @@ impl Coordinator {
     pub(crate) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64) {
         self.scales.learn(migration_bytes);
         let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
-        let OngoingMigration { mut report, decided_ns } = ongoing;
+        let OngoingMigration { mut report, decided_ns, expected_ns } = ongoing;
         report.moved_bytes = migration_bytes.bytes;
         report.migrate_ns = now_ns.saturating_sub(decided_ns);
         if let Some(balancer) = &mut self.balancer {
             balancer.moved(report.migrate_ns);
         }
-        self.note_price(&report);
+        self.note_price(&report, expected_ns);
         self.log.push(report);
     }
 
     /// A balance has ended: the next window pays if it may gain as much as this one took.
-    fn note_price(&mut self, report: &SyncReport) {
-        let took_ns = report.decide_ns.saturating_add(self.move_ns);
+    fn note_price(&mut self, report: &SyncReport, move_ns: u64) {
+        let took_ns = report.decide_ns.saturating_add(move_ns);
         self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
     }
 
