@@ -84,8 +84,8 @@ pub struct Decision {
     pub accepted: bool,
     /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
     pub gain_ns: u64,
-    /// Cost of its moves, ns; of a plan in a window that was not believed, the gain that would have been. Where the strategy
-    /// was not asked, of deciding and the cheapest move.
+    /// The gain that it needs, ns: the cost of its moves, and in a window no less than what predictions err by. Where the
+    /// strategy was not asked, the cost of deciding and of the cheapest move.
     pub cost_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
@@ -478,6 +478,9 @@ impl Balancer {
     /// The verdict on a plan in a window: its gain must pay for its moves as long as it is expected to last, and be believed;
     /// or it moves a chunk off an unavailable rank.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, gain_ns: u64) -> Verdict {
+        if plan.moves(expected).next().is_none() {
+            return Verdict { accepted: false, gain_ns, cost_ns: 0 };
+        }
         let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
         let move_ns = self.move_price.cost_ns(expected, plan) as f64;
         // Nothing is gained before the chunks have arrived.
@@ -485,7 +488,7 @@ impl Balancer {
         let cost_ns = move_ns / windows;
         let required_ns = self.judgement.required_gain_ns(makespan_ns, cost_ns as u64);
         let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
-        Verdict { accepted, gain_ns, cost_ns: if accepted { cost_ns as u64 } else { required_ns } }
+        Verdict { accepted, gain_ns, cost_ns: required_ns }
     }
 
     /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing.

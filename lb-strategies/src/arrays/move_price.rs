@@ -4,8 +4,9 @@ use super::accept::MoveCost;
 use super::balancer::MOVE_COST;
 use super::snapshot::{Assignment, Snapshot};
 
-/// Weight of the newest migration.
-const WEIGHT: f64 = 0.3;
+/// A migration of so many bytes has half the weight in the price of bytes: the fewer they were, the more of its time was
+/// waiting for handlers to end and for vCPUs.
+const HALF_WEIGHT: f64 = (8 << 20) as f64;
 /// The part of the way that a price goes back to the assumed one in a window without moves.
 const RELAXED: f64 = 0.001;
 /// Bytes from which a migration tells how fast bytes travel: below, it is mostly waiting for handlers to end.
@@ -44,8 +45,9 @@ impl MovePrice {
             return;
         }
         let measured = took_ns as f64 / bytes as f64;
-        let weight = if std::mem::replace(&mut self.is_measured, true) { WEIGHT } else { 1.0 };
+        let weight = bytes as f64 / (bytes as f64 + HALF_WEIGHT);
         self.ns_per_byte += weight * (measured - self.ns_per_byte);
+        self.is_measured = true;
     }
 
     /// Nothing moves: what was once dear may have become cheaper.
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_migration_sets_the_price_and_a_small_one_says_nothing() {
+    fn the_more_bytes_a_migration_had_the_more_it_says_of_the_price() {
         let mut price = MovePrice::default();
         let (mut snapshot, one) = plan(1);
         snapshot.chunks[0].bytes = 4096;
@@ -122,10 +124,21 @@ mod tests {
         price.end(50_000_000);
         assert_eq!(price.cost(), MOVE_COST);
         let (snapshot, all) = plan(8);
-        price.begin(&snapshot, &all);
-        price.end(400_000_000);
-        let cost_ns = price.cost_ns(&snapshot, &all);
-        assert!(cost_ns.abs_diff(400_020_000) < 1_000, "four chunks go each way at the same time: {cost_ns}");
+        let mut costs_ns = (0..4).map(|_| {
+            price.begin(&snapshot, &all);
+            price.end(400_000_000);
+            price.cost_ns(&snapshot, &all)
+        });
+        let first_ns = costs_ns.next().expect("there are four");
+        assert!((300_000_000..350_000_000).contains(&first_ns), "four chunks go each way at once: {first_ns}");
+        let last_ns = costs_ns.last().expect("there are four");
+        assert!((395_000_000..401_000_000).contains(&last_ns), "{last_ns}");
+        let mut price = MovePrice::default();
+        let (mut snapshot, one) = plan(1);
+        snapshot.chunks[0].bytes = 2_000_000;
+        price.begin(&snapshot, &one);
+        price.end(25_000_000);
+        assert!(price.cost_ns(&snapshot, &one) < 6_000_000, "25 ms were mostly waiting: {price:?}");
     }
 
     #[test]

@@ -77,11 +77,16 @@ impl Worker<'_> {
                 }
             },
             Command::Hold(cells) => {
-                for cell in cells {
-                    if self.shared.cells.get(cell).mailbox.hold() {
-                        core.rank.held(now_ns, out);
-                    }
-                }
+                let cells_of_rank = &self.shared.cells;
+                let idle = cells.into_iter().filter(|&cell| cells_of_rank.get(cell).mailbox.hold()).count();
+                let mut held = idle;
+                // A long queue would else hold up all ranks: a rank that chunks leave has much to do.
+                self.local_delivery.ready.withdraw(|entry| {
+                    let withdrawn = cells_of_rank.get(entry).mailbox.withdraw();
+                    held += usize::from(withdrawn);
+                    withdrawn
+                });
+                (0..held).for_each(|_| core.rank.held(now_ns, out));
             }
             Command::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Command::BeginPhase => self.shared.measurements.begin_phase(now_ns),

@@ -18,9 +18,9 @@
 //!
 //! # Rules
 //!
-//! 1. A ready entry is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin), so a
-//!    chunk has at most one. It proves that no other worker accesses the chunk. Running *takes the chunk out*: from then on
-//!    ownership is the proof.
+//! 1. A ready entry is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin) and
+//!    [`withdraw`](Mailbox::withdraw), so a chunk has at most one. It proves that no other worker accesses the chunk. Running
+//!    *takes the chunk out*: from then on ownership is the proof.
 //! 2. Messages are appended and taken under the lock. No push is lost at the end of a run: [`finish`](Mailbox::finish)
 //!    checks for messages in the critical section that makes the chunk Idle.
 //! 3. A push names its chunk; a mailbox that holds another chunk, or none, refuses it.
@@ -221,12 +221,23 @@ impl<S, M> Mailbox<S, M> {
         inner.newest_first.take_reversed()
     }
 
-    /// Lets no further run begin. True if no run is active or due. Otherwise the chunk is reported as held when its entry is
-    /// consumed or its run ends.
+    /// Lets no further run begin. True if no run is active or due. Otherwise the chunk is held when its entry is consumed or
+    /// its run ends.
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.gate = Gate::Held;
         inner.state == State::Idle
+    }
+
+    /// Consumes the ready entry of a held chunk before its turn. True if there is nothing to run: no handler of the chunk runs.
+    /// False if the entry stays on its queue, of a chunk that is not held or has not started.
+    pub(crate) fn withdraw(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let withdrawn = inner.gate != Gate::Open && inner.state == State::Ready;
+        if withdrawn {
+            inner.state = State::Idle;
+        }
+        withdrawn
     }
 
     /// Refuses messages from chunks of this rank from now on.
@@ -321,6 +332,28 @@ mod tests {
         assert!(!mailbox.hold());
         assert_eq!(mailbox.begin(), BeginOutcome::Held);
         assert_eq!(mailbox.take(), ("chunk", mail([1, 2, 3, 4])));
+    }
+
+    #[test]
+    fn the_entry_of_a_held_chunk_is_withdrawn_and_no_other() {
+        let mailbox = occupied();
+        push(&mailbox, 1, PushedBy::Chunk);
+        assert!(!mailbox.withdraw(), "it is not held");
+        assert!(!mailbox.hold() && mailbox.withdraw());
+        assert!(!mailbox.withdraw(), "it has no entry any more");
+        assert_eq!(push(&mailbox, 2, PushedBy::Chunk), PushOutcome::Queued);
+        assert_eq!(mailbox.take(), ("chunk", mail([1, 2])));
+
+        let running = occupied();
+        push(&running, 1, PushedBy::Chunk);
+        let BeginOutcome::Run(_, chunk, _) = running.begin() else { panic!("it was ready") };
+        assert!(!running.hold() && !running.withdraw(), "it runs");
+        assert_eq!(running.finish(chunk, MessageList::default()), FinishOutcome::Held);
+
+        let new = Mailbox::<_, u32>::new(Tag::SHARED);
+        new.settle_new(CHUNK, "chunk");
+        assert!(!new.hold() && !new.withdraw(), "it starts first");
+        assert!(matches!(new.begin(), BeginOutcome::Start(..)));
     }
 
     /// A ready chunk whose last run took three messages and handled one.

@@ -109,6 +109,21 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
+    /// Removes the entries that `withdraw` has consumed. Not where other workers may take them at the same time; and in a
+    /// simulation the seed leaves some to their turn.
+    pub(super) fn withdraw(&mut self, mut withdraw: impl FnMut(CellId) -> bool) {
+        match self {
+            ReadyQueue::Single { newest, older, .. } => {
+                newest.take_if(|&mut (entry, _)| withdraw(entry));
+                older.retain(|&entry| !withdraw(entry));
+            }
+            ReadyQueue::Stealing { .. } => {}
+            ReadyQueue::Seeded { entries, rng } => {
+                entries.retain(|&entry| rng.random() || !withdraw(entry));
+            }
+        }
+    }
+
     /// Tells whether the worker's own queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
