@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Target, Values};
+use caribou::{Chunk, Config, Ctx, Error, Placement, Reducer, Setup, Target, Values};
 use caribou_tests::events::listen;
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
@@ -514,4 +514,42 @@ fn a_panic_while_a_packet_is_handled_is_told_as_of_the_runtime() {
     })
     .expect_err("it panics");
     assert_eq!(error.to_string(), "rank 0 panicked while the runtime handled a packet: 99 is nowhere");
+}
+
+/// Lasts for a bit more than a second, and comes to no sync.
+#[derive(Serialize, Deserialize)]
+struct Naps;
+
+impl Chunk for Naps {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        if ctx.index() == 0 {
+            ctx.send_after(Duration::from_millis(1_050), ());
+        }
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        ctx.exit();
+    }
+}
+
+#[test]
+fn a_strategy_that_keeps_to_syncs_and_finds_none_is_told_of() {
+    keep_warnings();
+    let run = |config: Config, arrays: fn(&mut Setup)| {
+        let before = told().len();
+        with_timeout("a run without syncs", move || caribou::run(config, arrays)).expect("nothing is wrong");
+        let told = told();
+        told[before..].iter().any(|line| line.contains("no chunk was moved: the program came to no sync"))
+    };
+    let naps = |setup: &mut Setup| {
+        setup.array(4, |_| Naps);
+    };
+    assert!(run(config(2, "rotate"), naps));
+    assert!(run(config(2, "refine").period(20), naps));
+    assert!(!run(Config::default().ranks(2).workers(1), naps), "windows need no sync");
+    assert!(!run(config(2, "none").period(20), naps), "it moves nothing anyway");
+    assert!(!run(config(1, "rotate"), naps), "there is one rank");
 }

@@ -37,7 +37,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Takes the counts of a phase. True if it is a window, which has them.
+    /// Takes the counts of a phase, which a window has. True if chunks have handled anything in it.
     pub(super) fn follow(&mut self, chunks: &[ChunkReport]) -> bool {
         let mut sums = FxHashMap::<ArrayId, (f64, f64)>::default();
         for chunk in chunks {
@@ -45,9 +45,9 @@ impl Activity {
             *handled += f64::from(chunk.handled);
             *count += 1.0;
         }
-        let is_window = sums.values().any(|&(handled, _)| handled > 0.0);
+        let any_handled = sums.values().any(|&(handled, _)| handled > 0.0);
         self.steps = 1.0;
-        if is_window {
+        if any_handled {
             let handled: f64 = sums.values().map(|&(handled, _)| handled).sum();
             self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
@@ -60,7 +60,7 @@ impl Activity {
                 self.forget_all_but(chunks);
             }
         }
-        is_window
+        any_handled
     }
 
     /// Chunks that are gone are forgotten.

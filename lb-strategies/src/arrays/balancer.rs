@@ -475,27 +475,26 @@ impl Balancer {
         Smoothing { weight: self.strategy.terms().smoothing }
     }
 
-    /// The verdict on a plan in a window: its gain must pay for its moves as long as it is expected to last, and be believed;
-    /// or it moves a chunk off an unavailable rank.
-    fn judge(&self, expected: &Snapshot, plan: &Assignment, gain_ns: u64) -> Verdict {
+    /// The verdict on a plan in a window, which takes `stays_ns` without it: its gain must pay for its moves as long as it is
+    /// expected to last, and be believed; or it moves a chunk off an unavailable rank.
+    fn judge(&self, expected: &Snapshot, plan: &Assignment, stays_ns: u64) -> Verdict {
+        let gain_ns = stays_ns.saturating_sub(max_ns(expected, plan, self.strategy.terms().background));
         if plan.moves(expected).next().is_none() {
             return Verdict { accepted: false, gain_ns, cost_ns: 0 };
         }
-        let makespan_ns = max_ns(expected, &Assignment::current(expected), self.strategy.terms().background);
         let move_ns = self.move_price.cost_ns(expected, plan) as f64;
         // Nothing is gained before the chunks have arrived.
         let windows = (self.horizon(expected, plan) - move_ns / self.phase_ns.max(1.0)).max(WINDOWS_MIN);
         let cost_ns = move_ns / windows;
-        let required_ns = self.judgement.required_gain_ns(makespan_ns, cost_ns as u64);
+        let required_ns = self.judgement.required_gain_ns(stays_ns, cost_ns as u64);
         let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
         Verdict { accepted, gain_ns, cost_ns: required_ns }
     }
 
     /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing.
-    fn probe(&self, expected: &Snapshot, plan: Assignment) -> Assignment {
-        let model = self.strategy.terms().background;
+    fn probe(&self, expected: &Snapshot, plan: Assignment, stays_ns: u64) -> Assignment {
         let first = self.move_price.limit(expected, plan.clone());
-        let gains = max_ns(expected, &first, model) < max_ns(expected, &Assignment::current(expected), model);
+        let gains = max_ns(expected, &first, self.strategy.terms().background) < stays_ns;
         if gains || leaves_an_unavailable_rank(expected, &first) { first } else { plan }
     }
 
@@ -514,16 +513,16 @@ impl Balancer {
         if self.in_windows {
             self.judgement.follow(&before_ns, unmoved_ns);
         }
+        let stays_ns = max_ns(expected, &Assignment::current(expected), model);
         let (assignment, verdict, took_ns) = match answer {
             StrategyResult::Assigned { assignment, took_ns } => {
                 self.least_ns = Some(self.least_ns.map_or(took_ns, |least_ns| least_ns.min(took_ns)));
                 let [last_ns, _] = self.last_ns.unwrap_or([took_ns; 2]);
                 self.last_ns = Some([took_ns, last_ns]);
                 self.forgone_gain_ns = 0;
-                let verdict = accept(expected, &assignment, model, 1, &self.move_cost());
                 let verdict = match self.in_windows {
-                    true => self.judge(expected, &assignment, verdict.gain_ns),
-                    false => verdict,
+                    true => self.judge(expected, &assignment, stays_ns),
+                    false => accept(expected, &assignment, model, 1, &self.move_cost()),
                 };
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }
@@ -540,7 +539,7 @@ impl Balancer {
         let placed = |assignment: &Assignment| Assignment { ranks: self.units.expand(&assignment.ranks) };
         let proposed = Moved::of(measured, &placed(&assignment)).chunks as u64;
         let assignment = match accepted {
-            true if self.in_windows && must_pay => self.probe(expected, assignment),
+            true if self.in_windows && must_pay => self.probe(expected, assignment, stays_ns),
             true => assignment,
             false => Assignment::current(expected),
         };
@@ -556,7 +555,6 @@ impl Balancer {
         let predicted_ns = completion_ns(expected, &assignment, model);
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
-            let stays_ns = max_ns(expected, &Assignment::current(expected), model);
             let gain = 1.0 - makespan_ns as f64 / stays_ns.max(1) as f64;
             // What scattering saves shows in the long run.
             let is_planned = accepted && took_ns.is_some() && !moves.is_empty();

@@ -130,7 +130,10 @@ mod tests {
             price.cost_ns(&snapshot, &all)
         });
         let first_ns = costs_ns.next().expect("there are four");
-        assert!((300_000_000..350_000_000).contains(&first_ns), "four chunks go each way at once: {first_ns}");
+        assert!(
+            (300_000_000..350_000_000).contains(&first_ns),
+            "four chunks go each way at once: {first_ns}"
+        );
         let last_ns = costs_ns.last().expect("there are four");
         assert!((395_000_000..401_000_000).contains(&last_ns), "{last_ns}");
         let mut price = MovePrice::default();

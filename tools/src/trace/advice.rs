@@ -180,8 +180,9 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
             format!("{when}: {had}; moves saved {saved:.0} % of what was predicted")
         }
         LateCause::Work(_) => {
-            // Who is told below that syncs take too long is not told here to have more of them.
-            let more = if symptoms.syncs_share > NOTABLE { "" } else { "more often, or " };
+            // Where syncs are said below to take too long, there should not be more of them.
+            let often = !symptoms.windows && symptoms.strategy != "none" && symptoms.syncs_share <= NOTABLE;
+            let more = if often { "more often, or " } else { "" };
             format!("{when}: {had}: balance {more}with another strategy{cure}")
         }
         _ if too_much => format!("{when}: {had}{cure}"),

@@ -204,7 +204,18 @@ fn cost(outcomes: &[SyncEffect<'_>]) -> String {
         let [collect, decide, migrate] = [collect_ns, decide_ns, migrate_ns].map(duration);
         format!("{all} (collecting {collect}, the strategy {decide}, moving {migrate})")
     } else {
-        format!("{all}, the strategy's own time; chunks went on meanwhile")
+        let under_way = outcomes.iter().map(|outcome| outcome.report.migrate_ns as f64);
+        let (sum_ns, longest_ns) =
+            under_way.fold((0.0, 0.0), |(sum, most), ns| (sum + ns, f64::max(most, ns)));
+        let moves = match sum_ns > 0.0 {
+            true => format!(
+                "; moves were under way for {}, the longest {}",
+                duration(sum_ns),
+                duration(longest_ns)
+            ),
+            false => String::new(),
+        };
+        format!("{all}, the strategy's own time, while chunks went on{moves}")
     }
 }
 

@@ -81,7 +81,7 @@ impl Worker<'_> {
                 let idle = cells.into_iter().filter(|&cell| cells_of_rank.get(cell).mailbox.hold()).count();
                 let mut held = idle;
                 // A long queue would else hold up all ranks: a rank that chunks leave has much to do.
-                self.local_delivery.ready.withdraw(|entry| {
+                self.shared.scheduler.withdraw(&mut self.local_delivery.ready, |entry| {
                     let withdrawn = cells_of_rank.get(entry).mailbox.withdraw();
                     held += usize::from(withdrawn);
                     withdrawn

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crossbeam_deque::{Injector, Stealer, Worker as Deque};
+use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -70,6 +70,22 @@ impl SharedQueues {
         (SharedQueues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
+    /// Removes the entries that `withdraw` has consumed. All others end up in the inboxes of their workers, oldest first.
+    /// Returns the number of those.
+    pub(super) fn withdraw(&self, mut withdraw: impl FnMut(CellId) -> bool) -> usize {
+        let mut left = 0;
+        for (inbox, deque) in self.inboxes.iter().zip(&self.stealers) {
+            let (older, sent) = (deque.len(), inbox.len());
+            let older = drain(|| deque.steal()).take(older);
+            let entries: Vec<CellId> = older.chain(drain(|| inbox.steal()).take(sent)).collect();
+            for entry in entries.into_iter().filter(|&entry| !withdraw(entry)) {
+                inbox.push(entry);
+                left += 1;
+            }
+        }
+        left
+    }
+
     /// Tells whether there is an entry that any worker could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
@@ -109,15 +125,17 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Removes the entries that `withdraw` has consumed. Not where other workers may take them at the same time; and in a
-    /// simulation the seed leaves some to their turn.
+    /// Removes the entries that `withdraw` has consumed from what this worker alone can take. In a simulation the seed leaves
+    /// some to their turn.
     pub(super) fn withdraw(&mut self, mut withdraw: impl FnMut(CellId) -> bool) {
         match self {
             ReadyQueue::Single { newest, older, .. } => {
                 newest.take_if(|&mut (entry, _)| withdraw(entry));
                 older.retain(|&entry| !withdraw(entry));
             }
-            ReadyQueue::Stealing { .. } => {}
+            ReadyQueue::Stealing { newest, .. } => {
+                newest.take_if(|&mut (entry, _)| withdraw(entry));
+            }
             ReadyQueue::Seeded { entries, rng } => {
                 entries.retain(|&entry| rng.random() || !withdraw(entry));
             }
@@ -206,6 +224,11 @@ impl<'r> ReadyQueue<'r> {
             }
         }
     }
+}
+
+/// What `steal` finds until nothing is left.
+fn drain(steal: impl Fn() -> Steal<CellId>) -> impl Iterator<Item = CellId> {
+    std::iter::repeat_with(steal).take_while(|stolen| !stolen.is_empty()).filter_map(Steal::success)
 }
 
 fn steal(own: &Deque<CellId>, me: usize, queues: &SharedQueues) -> Option<CellId> {
@@ -332,5 +355,34 @@ mod tests {
         let mut found: Vec<u32> = std::iter::from_fn(|| find(&mut thief, 0, &queues, &cells)).collect();
         found.sort_unstable();
         assert_eq!(found, [0, 1, 10, 11, 20]);
+    }
+
+    #[test]
+    fn withdrawn_entries_are_not_found_and_all_others_are() {
+        let cells = cells();
+        for (workers, sent) in [(1, 0), (3, 4)] {
+            let (queues, mut ready) = SharedQueues::new(workers);
+            for (own, entry) in (0..workers).cycle().zip(0..12) {
+                push(&mut ready[own as usize], entry, &cells);
+            }
+            if workers > 1 {
+                assert!(ready.iter_mut().all(ReadyQueue::share_newest));
+            }
+            (20..20 + sent).for_each(|entry| queues.inboxes[0].push(CellId(entry)));
+            let mut withdrawn = 0;
+            let mut withdraw_odd = |CellId(entry)| {
+                withdrawn += entry % 2;
+                entry % 2 == 1
+            };
+            ready[0].withdraw(&mut withdraw_odd);
+            let left = queues.withdraw(withdraw_odd);
+            let mut found: Vec<u32> =
+                std::iter::from_fn(|| find(&mut ready[0], 0, &queues, &cells)).collect();
+            found.sort_unstable();
+            let even = |entry: &u32| entry.is_multiple_of(2);
+            assert_eq!(found, (0..12).chain(20..20 + sent).filter(even).collect::<Vec<u32>>());
+            assert_eq!(withdrawn, 6 + sent / 2);
+            assert_eq!(left, if workers == 1 { 0 } else { found.len() });
+        }
     }
 }

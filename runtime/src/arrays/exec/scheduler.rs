@@ -69,6 +69,15 @@ impl Scheduler {
         }
     }
 
+    /// Removes the entries that `withdraw` has consumed, wherever they wait, but for the newest entry of each other worker.
+    /// `ready` is the own queue of the caller.
+    pub(crate) fn withdraw(&self, ready: &mut ReadyQueue<'_>, mut withdraw: impl FnMut(CellId) -> bool) {
+        ready.withdraw(&mut withdraw);
+        if self.queues.withdraw(withdraw) > 0 {
+            self.team.wake_all();
+        }
+    }
+
     /// Tells whether there is an entry that a worker could take from others.
     pub(crate) fn has_entries(&self) -> bool {
         self.queues.any()

@@ -3,9 +3,11 @@
 
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
+
 use super::worker::Worker;
 use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
+use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::arrays::core::routing::message_list::MessageNode;
@@ -15,7 +17,10 @@ use crate::measure::counters::SampleTrigger;
 use crate::measure::records::Sample;
 use crate::text::counted;
 use crate::trace::Part;
+use crate::warn::warn;
 
+/// A run that takes so long without a sync is warned of, ns.
+const UNBALANCED_NS: u64 = 1_000_000_000;
 /// Maximum number of lines of one rank in a stall report.
 const LINES_MAX: usize = 8;
 
@@ -57,6 +62,19 @@ impl Worker<'_> {
             self.shared.cells.get(cell).facts.wish(rank);
         }
         self.resume(chunk, cell);
+    }
+
+    /// Warns once, at the end of a long run, that the strategy could move nothing, since the program came to no sync.
+    pub(super) fn warn_without_syncs(&self) {
+        let RankInfo { ranks, period, .. } = self.shared.info;
+        let is_long = self.shared.clock.now_ns() >= UNBALANCED_NS && !self.shared.clock.is_virtual();
+        let takes_part = self.shared.arrays.iter().any(|array| array.syncs());
+        if is_long && ranks > 1 && period > 0 && takes_part {
+            warn(
+                "no chunk was moved: the program came to no sync (`sync_due`, `at_sync`), and this strategy or \
+                 CARIBOU_LB_PERIOD keeps to syncs",
+            );
+        }
     }
 
     /// Lets the chunk that runs resume after its handler.

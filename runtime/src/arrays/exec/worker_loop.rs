@@ -126,8 +126,14 @@ impl Worker<'_> {
     /// Rank 0 adds the log of all syncs to the figures.
     pub(crate) fn record_syncs(&self) {
         if self.id == WorkerId(0) {
-            let record = self.shared.control_plane.lock().rank.sync_log().map(SyncLog::take);
+            let (record, waits) = {
+                let core = &mut *self.shared.control_plane.lock();
+                (core.rank.sync_log().map(SyncLog::take), core.rank.waits_at_syncs())
+            };
             if let Some((syncs, totals)) = record {
+                if waits && totals.syncs == 0 {
+                    self.warn_without_syncs();
+                }
                 self.shared.ending.add(|figures| (figures.syncs, figures.sync_totals) = (syncs, totals));
             }
         }

@@ -94,10 +94,11 @@ pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
             duration(report.cost_ns as f64)
         ),
         SyncVerdict::Moved => format!(
-            "moved {} of {} chunks, {}, for a gain of {}{} at a cost of {}",
+            "moved {} of {} chunks, {}, in {}, for a gain of {}{} at a cost of {}",
             report.moved,
             outcome.chunks(),
             bytes(report.moved_bytes),
+            duration(report.migrate_ns as f64),
             duration(outcome.gain_ns()),
             outcome.saved_ns().map_or(String::new(), |ns| format!(", saved {}", duration(ns))),
             duration(outcome.cost().all_ns())

@@ -93,6 +93,11 @@ impl RankCore {
         }
     }
 
+    /// Tells whether a strategy that may move chunks decides at syncs.
+    pub(crate) fn waits_at_syncs(&self) -> bool {
+        self.sync.blocking && self.sync.windows.is_none()
+    }
+
     /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
     pub(crate) fn at_sync(&mut self, arrival: SyncArrival, out: &mut Commands) -> bool {
         if self.sync.windows.is_some() {

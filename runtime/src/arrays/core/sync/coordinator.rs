@@ -302,9 +302,8 @@ impl Coordinator {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
-        let is_window = matches!(occasion, Occasion::Window);
         let undecided = std::mem::take(&mut self.undecided);
-        let report = PhaseReport { undecided, ..self.phase_report(is_window, chunks, &samples) };
+        let report = PhaseReport { undecided, ..self.phase_report(occasion.is_window(), chunks, &samples) };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
@@ -335,7 +334,7 @@ impl Coordinator {
         let makespan_before_ns = decided.makespan_before_ns();
         let report = SyncReport {
             sync: self.next.0,
-            window: matches!(phase.occasion, Occasion::Window),
+            window: phase.occasion.is_window(),
             prediction: decided.prediction,
             at_ns: now_ns,
             imbalance_before: decided.imbalance_before,

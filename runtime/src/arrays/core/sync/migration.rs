@@ -129,6 +129,12 @@ pub(crate) enum Occasion {
     Window,
 }
 
+impl Occasion {
+    pub(crate) fn is_window(self) -> bool {
+        self == Occasion::Window
+    }
+}
+
 /// An index that leaves this rank, with its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
