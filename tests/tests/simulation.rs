@@ -429,9 +429,9 @@ fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
             let decisions = replayed(spec, &report);
             assert!(decisions.len() > 2, "{spec}: {decisions:?}");
             for (sync, again) in report.syncs.iter().zip(&decisions) {
-                let figures = (sync.sync, sync.moved, sync.proposed, sync.gain_ns, sync.cost_ns);
+                let figures = (sync.sync, sync.moved, sync.proposed, sync.gain_ns, sync.needed_ns);
                 let replayed =
-                    (again.phase, again.moves.len() as u64, again.proposed, again.gain_ns, again.cost_ns);
+                    (again.phase, again.moves.len() as u64, again.proposed, again.gain_ns, again.needed_ns);
                 assert_eq!(figures, replayed, "{spec}, seed {seed}");
                 assert_eq!((&sync.before_ns, &sync.predicted_ns), (&again.before_ns, &again.predicted_ns));
                 assert_eq!((&sync.share, &sync.capacity), (&again.share, &again.capacity));

@@ -84,9 +84,10 @@ pub struct Decision {
     pub accepted: bool,
     /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
     pub gain_ns: u64,
-    /// The gain that it needs, ns: the cost of its moves, and in a window no less than what predictions err by. Where the
-    /// strategy was not asked, the cost of deciding and of the cheapest move.
-    pub cost_ns: u64,
+    /// The gain above which it is carried out, ns: the cost of its moves. In a window, that or the error of predictions so far,
+    /// over the part of their gains that plans have kept. Where the strategy was not asked, the cost of deciding and of the
+    /// cheapest move.
+    pub needed_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
     /// The same of the next one, as expected.
@@ -424,7 +425,8 @@ impl Balancer {
         let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
         let gain_ns = (saved * makespan_ns as f64) as u64;
         let cost_ns = self.move_price.cost_ns(expected, &plan) / windows as u64;
-        let accepted = saved > SCATTERED_MIN && gain_ns > cost_ns;
+        let cost_ns = cost_ns.max((SCATTERED_MIN * makespan_ns as f64) as u64);
+        let accepted = gain_ns > cost_ns;
         let verdict = Verdict { accepted, gain_ns, cost_ns };
         accepted.then_some(StrategyResult::Scattered { plan, verdict, imbalance: scattered })
     }
@@ -568,7 +570,7 @@ impl Balancer {
             proposed,
             accepted,
             gain_ns: verdict.gain_ns,
-            cost_ns: verdict.cost_ns,
+            needed_ns: verdict.cost_ns,
             imbalance_before: max_over_avg(measured, &current, model),
             imbalance_predicted: max_over_avg(expected, &assignment, model),
             before_ns,

@@ -4,9 +4,13 @@ use super::accept::MoveCost;
 use super::balancer::MOVE_COST;
 use super::snapshot::{Assignment, Snapshot};
 
-/// A migration of so many bytes has half the weight in the price of bytes: the fewer they were, the more of its time was
-/// waiting for handlers to end and for vCPUs.
-const HALF_WEIGHT: f64 = (8 << 20) as f64;
+/// The most weight of the newest migration, once the price is known.
+const WEIGHT_MAX: f64 = 0.3;
+/// The most by which one migration may be dearer than those before, once the price is known: a longer one has waited.
+const DEARER_MAX: f64 = 4.0;
+/// Bytes that are measured before the price is known. The fewer bytes a migration has, the more of its time it waits for
+/// handlers and for vCPUs: one of so many bytes has half the weight.
+const BYTES_KNOWN: u64 = 8 << 20;
 /// The part of the way that a price goes back to the assumed one in a window without moves.
 const RELAXED: f64 = 0.001;
 /// Bytes from which a migration tells how fast bytes travel: below, it is mostly waiting for handlers to end.
@@ -14,19 +18,20 @@ const BYTES_MIN: u64 = 1 << 20;
 /// Bytes that may leave a rank before the price is known.
 const BYTES_UNKNOWN: u64 = 16 << 20;
 
-/// The time that bytes take, assumed before the first large migration. Ranks send at the same time, so it counts what the
-/// busiest rank sends or receives.
+/// The time that bytes take: assumed at first, then what migrations took, by their bytes. Ranks send at the same time, so what
+/// counts is what the busiest rank sends or receives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MovePrice {
     ns_per_byte: f64,
-    is_measured: bool,
+    /// Bytes that were measured.
+    measured: u64,
     /// Bytes of the busiest rank in the migration in progress.
     bytes: u64,
 }
 
 impl Default for MovePrice {
     fn default() -> MovePrice {
-        MovePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, is_measured: false, bytes: 0 }
+        MovePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, measured: 0, bytes: 0 }
     }
 }
 
@@ -44,10 +49,18 @@ impl MovePrice {
         if bytes < BYTES_MIN {
             return;
         }
-        let measured = took_ns as f64 / bytes as f64;
-        let weight = bytes as f64 / (bytes as f64 + HALF_WEIGHT);
-        self.ns_per_byte += weight * (measured - self.ns_per_byte);
-        self.is_measured = true;
+        let mut ns_per_byte = took_ns as f64 / bytes as f64;
+        let mut weight = bytes as f64 / (bytes.saturating_add(BYTES_KNOWN)) as f64;
+        if self.is_known() {
+            ns_per_byte = ns_per_byte.min(DEARER_MAX * self.ns_per_byte);
+            weight = weight.min(WEIGHT_MAX);
+        }
+        self.ns_per_byte += weight * (ns_per_byte - self.ns_per_byte);
+        self.measured = self.measured.saturating_add(bytes);
+    }
+
+    fn is_known(&self) -> bool {
+        self.measured >= BYTES_KNOWN
     }
 
     /// Nothing moves: what was once dear may have become cheaper.
@@ -68,7 +81,7 @@ impl MovePrice {
 
     /// The part of a plan that may be carried out: its first moves, while the price of bytes is not known.
     pub(super) fn limit(&self, snapshot: &Snapshot, mut plan: Assignment) -> Assignment {
-        if self.is_measured {
+        if self.is_known() {
             return plan;
         }
         let mut sent = vec![0_u64; snapshot.ranks.len()];
@@ -124,17 +137,17 @@ mod tests {
         price.end(50_000_000);
         assert_eq!(price.cost(), MOVE_COST);
         let (snapshot, all) = plan(8);
-        let mut costs_ns = (0..4).map(|_| {
+        let mut costs_ns = (0..16).map(|_| {
             price.begin(&snapshot, &all);
             price.end(400_000_000);
             price.cost_ns(&snapshot, &all)
         });
-        let first_ns = costs_ns.next().expect("there are four");
+        let first_ns = costs_ns.next().expect("there are sixteen");
         assert!(
             (300_000_000..350_000_000).contains(&first_ns),
             "four chunks go each way at once: {first_ns}"
         );
-        let last_ns = costs_ns.last().expect("there are four");
+        let last_ns = costs_ns.last().expect("there are sixteen");
         assert!((395_000_000..401_000_000).contains(&last_ns), "{last_ns}");
         let mut price = MovePrice::default();
         let (mut snapshot, one) = plan(1);
@@ -142,16 +155,37 @@ mod tests {
         price.begin(&snapshot, &one);
         price.end(25_000_000);
         assert!(price.cost_ns(&snapshot, &one) < 6_000_000, "25 ms were mostly waiting: {price:?}");
+        assert_eq!(allowed(&price), 2, "the price is not known yet");
+    }
+
+    #[test]
+    fn a_migration_that_waits_makes_bytes_at_most_twice_as_dear() {
+        let mut price = MovePrice::default();
+        let (snapshot, all) = plan(8);
+        let mut cost_ns = |took_ns| {
+            price.begin(&snapshot, &all);
+            price.end(took_ns);
+            price.cost_ns(&snapshot, &all)
+        };
+        let usual_ns = (0..20).map(|_| cost_ns(20_000_000)).last().expect("there are twenty");
+        assert!(cost_ns(2_000_000_000) < 2 * usual_ns, "{usual_ns}");
+        let slower_ns = (0..20).map(|_| cost_ns(2_000_000_000)).last().expect("there are twenty");
+        assert!(slower_ns > 1_900_000_000, "a link that stays slow is believed: {slower_ns}");
+    }
+
+    /// Number of moves of a plan while the price is as it is.
+    fn allowed(price: &MovePrice) -> usize {
+        let (snapshot, all) = plan(8);
+        price.limit(&snapshot, all).moves(&snapshot).count()
     }
 
     #[test]
     fn before_the_price_is_known_few_bytes_move() {
         let mut price = MovePrice::default();
         let (snapshot, all) = plan(8);
-        let moved = |plan: &Assignment| plan.moves(&snapshot).count();
-        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 2, "one from each rank");
+        assert_eq!(allowed(&price), 2, "one from each rank");
         price.begin(&snapshot, &all);
         price.end(400_000_000);
-        assert_eq!(moved(&price.limit(&snapshot, all.clone())), 8);
+        assert_eq!(allowed(&price), 8);
     }
 }

@@ -110,9 +110,11 @@ pub struct SyncReport {
     /// Time that moving them was expected to save in the next phase, ns. Where the strategy was not asked
     /// ([`was_asked`](Self::was_asked)) the most that any moves could have saved.
     pub gain_ns: u64,
-    /// Time that moving them was expected to cost, ns. Where the strategy was not asked that of a decision and the cheapest
-    /// move.
-    pub cost_ns: u64,
+    /// The gain above which they are moved, ns: what moving them was expected to cost. In a window, that or the error of
+    /// predictions so far, over the part of their gains that plans have kept. Where the strategy was not asked, the cost of a
+    /// decision and of the cheapest move.
+    #[serde(alias = "cost_ns")]
+    pub needed_ns: u64,
     /// Messages that chunks handled in the phase that was measured: how long it was, whatever a step of the program is.
     /// 0 where nothing was measured.
     pub deliveries: u64,
@@ -141,6 +143,6 @@ impl SyncReport {
     /// ```
     pub fn was_asked(&self) -> bool {
         // Without moves it costs nothing to have been asked.
-        self.proposed > 0 || self.cost_ns == 0
+        self.proposed > 0 || self.needed_ns == 0
     }
 }

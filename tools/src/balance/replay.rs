@@ -29,7 +29,7 @@ struct Row<'r> {
     proposed: u64,
     moved: u64,
     expected_gain_ns: u64,
-    expected_cost_ns: u64,
+    needed_gain_ns: u64,
 }
 
 impl<'r> Row<'r> {
@@ -44,7 +44,7 @@ impl<'r> Row<'r> {
             proposed: decision.proposed,
             moved: decision.moves.len() as u64,
             expected_gain_ns: decision.gain_ns,
-            expected_cost_ns: decision.cost_ns,
+            needed_gain_ns: decision.needed_ns,
         }
     }
 
@@ -57,7 +57,7 @@ impl<'r> Row<'r> {
             self.proposed.to_string(),
             self.moved.to_string(),
             decimal(self.expected_gain_ns as f64 / 1e6, 3),
-            decimal(self.expected_cost_ns as f64 / 1e6, 3),
+            decimal(self.needed_gain_ns as f64 / 1e6, 3),
         ]
     }
 }
@@ -70,7 +70,7 @@ const HEADS: [&str; 8] = [
     "proposed",
     "moved",
     "gain expected ms",
-    "cost expected ms",
+    "gain needed ms",
 ];
 
 /// What each decision starts from.

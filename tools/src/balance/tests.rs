@@ -75,10 +75,10 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
     for (row, sync) in rows.iter().zip(&trace.syncs) {
         let again =
-            ["sync", "proposed", "moved", "expected_gain_ns", "expected_cost_ns", "makespan_predicted_ns"]
+            ["sync", "proposed", "moved", "expected_gain_ns", "needed_gain_ns", "makespan_predicted_ns"]
                 .map(|field| row[field].as_u64().expect("a number"));
-        let SyncReport { sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns, .. } = *sync;
-        assert_eq!(again, [sync, proposed, moved, gain_ns, cost_ns, makespan_predicted_ns]);
+        let SyncReport { sync, proposed, moved, gain_ns, needed_ns, makespan_predicted_ns, .. } = *sync;
+        assert_eq!(again, [sync, proposed, moved, gain_ns, needed_ns, makespan_predicted_ns]);
     }
     let text = caribou(&["balance", "--trace", path, "--lb", "greedy;none"]).expect("others can be asked");
     assert!(text.starts_with("Each sync starts from the placement that the run had at it"), "{text}");
@@ -159,7 +159,7 @@ fn the_strategy_of_the_run_takes_as_long_as_it_did_and_others_no_time() {
         let json =
             caribou(&[&["balance", "--trace", path, "--json"], arguments].concat()).expect("it can be");
         let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("a list");
-        rows.iter().map(|row| row["expected_cost_ns"].as_u64().expect("a number")).collect()
+        rows.iter().map(|row| row["needed_gain_ns"].as_u64().expect("a number")).collect()
     };
     for own in [&[][..], &["--lb", "refine,tolerance=0.01"]] {
         let costs = costs(own);

@@ -334,7 +334,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     report.decide_ns = 20_000;
     report.migrate_ns = if moves { 10_000 } else { 0 };
     report.gain_ns = before_ns[worst].saturating_sub(predicted);
-    report.cost_ns = if moves { 20_000 } else { 0 };
+    report.needed_ns = if moves { 20_000 } else { 0 };
     (report.deliveries, report.deliveries_predicted) = (deliveries, deliveries);
     report.makespan_unmoved_ns = if sync > 0 { unmoved_ns.into_iter().max().unwrap_or(0) } else { 0 };
     report.waited = Some(homes.len() as u64);

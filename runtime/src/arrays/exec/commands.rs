@@ -77,21 +77,29 @@ impl Worker<'_> {
                 }
             },
             Command::Hold(cells) => {
-                let cells_of_rank = &self.shared.cells;
-                let idle = cells.into_iter().filter(|&cell| cells_of_rank.get(cell).mailbox.hold()).count();
-                let mut held = idle;
-                // A long queue would else hold up all ranks: a rank that chunks leave has much to do.
-                self.shared.scheduler.withdraw(&mut self.local_delivery.ready, |entry| {
-                    let withdrawn = cells_of_rank.get(entry).mailbox.withdraw();
-                    held += usize::from(withdrawn);
-                    withdrawn
-                });
+                let (all, mailbox) = (cells.len(), |cell| &self.shared.cells.get(cell).mailbox);
+                let mut held = cells.into_iter().filter(|&cell| mailbox(cell).hold()).count();
+                if held < all {
+                    // A long queue would else hold up all ranks: a rank that chunks leave has much to do.
+                    self.shared.scheduler.withdraw(&mut self.local_delivery.ready, |entry| {
+                        let consumed = held < all && mailbox(entry).withdraw();
+                        held += usize::from(consumed);
+                        consumed
+                    });
+                }
                 (0..held).for_each(|_| core.rank.held(now_ns, out));
             }
             Command::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Command::BeginPhase => self.shared.measurements.begin_phase(now_ns),
             Command::Admit(transfer) => self.admit(core, *transfer, out),
-            Command::Unpark(cell) => self.local_delivery.enqueue_ready(cell, self.shared.cells.get(cell)),
+            Command::Unpark(entry) => {
+                let cell = self.shared.cells.get(entry);
+                if cell.mailbox.withdraw() {
+                    core.rank.held(now_ns, out);
+                } else {
+                    self.local_delivery.enqueue_ready(entry, cell);
+                }
+            }
             Command::CheckLowWatermark => self.shared.watermarks.check_low_watermark(&mut core.rank, out),
             Command::GrowLimit => {
                 self.shared.watermarks.grow_limit();

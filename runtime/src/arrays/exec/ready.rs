@@ -7,6 +7,9 @@
 //! Several workers of a rank steal from each other, the oldest entry first. The newest entry is kept apart and cannot be
 //! stolen: its worker is about to run it from its own cache. Before other work that may take long, the worker shares it
 //! ([`ReadyQueue::share_newest`]).
+//!
+//! When chunks leave the rank their entries are withdrawn. On a rank with several workers all other entries are in the
+//! inboxes then, oldest first.
 
 use std::collections::VecDeque;
 
@@ -70,15 +73,15 @@ impl SharedQueues {
         (SharedQueues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
-    /// Removes the entries that `withdraw` has consumed. All others end up in the inboxes of their workers, oldest first.
-    /// Returns the number of those.
-    pub(super) fn withdraw(&self, mut withdraw: impl FnMut(CellId) -> bool) -> usize {
+    /// Removes the entries that `consumes` takes. All others end up in the inboxes of their workers, oldest first. Returns the
+    /// number of those. An entry that a worker takes meanwhile may stay.
+    pub(super) fn withdraw(&self, mut consumes: impl FnMut(CellId) -> bool) -> usize {
         let mut left = 0;
         for (inbox, deque) in self.inboxes.iter().zip(&self.stealers) {
-            let (older, sent) = (deque.len(), inbox.len());
-            let older = drain(|| deque.steal()).take(older);
-            let entries: Vec<CellId> = older.chain(drain(|| inbox.steal()).take(sent)).collect();
-            for entry in entries.into_iter().filter(|&entry| !withdraw(entry)) {
+            // The inbox first: a worker that runs out of entries takes more of it into its deque.
+            let sent: Vec<CellId> = drain(inbox.len(), || inbox.steal()).collect();
+            let older: Vec<CellId> = drain(deque.len(), || deque.steal()).collect();
+            for entry in older.into_iter().chain(sent).filter(|&entry| !consumes(entry)) {
                 inbox.push(entry);
                 left += 1;
             }
@@ -125,19 +128,19 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Removes the entries that `withdraw` has consumed from what this worker alone can take. In a simulation the seed leaves
-    /// some to their turn.
-    pub(super) fn withdraw(&mut self, mut withdraw: impl FnMut(CellId) -> bool) {
+    /// Removes the entries that `consumes` takes from what this worker alone can take. In a simulation the seed leaves some
+    /// to their turn.
+    pub(super) fn withdraw(&mut self, mut consumes: impl FnMut(CellId) -> bool) {
         match self {
             ReadyQueue::Single { newest, older, .. } => {
-                newest.take_if(|&mut (entry, _)| withdraw(entry));
-                older.retain(|&entry| !withdraw(entry));
+                newest.take_if(|&mut (entry, _)| consumes(entry));
+                older.retain(|&entry| !consumes(entry));
             }
             ReadyQueue::Stealing { newest, .. } => {
-                newest.take_if(|&mut (entry, _)| withdraw(entry));
+                newest.take_if(|&mut (entry, _)| consumes(entry));
             }
             ReadyQueue::Seeded { entries, rng } => {
-                entries.retain(|&entry| rng.random() || !withdraw(entry));
+                entries.retain(|&entry| rng.random() || !consumes(entry));
             }
         }
     }
@@ -226,9 +229,10 @@ impl<'r> ReadyQueue<'r> {
     }
 }
 
-/// What `steal` finds until nothing is left.
-fn drain(steal: impl Fn() -> Steal<CellId>) -> impl Iterator<Item = CellId> {
-    std::iter::repeat_with(steal).take_while(|stolen| !stolen.is_empty()).filter_map(Steal::success)
+/// Up to `most` entries that `steal` finds, until nothing is left. It tries again where another worker was faster.
+fn drain(most: usize, steal: impl Fn() -> Steal<CellId>) -> impl Iterator<Item = CellId> {
+    let tries = std::iter::repeat_with(steal).take_while(|stolen| !stolen.is_empty());
+    tries.filter_map(Steal::success).take(most)
 }
 
 fn steal(own: &Deque<CellId>, me: usize, queues: &SharedQueues) -> Option<CellId> {
@@ -357,32 +361,71 @@ mod tests {
         assert_eq!(found, [0, 1, 10, 11, 20]);
     }
 
+    /// Withdraws the odd entries from the queues of all workers, on behalf of the first. Returns those.
+    fn withdraw_odd(ready: &mut ReadyQueue<'_>, queues: &SharedQueues) -> Vec<u32> {
+        let mut withdrawn = Vec::new();
+        let mut is_odd = |CellId(entry)| {
+            let odd = !entry.is_multiple_of(2);
+            withdrawn.extend(odd.then_some(entry));
+            odd
+        };
+        ready.withdraw(&mut is_odd);
+        queues.withdraw(is_odd);
+        withdrawn.sort_unstable();
+        withdrawn
+    }
+
     #[test]
-    fn withdrawn_entries_are_not_found_and_all_others_are() {
+    fn a_lone_worker_withdraws_entries_and_finds_the_others() {
         let cells = cells();
-        for (workers, sent) in [(1, 0), (3, 4)] {
-            let (queues, mut ready) = SharedQueues::new(workers);
-            for (own, entry) in (0..workers).cycle().zip(0..12) {
-                push(&mut ready[own as usize], entry, &cells);
+        let (queues, mut ready) = SharedQueues::new(1);
+        (0..10).for_each(|entry| push(&mut ready[0], entry, &cells));
+        assert_eq!(withdraw_odd(&mut ready[0], &queues), [1, 3, 5, 7, 9], "the newest is among them");
+        let found: Vec<u32> = std::iter::from_fn(|| find(&mut ready[0], 0, &queues, &cells)).collect();
+        assert_eq!(found, [8, 6, 4, 2, 0]);
+    }
+
+    #[test]
+    fn entries_are_withdrawn_from_all_workers_and_the_others_wait_in_their_inboxes_in_order() {
+        let cells = cells();
+        let (queues, mut ready) = SharedQueues::new(2);
+        (0..4).for_each(|entry| push(&mut ready[0], entry, &cells));
+        (10..14).for_each(|entry| push(&mut ready[1], entry, &cells));
+        (20..24).for_each(|entry| queues.inboxes[1].push(CellId(entry)));
+        // 13 is the newest of the other worker.
+        assert_eq!(withdraw_odd(&mut ready[0], &queues), [1, 3, 11, 21, 23]);
+        let sent = |worker: usize| -> Vec<u32> {
+            drain(9, || queues.inboxes[worker].steal()).map(|entry| entry.0).collect()
+        };
+        assert_eq!((sent(0), sent(1)), (vec![0, 2], vec![10, 12, 20, 22]));
+    }
+
+    #[test]
+    fn entries_that_other_workers_take_meanwhile_are_found_once() {
+        let cells = cells();
+        for _ in 0..200 {
+            let (queues, mut ready) = SharedQueues::new(3);
+            for (own, first) in ready.iter_mut().zip([0, 20, 40]) {
+                (first..first + 20).for_each(|entry| push(own, entry, &cells));
+                own.share_newest();
             }
-            if workers > 1 {
-                assert!(ready.iter_mut().all(ReadyQueue::share_newest));
-            }
-            (20..20 + sent).for_each(|entry| queues.inboxes[0].push(CellId(entry)));
-            let mut withdrawn = 0;
-            let mut withdraw_odd = |CellId(entry)| {
-                withdrawn += entry % 2;
-                entry % 2 == 1
-            };
-            ready[0].withdraw(&mut withdraw_odd);
-            let left = queues.withdraw(withdraw_odd);
-            let mut found: Vec<u32> =
-                std::iter::from_fn(|| find(&mut ready[0], 0, &queues, &cells)).collect();
+            let mut caller = ready.remove(0);
+            let mut found = std::thread::scope(|scope| {
+                let queues = &queues;
+                let find_all = |(me, mut own): (u32, ReadyQueue<'_>)| {
+                    std::iter::from_fn(|| own.find_among(WorkerId(me), queues)).collect::<Vec<CellId>>()
+                };
+                let thieves: Vec<_> =
+                    (1..).zip(ready).map(|thief| scope.spawn(move || find_all(thief))).collect();
+                let mut found = withdraw_odd(&mut caller, queues);
+                for thief in thieves {
+                    found.extend(thief.join().expect("it only takes entries").iter().map(|entry| entry.0));
+                }
+                found
+            });
+            found.extend(std::iter::from_fn(|| find(&mut caller, 0, &queues, &cells)));
             found.sort_unstable();
-            let even = |entry: &u32| entry.is_multiple_of(2);
-            assert_eq!(found, (0..12).chain(20..20 + sent).filter(even).collect::<Vec<u32>>());
-            assert_eq!(withdrawn, 6 + sent / 2);
-            assert_eq!(left, if workers == 1 { 0 } else { found.len() });
+            assert_eq!(found, Vec::from_iter(0..60), "each is withdrawn or found, once");
         }
     }
 }

@@ -69,11 +69,11 @@ impl Scheduler {
         }
     }
 
-    /// Removes the entries that `withdraw` has consumed, wherever they wait, but for the newest entry of each other worker.
-    /// `ready` is the own queue of the caller.
-    pub(crate) fn withdraw(&self, ready: &mut ReadyQueue<'_>, mut withdraw: impl FnMut(CellId) -> bool) {
-        ready.withdraw(&mut withdraw);
-        if self.queues.withdraw(withdraw) > 0 {
+    /// Removes the entries that `consumes` takes from the queues. Those stay that other workers keep apart as their newest, or
+    /// take meanwhile. `ready` is the own queue of the caller.
+    pub(crate) fn withdraw(&self, ready: &mut ReadyQueue<'_>, mut consumes: impl FnMut(CellId) -> bool) {
+        ready.withdraw(&mut consumes);
+        if self.queues.withdraw(consumes) > 0 {
             self.team.wake_all();
         }
     }

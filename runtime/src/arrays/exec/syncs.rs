@@ -3,7 +3,6 @@
 
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
-
 use super::worker::Worker;
 use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;

@@ -126,12 +126,12 @@ impl Worker<'_> {
     /// Rank 0 adds the log of all syncs to the figures.
     pub(crate) fn record_syncs(&self) {
         if self.id == WorkerId(0) {
-            let (record, waits) = {
+            let (record, misses_syncs) = {
                 let core = &mut *self.shared.control_plane.lock();
-                (core.rank.sync_log().map(SyncLog::take), core.rank.waits_at_syncs())
+                (core.rank.sync_log().map(SyncLog::take), core.rank.misses_syncs())
             };
             if let Some((syncs, totals)) = record {
-                if waits && totals.syncs == 0 {
+                if misses_syncs && totals.syncs == 0 && !self.shared.ending.has_failed() {
                     self.warn_without_syncs();
                 }
                 self.shared.ending.add(|figures| (figures.syncs, figures.sync_totals) = (syncs, totals));

@@ -24,7 +24,7 @@ const COLUMNS: [Column; 18] = [
     ("moved_bytes", "bytes", |_, sync| Cell::Bytes(sync.report.moved_bytes)),
     ("gain_ns", "predicted saving", |_, sync| if_proposed(sync, sync.proposed_gain_ns())),
     ("saved_ns", "measured saving", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
-    ("needed_gain_ns", "needed", |_, sync| if_proposed(sync, sync.report.cost_ns as f64)),
+    ("needed_gain_ns", "needed", |_, sync| if_proposed(sync, sync.report.needed_ns as f64)),
     ("collect_ns", "collect", |_, sync| Cell::ns(sync.report.collect_ns)),
     ("decide_ns", "decide", |_, sync| Cell::ns(sync.report.decide_ns)),
     ("migrate_ns", "migrate", |_, sync| Cell::ns(sync.report.migrate_ns)),
@@ -35,17 +35,17 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
     predicted, counted by messages handled; predicted saving: of the next phase, for as many steps as that had; measured \
-    saving: how much longer that would have taken had nothing moved, by its own loads; needed: the saving from which moves are \
-    made, the cost of moving or, in a window, what predictions err by; collect: from the first rank to the \
+    saving: how much longer that would have taken had nothing moved, by its own loads; needed: the saving above which moves \
+    are made, their cost; in a window that, or what predictions err by if it is more, over the part of their savings that \
+    plans have kept; collect: from the first rank to the \
     last, mostly waiting for the slowest; decide: the strategy's own time, on rank 0; migrate: until the last chunk has \
     landed. What workers did for syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and \
     migrate: wall time, which includes waiting";
 
 /// Meaning of the verdicts.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
-    proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than they cost, or in a \
-    window less than predictions err; not asked: \
-    the best plan there could be would have saved less than deciding and a move cost";
+    proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
+    asked: the best plan there could be would have saved less than deciding and a move cost";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {

@@ -79,19 +79,18 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
 /// What was done, and why no more.
 pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
-    let limit = if report.window { "what it costs, or predictions err by:" } else { "cost" };
     match outcome.verdict() {
         SyncVerdict::Balanced => verdict(outcome).to_owned(),
         SyncVerdict::Refused => format!(
-            "refused {}: gain {} < {limit} {}",
+            "refused {}: gain {} < {} needed",
             plural(report.proposed as usize, "move"),
             duration(report.gain_ns as f64),
-            duration(report.cost_ns as f64)
+            duration(report.needed_ns as f64)
         ),
         SyncVerdict::Unasked => format!(
             "not asked: at most {} to gain < {} to decide and to move anything",
             duration(report.gain_ns as f64),
-            duration(report.cost_ns as f64)
+            duration(report.needed_ns as f64)
         ),
         SyncVerdict::Moved => format!(
             "moved {} of {} chunks, {}, in {}, for a gain of {}{} at a cost of {}",

@@ -338,7 +338,7 @@ fn a_refusal_shows_its_gain_and_cost() {
     let dir = Scratch::new("refusal");
     let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let mut sync = SyncReport::default();
-    (sync.proposed, sync.gain_ns, sync.cost_ns) = (3, 1_000_000, 2_500_000);
+    (sync.proposed, sync.gain_ns, sync.needed_ns) = (3, 1_000_000, 2_500_000);
     writer.syncs(&[sync]).unwrap();
     writer.finish(&End::default()).unwrap();
     let page = json(&["lb", dir.text()]);
@@ -346,7 +346,7 @@ fn a_refusal_shows_its_gain_and_cost() {
     assert_eq!(shown["verdict"], "refused: gain < cost");
     assert_eq!((number(&shown["gain_ns"]), number(&shown["needed_gain_ns"])), (1e6, 2.5e6));
     let text = caribou(&["trace", "lb", dir.text(), "--sync", "0"]).unwrap();
-    assert!(text.contains("refused 3 moves: gain 1.00 ms < cost 2.50 ms"), "{text}");
+    assert!(text.contains("refused 3 moves: gain 1.00 ms < 2.50 ms needed"), "{text}");
     let text = caribou(&["trace", "lb", dir.text()]).unwrap();
     assert!(text.contains("1 sync, none with moves, 1 refused; "), "{text}");
     assert!(text.contains("  predicted saving  measured saving  "), "{text}");
@@ -361,7 +361,7 @@ fn a_sync_without_a_decision_shows_what_it_would_have_cost() {
     let dir = Scratch::new("unasked");
     let mut writer = Writer::create(dir.path(), &run_of(1, 0)).unwrap();
     let mut sync = SyncReport::default();
-    (sync.gain_ns, sync.cost_ns) = (1_000_000, 2_500_000);
+    (sync.gain_ns, sync.needed_ns) = (1_000_000, 2_500_000);
     writer.syncs(&[sync]).unwrap();
     writer.finish(&End::default()).unwrap();
     let page = json(&["lb", dir.text()]);
@@ -553,7 +553,7 @@ fn records_may_say_anything() {
         let mut report = SyncReport::default();
         (report.sync, report.at_ns) = (sync, if sync == 1 { 2_500 } else { most });
         (report.moved, report.proposed, report.moved_bytes) = (most, most, most);
-        (report.gain_ns, report.cost_ns) = (most, most);
+        (report.gain_ns, report.needed_ns) = (most, most);
         (report.collect_ns, report.decide_ns, report.migrate_ns) = (most, most, most);
         (report.imbalance_before, report.imbalance_predicted) = (-1e300, 1e308);
         (report.makespan_before_ns, report.makespan_predicted_ns) = (most, 1);

@@ -93,9 +93,9 @@ impl RankCore {
         }
     }
 
-    /// Tells whether a strategy that may move chunks decides at syncs.
-    pub(crate) fn waits_at_syncs(&self) -> bool {
-        self.sync.blocking && self.sync.windows.is_none()
+    /// Tells whether a strategy that may move chunks decides at syncs, and no chunk has come to one that is not over.
+    pub(crate) fn misses_syncs(&self) -> bool {
+        self.sync.blocking && self.sync.windows.is_none() && self.open_sync().is_none()
     }
 
     /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.

@@ -355,7 +355,7 @@ impl Coordinator {
             predicted_ns: decided.predicted_ns,
             proposed,
             gain_ns: decided.gain_ns,
-            cost_ns: decided.cost_ns,
+            needed_ns: decided.needed_ns,
             deliveries: phase.deliveries,
             deliveries_predicted: {
                 let level = balancer.smoothing().level(self.deliveries.iter().map(|&phase| phase as f64));
@@ -374,7 +374,7 @@ impl Coordinator {
             "balanced"
         );
         let refused = proposed.saturating_sub(report.moved);
-        let (gain_us, cost_us) = (report.gain_ns / 1_000, report.cost_ns / 1_000);
+        let (gain_us, needed_us) = (report.gain_ns / 1_000, report.needed_ns / 1_000);
         if took_ns.is_none() && report.moved > 0 {
             tracing::info!(
                 phase = self.next.0,
@@ -382,13 +382,13 @@ impl Coordinator {
                 "scattered: loads change in ways that are not predicted"
             );
         } else if took_ns.is_none() {
-            tracing::info!(phase = self.next.0, gain_us, cost_us, "not asked: no plan gains what it costs");
+            tracing::info!(phase = self.next.0, gain_us, needed_us, "not asked: no plan gains what it costs");
         } else if !accepted && refused > 0 {
             tracing::info!(
                 phase = self.next.0,
                 gain_us,
-                cost_us,
-                "proposed {refused} moves, not done: gain below cost"
+                needed_us,
+                "proposed {refused} moves, not done: they gain too little"
             );
         }
         self.balancer = Some(balancer);
