@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId};
+use crate::rank::Rank;
 
 /// What is left of the older counts after each window.
 const DECAY: f64 = 0.97;
@@ -17,9 +18,14 @@ const MOST: f64 = 4.0;
 /// The most messages that a window is taken to have cut off.
 const CUT_MAX: f64 = 2.0;
 
+/// CPU time that a message costs more if it crosses from one rank to another, of both, ns.
+const CROSSING_NS: f64 = 100.0;
+
 /// The messages of a chunk, and those of the mean chunk of its array in the same windows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Counts {
+    /// The rank on which the chunk was first seen.
+    home: Rank,
     handled: f64,
     mean: f64,
     /// Cost of a message when the chunk last handled any, ticks.
@@ -52,7 +58,8 @@ impl Activity {
             self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
             for chunk in chunks {
-                let counts = self.chunks.entry(chunk.load.id).or_default();
+                let anew = Counts { home: chunk.load.rank, handled: 0.0, mean: 0.0, cost: 0.0 };
+                let counts = self.chunks.entry(chunk.load.id).or_insert(anew);
                 counts.handled = DECAY * counts.handled + f64::from(chunk.handled);
                 counts.mean = DECAY * counts.mean + self.means[&chunk.load.id.array];
             }
@@ -67,6 +74,26 @@ impl Activity {
     fn forget_all_but(&mut self, chunks: &[ChunkReport]) {
         let here: FxHashSet<ChunkId> = chunks.iter().map(|chunk| chunk.load.id).collect();
         self.chunks.retain(|chunk, _| here.contains(chunk));
+    }
+
+    /// The rank on which a chunk began; none before it was seen to handle anything.
+    pub(super) fn home(&self, chunk: ChunkId) -> Option<Rank> {
+        Some(self.chunks.get(&chunk)?.home)
+    }
+
+    /// CPU time that this move makes a window such as the newest cost more, on both ranks, ns; negative for a chunk that goes
+    /// home. The messages of a chunk, as many sent as handled, are taken to stay on the rank on which it began: which chunks
+    /// it exchanges them with is not known.
+    pub(super) fn crossing_ns(&self, chunk: ChunkId, from: Rank, to: Rank) -> f64 {
+        let Some(counts) = self.chunks.get(&chunk) else { return 0.0 };
+        let away = f64::from(u8::from(to != counts.home)) - f64::from(u8::from(from != counts.home));
+        2.0 * CROSSING_NS * away * self.messages(chunk, counts)
+    }
+
+    /// The messages that a chunk handles in a window such as the newest, in the long run.
+    fn messages(&self, chunk: ChunkId, counts: &Counts) -> f64 {
+        let mean = self.means.get(&chunk.array).copied().unwrap_or(0.0);
+        if counts.mean > 0.0 { counts.handled / counts.mean * mean } else { 0.0 }
     }
 
     /// Length of the newest phase in steps: messages of the mean chunk in a window, 1 at a sync.

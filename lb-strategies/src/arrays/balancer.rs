@@ -26,6 +26,7 @@ use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::estimate::Estimate;
 pub use super::estimate::{RankPlace, RankSample};
+use super::homing::homeward;
 use super::judgement::Judgement;
 use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
@@ -33,6 +34,7 @@ use super::predict::{Chooser, History, Prediction, Smoothing};
 use super::regime::ShareRegimes;
 pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
 use super::scatter::{imbalance, scatter};
+use super::scatter_trial::ScatterTrial;
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
@@ -59,7 +61,7 @@ const SCATTERED_MIN: f64 = 0.1;
 enum StrategyResult {
     /// Where chunks should be, and the time that it took to decide, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
-    /// It was not asked: the balancer itself scatters chunks, with this mean imbalance in the last windows.
+    /// It was not asked: the balancer itself scatters chunks, or sends them home, with this mean imbalance in the last windows.
     Scattered { plan: Assignment, verdict: Verdict, imbalance: f64 },
     /// It was not asked, as [`Balancer::declines`] says.
     Unasked(Verdict),
@@ -192,6 +194,8 @@ pub struct Balancer {
     activity: Activity,
     /// Whether plans are believed, where phases are windows.
     judgement: Judgement,
+    /// Whether chunks may be scattered, where phases are windows.
+    scatter_trial: ScatterTrial,
     in_windows: bool,
     /// Length of the newest phase, ns.
     phase_ns: f64,
@@ -219,6 +223,7 @@ impl Balancer {
             forgone_gain_ns: 0,
             activity: Activity::default(),
             judgement: Judgement::default(),
+            scatter_trial: ScatterTrial::default(),
             in_windows: false,
             phase_ns: 0.0,
             ideal_ns: 0.0,
@@ -278,7 +283,10 @@ impl Balancer {
         let answer = match self.declines(&expected) {
             Some(verdict) => StrategyResult::Unasked(verdict),
             None => {
-                let (assignment, took_ns) = ask(&expected)?;
+                let (mut assignment, took_ns) = ask(&expected)?;
+                if self.in_windows && self.strategy.terms().must_pay {
+                    assignment = homeward(&expected, &assignment, |chunk| self.activity.home(chunk));
+                }
                 StrategyResult::Assigned { assignment, took_ns }
             }
         };
@@ -395,6 +403,9 @@ impl Balancer {
         let unit = self.unit_ticks();
         let loads = self.measured.chunks.iter().map(|chunk| (chunk.id, chunk.ticks as f64 / unit));
         self.history.push(loads, self.activity.steps());
+        if any_handled {
+            self.scatter_trial.follow(self.activity.steps(), self.phase_ns);
+        }
         if any_handled || !self.in_windows {
             self.chooser.learn(&self.history.series(), self.phase_ns, !self.is_short());
         }
@@ -405,7 +416,10 @@ impl Balancer {
     fn scattered(&mut self, expected: &Snapshot) -> Option<StrategyResult> {
         let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
-        let is_asked = scatters && self.in_windows && !self.is_short();
+        if self.scatter_trial.take_failure() {
+            return Some(self.gathered(expected));
+        }
+        let is_asked = scatters && self.in_windows && !self.is_short() && self.scatter_trial.is_open();
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
             return None;
         }
@@ -424,11 +438,27 @@ impl Balancer {
         let saved = 1.0 - scattered / measured;
         let makespan_ns = max_ns(expected, &Assignment::current(expected), model);
         let gain_ns = (saved * makespan_ns as f64) as u64;
-        let cost_ns = self.move_price.cost_ns(expected, &plan) / windows as u64;
+        let cost_ns =
+            self.move_price.cost_ns(expected, &plan) / windows as u64 + self.crossing_ns(&plan) as u64;
         let cost_ns = cost_ns.max((SCATTERED_MIN * makespan_ns as f64) as u64);
         let accepted = gain_ns > cost_ns;
         let verdict = Verdict { accepted, gain_ns, cost_ns };
+        if accepted {
+            self.scatter_trial.begin();
+        }
         accepted.then_some(StrategyResult::Scattered { plan, verdict, imbalance: scattered })
+    }
+
+    /// All chunks go home: scattering them has slowed them down.
+    fn gathered(&self, expected: &Snapshot) -> StrategyResult {
+        let is_there = |rank: &Rank| expected.ranks.get(rank.index()).is_some_and(|rank| rank.available);
+        let home = |chunk: &ChunkLoad| {
+            let home = self.activity.home(chunk.id).filter(is_there);
+            home.filter(|_| chunk.migratable).unwrap_or(chunk.rank)
+        };
+        let plan = Assignment { ranks: expected.chunks.iter().map(home).collect() };
+        let verdict = Verdict { accepted: true, gain_ns: 0, cost_ns: 0 };
+        StrategyResult::Scattered { plan, verdict, imbalance: self.judgement.imbalance() }
     }
 
     /// The last windows as if each came next.
@@ -487,10 +517,25 @@ impl Balancer {
         let move_ns = self.move_price.cost_ns(expected, plan) as f64;
         // Nothing is gained before the chunks have arrived.
         let windows = (self.horizon(expected, plan) - move_ns / self.phase_ns.max(1.0)).max(WINDOWS_MIN);
-        let cost_ns = move_ns / windows;
+        let cost_ns = move_ns / windows + self.crossing_ns(plan);
         let required_ns = self.judgement.required_gain_ns(stays_ns, cost_ns as u64);
         let accepted = gain_ns > required_ns || leaves_an_unavailable_rank(expected, plan);
         Verdict { accepted, gain_ns, cost_ns: required_ns }
+    }
+
+    /// The time by which a plan makes a window such as the newest longer, since messages that stayed on a rank cross, ns.
+    fn crossing_ns(&self, plan: &Assignment) -> f64 {
+        let mut ranks = vec![0.0; self.estimates.len()];
+        for (chunk, to) in self.measured.chunks.iter().zip(self.units.expand(&plan.ranks)) {
+            if chunk.rank != to {
+                let both_ns = self.activity.crossing_ns(chunk.id, chunk.rank, to);
+                ranks[chunk.rank.index()] += both_ns / 2.0;
+                ranks[to.index()] += both_ns / 2.0;
+            }
+        }
+        let times_ns =
+            ranks.iter().zip(&self.estimates).map(|(ns, estimate)| ns / estimate.capacity().max(1e-3));
+        times_ns.fold(0.0, f64::max)
     }
 
     /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing.

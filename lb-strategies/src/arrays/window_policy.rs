@@ -14,6 +14,9 @@
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
 //!
+//! Where several workers share a vCPU (*crowding*) they run in turn: all times of the table are as many times longer, since ranks
+//! would else be compared by whose turn it was.
+//!
 //! It does no IO and reads no clock.
 
 /// The shortest window that is decided, ns: in a shorter one the loads and shares are mostly chance.
@@ -86,6 +89,8 @@ pub enum Look {
 pub struct WindowPolicy {
     /// A fixed length of windows, ns; none if they open when it pays.
     fixed_ns: Option<u64>,
+    /// Number of workers that share a vCPU.
+    crowding: u64,
     /// When the last window was opened, ns.
     opened_ns: u64,
     measuring: bool,
@@ -102,6 +107,7 @@ impl WindowPolicy {
     pub fn new(fixed_ns: Option<u64>) -> WindowPolicy {
         WindowPolicy {
             fixed_ns,
+            crowding: 1,
             opened_ns: 0,
             measuring: false,
             begun: 0,
@@ -109,6 +115,12 @@ impl WindowPolicy {
             patience: 1,
             opened_excess: 0.0,
         }
+    }
+
+    /// The same where so many workers share a vCPU.
+    #[must_use]
+    pub fn crowded(self, crowding: u32) -> WindowPolicy {
+        WindowPolicy { crowding: u64::from(crowding.max(1)), ..self }
     }
 
     /// The interval at which ranks tell how busy they are, ns.
@@ -135,22 +147,23 @@ impl WindowPolicy {
     }
 
     fn look_if_it_pays(&mut self, excess: f64, open_ns: u64) -> Look {
+        let [span_ns, old_ns, refresh_ns] = [SPAN_NS, OLD_NS, REFRESH_NS].map(|ns| ns * self.crowding);
         if excess > self.opened_excess + GROWTH {
             self.patience = 1;
         }
         let loses = excess >= EXCESS_MIN;
         let pays = loses && excess * open_ns as f64 >= (self.price_ns * self.patience) as f64;
         match self.measuring {
-            true if open_ns < SPAN_NS => Look::Wait,
+            true if open_ns < span_ns => Look::Wait,
             true if loses => Look::Decide,
             true => {
                 self.measuring = false;
                 self.fruitless();
                 Look::Wait
             }
-            false if pays && open_ns > OLD_NS && self.begun < BEGUN_MAX => Look::Begin,
-            false if pays && open_ns >= SPAN_NS => Look::Decide,
-            false if open_ns >= REFRESH_NS => Look::Decide,
+            false if pays && open_ns > old_ns && self.begun < BEGUN_MAX => Look::Begin,
+            false if pays && open_ns >= span_ns => Look::Decide,
+            false if open_ns >= refresh_ns => Look::Decide,
             false => Look::Wait,
         }
     }

@@ -42,6 +42,8 @@ pub(crate) struct RankParts {
     pub(crate) recording: Arc<Recording>,
     /// The places of all ranks, this one included.
     pub(crate) places: Arc<[RankPlace]>,
+    /// Number of workers that share a vCPU.
+    pub(crate) crowding: u32,
     /// Number of children per rank in the tree of ranks.
     pub(crate) arity: u32,
 }
@@ -68,7 +70,7 @@ pub(crate) fn build_rank(
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
     let (period, windows) = match config.balanced().moments(&strategy.terms()) {
         Moments::Syncs { period } => (period, None),
-        Moments::Windows { fixed_ns } => (0, Some(WindowPolicy::new(fixed_ns))),
+        Moments::Windows { fixed_ns } => (0, Some(WindowPolicy::new(fixed_ns).crowded(parts.crowding))),
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let by_windows = windows.is_some();

@@ -157,6 +157,7 @@ fn build(
         strategy: strategy.clone(),
         recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
+        crowding: 1,
         arity: ARITIES[config.simulate.unwrap_or_default() as usize % ARITIES.len()],
     };
     let shared = build_rank(config, rank, described, &owner, parts);

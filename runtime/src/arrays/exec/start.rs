@@ -62,7 +62,9 @@ impl Start<'_> {
         recording.describe(name_chunk(&described.arrays), strategy.name());
         let places = places.collect();
         let scheduler = Scheduler::new(queues, team, spins);
-        let parts = RankParts { scheduler, clock, outcome, strategy, recording, places, arity: ARITY };
+        let crowding = plan.crowding();
+        let parts =
+            RankParts { scheduler, clock, outcome, strategy, recording, places, crowding, arity: ARITY };
         let built = build_rank(config, rank, described, &owner, parts);
         let shared = &built;
         thread::scope(|scope| {

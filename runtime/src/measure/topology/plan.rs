@@ -129,6 +129,13 @@ impl Plan {
         self.placements.iter().map(|seats| seats.workers).collect()
     }
 
+    /// Number of workers that share a vCPU, where any do; else 1.
+    pub(crate) fn crowding(&self) -> u32 {
+        let crowded = self.placements.iter().filter(|placement| placement.oversubscribed);
+        let workers: u32 = crowded.map(|placement| placement.workers).sum();
+        workers.div_ceil((self.oversubscribed_vcpus as u32).max(1)).max(1)
+    }
+
     /// Tells whether every worker has a vCPU to itself.
     pub(crate) fn is_pinned(&self) -> bool {
         self.placements.iter().all(|seats| seats.vcpus.is_some())

@@ -379,7 +379,7 @@ impl Coordinator {
             tracing::info!(
                 phase = self.next.0,
                 gain_us,
-                "scattered: loads change in ways that are not predicted"
+                "scattered, as loads change in ways that are not predicted, or sent home, as that was no gain"
             );
         } else if took_ns.is_none() {
             tracing::info!(phase = self.next.0, gain_us, needed_us, "not asked: no plan gains what it costs");
