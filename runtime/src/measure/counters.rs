@@ -137,7 +137,7 @@ impl WorkerCounters {
             && self.schedstat.get().is_some_and(Option::is_none)
         {
             static ONCE: Once = Once::new();
-            ONCE.call_once(|| warn("no schedstat here: waiting is estimated from wall and CPU time"));
+            ONCE.call_once(|| warn("schedstat cannot be read: waiting is estimated from wall and CPU time"));
         }
     }
 

@@ -97,8 +97,8 @@ struct ArrayOptions {
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than the best placement would if chunks could be divided and never waited for each
 other; saved is what part of the time of `none` a strategy saves. The ideal saves as much as can be saved: at most.
-Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
-cannot be written.
+Exit code: 0 done, 1 a run is incomplete or an output is lost, as on a full disk, 2 bad options or a file that
+cannot be written at all.
 
 Eight ranks of one worker, a neighbour beside the last for ten seconds
   caribou simulate array --ranks 8 --workers 1 --neighbour 7:2-12 --compare none,refine

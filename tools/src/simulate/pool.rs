@@ -48,8 +48,8 @@ pub(super) struct Options {
 
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than the best schedule would; it is n/a where iterations are missing or ranks hang.
-Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
-cannot be written.
+Exit code: 0 done, 1 a run is incomplete or an output is lost, as on a full disk, 2 bad options or a file that
+cannot be written at all.
 
 Four ranks of which the last is disturbed for twenty minutes
   caribou simulate pool --iterations 1e8 --neighbour 3:600-1800 --compare static,ruper,leases

@@ -113,8 +113,8 @@ Units per second of each rank's workers, or of each worker: a list as in 1000,20
 const AFTER_HELP: &str = "\
 Excess is how much longer a run takes than if all workers had always computed and messages took no time; saved is what
 part of the time of `equal` a policy saves. The ideal saves as much as can be saved: at most.
-Exit code: 0 done, 1 a run is incomplete or its tables cannot be printed, 2 bad options or a file that
-cannot be written.
+Exit code: 0 done, 1 a run is incomplete or an output is lost, as on a full disk, 2 bad options or a file that
+cannot be written at all.
 
 Four workers of two speeds, and somebody beside the last for ten seconds
   caribou simulate steps --ranks 4 --workers 1 --speeds 1000,1000,2000,2000 --neighbour 3:5-15

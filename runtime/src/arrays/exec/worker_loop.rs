@@ -54,6 +54,10 @@ impl Worker<'_> {
         }
         self.shared.measurements.recording().waits_for_others(None);
         self.report_undelivered();
+        if self.id == WorkerId(0) {
+            let now_ns = self.instruments.now_ns();
+            self.shared.control_plane.lock().rank.end_syncs(now_ns);
+        }
         self.instruments.rest();
         self.send_the_last();
         self.instruments.finish();

@@ -136,12 +136,20 @@ impl<'t> ChunkLocations<'t> {
             return;
         }
         let mut at_end: BTreeMap<ChunkId, u64> = BTreeMap::new();
+        let last_ns = self.trace.syncs.last().filter(|sync| sync.moved > 0).map(|sync| sync.at_ns);
+        // Of the last moves some may have been under way when the run ended.
+        let was_under_way = |chunk: ChunkId, to: u32| match (self.unmatched.get(&(chunk, to)), last_ns) {
+            (Some(&MigrationHalf::Departed { from, ns }), Some(last_ns)) => {
+                ns.saturating_add(self.clocks.error_ns(from, 0)) >= last_ns
+            }
+            _ => false,
+        };
         for (&(chunk, rank), visits) in &self.visits {
             let name = || self.trace.chunk_name(chunk);
             let file = self.trace.ranks.iter().find(|other| other.rank == rank);
             let file = file.map_or(&self.trace.path, |rank| &rank.path);
             let Visits { arrived, left, sent_here } = *visits;
-            if sent_here > arrived {
+            if sent_here > arrived + u64::from(was_under_way(chunk, rank)) {
                 let what =
                     || format!("{} set off for rank {rank} {sent_here} times and arrived {arrived}", name());
                 findings.add(NOT_ARRIVED, file, FindingLocation::Whole, what);

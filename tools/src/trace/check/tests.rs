@@ -181,6 +181,11 @@ fn a_chunk_that_never_arrives_is_found() {
     ranks[0].events.insert(0, arrive(0));
     ranks[0].events.push(Event { begin_ns: 2000, end_ns: 2100, what });
     ranks[0].syncs = vec![sync_report(|sync| sync.moved = 1)];
+    assert!(checked("under-way", 1, &ranks).1, "the run ended before it arrived");
+    ranks[0].syncs[0].at_ns = 2001;
+    finds("lost-before", &ranks, "Ring[#1] set off for rank 1 1 times and arrived 0");
+    ranks[0].syncs[0].at_ns = 0;
+    ranks[0].syncs.push(sync_report(|sync| (sync.sync, sync.at_ns) = (1, 3000)));
     finds("lost-chunk", &ranks, "Ring[#1] set off for rank 1 1 times and arrived 0");
     ranks[1].events.insert(0, arrive(1999));
     finds("early-chunk", &ranks, "worker 0 at 1999 ns: Ring[#1] arrived 1 ns before it left rank 0");

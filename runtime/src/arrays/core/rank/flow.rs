@@ -184,7 +184,12 @@ impl RankCore {
         if let Some(full_ns) = self.flow.control.backoff_expired(waits, now_ns) {
             let (rank, kept, ms) =
                 (self.tree.rank.0, self.sync.arrivals.deferred_bytes(), full_ns / 1_000_000);
-            tracing::warn!(rank, kept, ms, "full for so long: twice as much may wait");
+            tracing::warn!(
+                rank,
+                kept,
+                ms,
+                "messages that wait were at CARIBOU_MAIL_LIMIT for so long: twice as much may wait"
+            );
             out.now.push_back(Command::GrowLimit);
         }
     }

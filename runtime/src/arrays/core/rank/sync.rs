@@ -76,6 +76,11 @@ impl RankCore {
         self.sync.coordinator.as_mut().map(Coordinator::log)
     }
 
+    /// The run has ended, perhaps while chunks move.
+    pub(crate) fn end_syncs(&mut self, now_ns: u64) {
+        self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.end(now_ns));
+    }
+
     /// A chunk of this rank was made at the start of the run.
     pub(crate) fn created(&mut self, chunk: ChunkId, cell: CellId) {
         self.routing.location.arrived(chunk, cell);

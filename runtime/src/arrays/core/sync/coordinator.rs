@@ -403,6 +403,14 @@ impl Coordinator {
         (phase.occasion, decided.moves)
     }
 
+    /// The run ends: records moves that are under way, whose bytes are not known.
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        if let Some(OngoingMigration { mut report, decided_ns, .. }) = self.ongoing.take() {
+            report.migrate_ns = now_ns.saturating_sub(decided_ns);
+            self.log.push(report);
+        }
+    }
+
     /// Every rank has all its incoming chunks: records the bytes that moved.
     pub(crate) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64) {
         self.scales.learn(migration_bytes);
