@@ -333,3 +333,94 @@ fn windows_that_were_not_decided_are_learned_from_with_the_next_that_is() {
     assert_eq!(decision.ideal_ns, 3 * 800_000);
     assert_eq!(balancer.decide(&one).ideal_ns, 800_000);
 }
+
+/// Ranks of the chunks after windows of which each is made from the number and the present ranks. Also the number of moves in
+/// each.
+fn ranks_after(
+    balancer: &mut Balancer,
+    ranks: &mut [u32],
+    windows: std::ops::Range<u64>,
+    window: impl Fn(u64, &[u32]) -> PhaseReport,
+) -> Vec<usize> {
+    let mut moves = Vec::new();
+    for number in windows {
+        let decision = balancer.decide(&window(number, ranks));
+        decision.moves.iter().for_each(|one| ranks[one.chunk.key as usize] = one.to.0);
+        moves.push(decision.moves.len());
+    }
+    moves
+}
+
+/// Moves chunks with low keys from one of two ranks to the other as long as that helps.
+struct LowestFirst;
+
+impl Strategy for LowestFirst {
+    fn name(&self) -> &'static str {
+        "lowest"
+    }
+    fn assign(&self, snapshot: &Snapshot) -> Assignment {
+        let longest = |plan: &Assignment| max_ns(snapshot, plan, self.terms().background);
+        let mut plan = Assignment::current(snapshot);
+        for at in 0..plan.ranks.len() {
+            let mut next = plan.clone();
+            next.ranks[at] = Rank(1 - next.ranks[at].0);
+            if longest(&next) < longest(&plan) {
+                plan = next;
+            }
+        }
+        plan
+    }
+}
+
+#[test]
+fn the_chunks_that_left_for_a_while_are_those_that_come_back() {
+    let mut balancer = Balancer::new(Arc::new(LowestFirst));
+    let home: Vec<u32> = (0..16).map(|key| key / 8).collect();
+    let mut ranks = home.clone();
+    // Each rank in turn has half of its vCPU for a while.
+    let visited = |number: u64, ranks: &[u32]| {
+        let mut report = window(ranks, |_| 2_000, 4096);
+        let is_visited = number < 160 && number % 40 >= 5;
+        if let Some(sample) = report.ranks[number as usize / 40 % 2].sample.as_mut().filter(|_| is_visited) {
+            (sample.cpu_ns, sample.wait_ns) = (20_000_000, 20_000_000);
+        }
+        report
+    };
+    ranks_after(&mut balancer, &mut ranks, 0..160, visited);
+    let away = |ranks: &[u32]| ranks.iter().zip(&home).filter(|(here, home)| here != home).count();
+    assert!(away(&ranks) > 1, "{ranks:?}");
+    ranks_after(&mut balancer, &mut ranks, 160..250, visited);
+    assert_eq!(ranks, home);
+}
+
+#[test]
+fn chunks_do_not_leave_home_where_their_messages_would_cost_more_than_is_gained() {
+    let moves_with = |handled: u32| {
+        let mut ranks: Vec<u32> = (0..16).map(|key| key / 8).collect();
+        let uneven = |_, ranks: &[u32]| {
+            let mut report = window(ranks, |key| if key < 8 { 2_000 } else { 1_000 }, 4096);
+            report.chunks.iter_mut().for_each(|chunk| chunk.handled = handled);
+            report
+        };
+        ranks_after(&mut balancer("refine"), &mut ranks, 0..30, uneven).iter().sum::<usize>()
+    };
+    assert!(moves_with(10) > 0);
+    assert_eq!(moves_with(30_000), 0, "6 ms a chunk, on both ranks together");
+}
+
+#[test]
+fn scattered_chunks_that_are_slower_go_home_for_good() {
+    let mut balancer = Balancer::new(Arc::new(Stays { scatters: true }));
+    let home: Vec<u32> = (0..16).map(|key| key / 8).collect();
+    let mut ranks = home.clone();
+    let slower_away = |number: u64, ranks: &[u32]| {
+        let mut report = window(ranks, |key| irregular_us(number, key), 1_000);
+        let is_home = report.chunks.iter().zip(&home).all(|(chunk, &home)| chunk.load.rank.0 == home);
+        report.chunks.iter_mut().for_each(|chunk| chunk.handled = if is_home { 10 } else { 5 });
+        report
+    };
+    let moves = ranks_after(&mut balancer, &mut ranks, 0..60, slower_away);
+    assert_eq!(ranks, home, "{moves:?}");
+    let made: Vec<usize> = moves.into_iter().filter(|&moves| moves > 0).collect();
+    assert!(made.len() == 2 && made[0] == made[1], "there and back: {made:?}");
+}
