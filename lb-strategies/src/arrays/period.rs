@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 
 use super::strategy::Terms;
 
-/// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not.
+/// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not, and for a program
+/// that wants syncs.
 const SYNC_PERIOD: u64 = 20;
 /// The shortest window, ns.
 const WINDOW_MIN_NS: u64 = 1_000;
@@ -68,6 +69,17 @@ impl Period {
                 Moments::Windows { fixed_ns: Some(length_ns.max(WINDOW_MIN_NS)) }
             }
         }
+    }
+
+    /// The same for a program that wants its chunks to move at syncs only: `auto` means syncs, every 20 steps.
+    ///
+    /// ```
+    /// use lb_strategies::Period;
+    /// assert_eq!((Period::Auto.at_syncs(), Period::Steps(7).at_syncs()), (Period::Steps(20), Period::Steps(7)));
+    /// ```
+    #[must_use]
+    pub fn at_syncs(self) -> Period {
+        if self == Period::Auto { Period::Steps(SYNC_PERIOD) } else { self }
     }
 
     /// The units of [`Period::Every`], with their ns.

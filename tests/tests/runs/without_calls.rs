@@ -1,6 +1,9 @@
 //! The default: chunks are balanced while they run, and the program calls nothing for it.
 
-use caribou::{Chunk, Config, Ctx, Halo, Halos};
+use std::time::Duration;
+
+use caribou::config::Period;
+use caribou::{Chunk, Config, Ctx, Halo, Halos, Placement, Reducer, Target};
 use caribou_tests::with_timeout;
 use serde::{Deserialize, Serialize};
 
@@ -109,5 +112,84 @@ fn by_default_chunks_leave_a_rank_with_more_work_in_every_order_of_events() {
         let (has_moved, moves) = walk(config(), 2_000);
         assert!(has_moved && moves > 0, "seed {seed}: {moves} moves");
         assert_eq!(walk(config().period(20), 1_000), (false, 0), "seed {seed}");
+    }
+}
+
+/// A chunk of a ring that comes to syncs when they are due.
+#[derive(Serialize, Deserialize)]
+struct Pilgrim {
+    walker: Walker,
+    syncs: u32,
+}
+
+impl Chunk for Pilgrim {
+    type Index = u32;
+    type Message = Halo<f64>;
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.walker.home = ctx.rank().0;
+        self.greet(ctx);
+    }
+
+    fn ready(&self, halo: &Halo<f64>) -> bool {
+        self.walker.halos.expects(halo)
+    }
+
+    fn receive(&mut self, halo: Halo<f64>, ctx: &mut Ctx<'_, Self>) {
+        let walker = &mut self.walker;
+        if walker.halos.add(halo).is_none() {
+            return;
+        }
+        ctx.charge(STEP_NS * if walker.home == 1 { 3 } else { 1 });
+        if walker.halos.step() == walker.steps_max {
+            return ctx.contribute(
+                0,
+                Reducer::Sum,
+                vec![u64::from(walker.has_moved), u64::from(self.syncs)],
+                Target::Exit,
+            );
+        }
+        if ctx.sync_due(walker.halos.step()) {
+            return ctx.at_sync();
+        }
+        self.greet(ctx);
+    }
+
+    fn resume(&mut self, ctx: &mut Ctx<'_, Self>) {
+        self.syncs += 1;
+        self.greet(ctx);
+    }
+
+    fn on_arrive(&mut self) {
+        self.walker.has_moved = true;
+    }
+}
+
+impl Pilgrim {
+    fn greet(&self, ctx: &mut Ctx<'_, Self>) {
+        let me = ctx.index();
+        ctx.send((me + 1) % CHUNKS, self.walker.halos.halo(0, 0.0));
+        ctx.send((me + CHUNKS - 1) % CHUNKS, self.walker.halos.halo(1, 0.0));
+    }
+}
+
+#[test]
+fn an_array_that_moves_at_syncs_only_makes_auto_mean_syncs_and_stays_in_windows() {
+    for seed in 0..5 {
+        let run = |config: Config| -> Vec<u64> {
+            let report = with_timeout(&format!("{config:?}"), move || {
+                caribou::run(config, |setup| {
+                    let new = |_| Walker { halos: Halos::new(2), steps_max: 400, home: 0, has_moved: false };
+                    let new = move |index| Pilgrim { walker: new(index), syncs: 0 };
+                    setup.array_at_syncs(CHUNKS, Placement::Block, new);
+                })
+            });
+            report.expect("nothing is wrong").value().expect("they gave it")
+        };
+        let config = || Config::default().ranks(2).workers(1).simulate(seed);
+        let [moved, syncs] = run(config())[..] else { panic!("two sums were contributed") };
+        assert!(moved > 0 && syncs >= 10 * u64::from(CHUNKS), "seed {seed}: {moved} {syncs}");
+        let windows = config().balance(Period::Every(Duration::from_millis(5)));
+        assert_eq!(run(windows), [0, 0], "seed {seed}");
     }
 }

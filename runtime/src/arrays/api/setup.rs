@@ -129,6 +129,8 @@ pub struct Setup {
 enum SyncMode {
     No,
     Yes,
+    /// Its chunks move at syncs only.
+    Only,
     /// Its chunks keep to those of another array.
     With(ArrayId),
 }
@@ -161,6 +163,20 @@ impl Setup {
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         self.add(extent, placement, SyncMode::No, make)
+    }
+
+    /// An array whose chunks move at syncs only, where they call `at_sync`: for chunks that may not move in the middle of what
+    /// they do, such as those that have told others their rank.
+    ///
+    /// One such array makes `CARIBOU_LB_PERIOD=auto` mean syncs for all arrays of the program, every 20 steps. Where a time is
+    /// given for windows, chunks of this array stay where they are.
+    pub fn array_at_syncs<C: Chunk>(
+        &mut self,
+        extent: impl Extent<C::Index>,
+        placement: Placement,
+        make: impl Fn(C::Index) -> C + Send + Sync + 'static,
+    ) -> Array<C> {
+        self.add(extent, placement, SyncMode::Only, make)
     }
 
     /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
@@ -243,8 +259,8 @@ impl Setup {
         let keys: Keys = extent.keys().collect();
         let first_unordered = keys.first_unordered();
         let leader = if let SyncMode::With(leader) = syncs { Some(leader) } else { None };
-        let syncs = syncs != SyncMode::No;
-        let new = ArrayOf { make, keys, placement, syncs, leader, chunk: PhantomData };
+        let (syncs, at_syncs) = (syncs != SyncMode::No, syncs == SyncMode::Only);
+        let new = ArrayOf { make, keys, placement, syncs, at_syncs, leader, chunk: PhantomData };
         if let Some((before, key)) = first_unordered {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let (earlier, index) = (new.index_text(before), new.index_text(key));

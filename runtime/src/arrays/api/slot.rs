@@ -415,6 +415,7 @@ pub(crate) struct ArrayOf<C, F> {
     pub(crate) keys: Keys,
     pub(crate) placement: Placement,
     pub(crate) syncs: bool,
+    pub(crate) at_syncs: bool,
     pub(crate) leader: Option<ArrayId>,
     pub(crate) chunk: std::marker::PhantomData<fn() -> C>,
 }
@@ -484,6 +485,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         self.syncs
     }
 
+    fn at_syncs(&self) -> bool {
+        self.at_syncs
+    }
+
     fn signature(&self, ranks: u32) -> ArraySignature {
         let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
         ArraySignature {
@@ -494,6 +499,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             placement: format!("{:?}", self.placement),
             homes: hash_homes(sampled),
             syncs: self.syncs,
+            at_syncs: self.at_syncs,
             leader: self.leader,
         }
     }

@@ -68,7 +68,9 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
-    let (period, windows) = match config.balanced().moments(&strategy.terms()) {
+    let keeps_to_syncs = arrays.iter().any(|array| array.at_syncs());
+    let balanced = if keeps_to_syncs { config.balanced().at_syncs() } else { config.balanced() };
+    let (period, windows) = match balanced.moments(&strategy.terms()) {
         Moments::Syncs { period } => (period, None),
         Moments::Windows { fixed_ns } => (0, Some(WindowPolicy::new(fixed_ns).crowded(parts.crowding))),
     };

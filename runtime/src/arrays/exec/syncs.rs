@@ -109,6 +109,8 @@ impl Worker<'_> {
             let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take(decides);
             let (load_ns, declared) = (declared_ns.unwrap_or(measured_ns), declared_ns.is_some());
             let handled = cell.take_handled();
+            let moves = !shared.arrays[chunk.array.index()].at_syncs();
+            let (migratable, wish) = (migratable && moves, wish.filter(|_| moves));
             MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish, handled }
         };
         let measured: Vec<MeasuredChunk> = chunks.iter().map(measure).collect();

@@ -67,6 +67,10 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn leader(&self) -> Option<ArrayId>;
     /// False for an array whose chunks a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
+    /// True for an array whose chunks move at syncs only.
+    fn at_syncs(&self) -> bool {
+        false
+    }
     /// What must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
     fn signature(&self, ranks: u32) -> ArraySignature;
     /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.

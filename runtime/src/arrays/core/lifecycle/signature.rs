@@ -35,6 +35,7 @@ pub(crate) struct ArraySignature {
     /// Hash of the ranks of a sample of the indices.
     pub(crate) homes: u64,
     pub(crate) syncs: bool,
+    pub(crate) at_syncs: bool,
     /// The array that this one is beside.
     pub(crate) leader: Option<ArrayId>,
 }
@@ -81,10 +82,13 @@ impl ArraySignature {
         compare(self.chunks == first.chunks, chunks(self), chunks(first));
         let placement = |signature: &ArraySignature| format!("placement {}", signature.placement);
         compare(self.placement == first.placement, placement(self), placement(first));
-        let syncs = |signature: &ArraySignature| {
-            if signature.syncs { "in syncs" } else { "without syncs" }.to_owned()
+        let part = |signature: &ArraySignature| (signature.syncs, signature.at_syncs);
+        let syncs = |signature: &ArraySignature| match part(signature) {
+            (false, _) => "without syncs".to_owned(),
+            (true, false) => "in syncs".to_owned(),
+            (true, true) => "moved at syncs only".to_owned(),
         };
-        compare(self.syncs == first.syncs, syncs(self), syncs(first));
+        compare(part(self) == part(first), syncs(self), syncs(first));
         let beside = |signature: &ArraySignature| {
             signature.leader.map_or("beside none".into(), |of| format!("beside array {of}"))
         };
@@ -118,6 +122,7 @@ mod tests {
             (ArraySignature { homes: 1, ..cell() }, "its placement gives other ranks"),
             (ArraySignature { chunks: 7, indices: 1, ..cell() }, "7 chunks there, 6 chunks on rank 0"),
             (ArraySignature { syncs: false, ..cell() }, "without syncs there, in syncs on rank 0"),
+            (ArraySignature { at_syncs: true, ..cell() }, "moved at syncs only there, in syncs on rank 0"),
             (
                 ArraySignature { message: "()".into(), ..cell() },
                 "messages of type `()` there, messages of type `Halo` on rank 0",
