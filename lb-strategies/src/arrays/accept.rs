@@ -92,7 +92,7 @@ pub(super) fn leaves_an_unavailable_rank(snapshot: &Snapshot, assignment: &Assig
     assignment.moves(snapshot).any(|(chunk, _)| !is_available(snapshot, chunk.rank))
 }
 
-fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
+pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
     snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
 }
 

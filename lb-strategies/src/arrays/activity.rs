@@ -32,6 +32,13 @@ struct Counts {
     cost: f64,
 }
 
+impl Counts {
+    /// The messages that the chunk handles in the long run where the mean chunk of its array handles `mean`.
+    fn messages(&self, mean: f64) -> f64 {
+        if self.mean > 0.0 { self.handled / self.mean * mean } else { 0.0 }
+    }
+}
+
 /// The messages that chunks have handled, older ones with less weight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity {
@@ -87,13 +94,8 @@ impl Activity {
     pub(super) fn crossing_ns(&self, chunk: ChunkId, from: Rank, to: Rank) -> f64 {
         let Some(counts) = self.chunks.get(&chunk) else { return 0.0 };
         let away = f64::from(u8::from(to != counts.home)) - f64::from(u8::from(from != counts.home));
-        2.0 * CROSSING_NS * away * self.messages(chunk, counts)
-    }
-
-    /// The messages that a chunk handles in a window such as the newest, in the long run.
-    fn messages(&self, chunk: ChunkId, counts: &Counts) -> f64 {
         let mean = self.means.get(&chunk.array).copied().unwrap_or(0.0);
-        if counts.mean > 0.0 { counts.handled / counts.mean * mean } else { 0.0 }
+        2.0 * CROSSING_NS * away * counts.messages(mean)
     }
 
     /// Length of the newest phase in steps: messages of the mean chunk in a window, 1 at a sync.
@@ -111,7 +113,7 @@ impl Activity {
         if counts.mean <= 0.0 {
             return ticks;
         }
-        let expected = counts.handled / counts.mean * mean;
+        let expected = counts.messages(*mean);
         if handled == 0 {
             return if expected <= CUT_MAX { counts.cost * expected } else { ticks };
         }

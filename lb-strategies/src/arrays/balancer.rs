@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::accept::{MoveCost, Verdict, accept, leaves_an_unavailable_rank, worth_asking};
+use super::accept::{MoveCost, Verdict, accept, is_available, leaves_an_unavailable_rank, worth_asking};
 use super::activity::Activity;
 use super::balanced_units::BalancedUnits;
 use super::estimate::Estimate;
@@ -451,9 +451,8 @@ impl Balancer {
 
     /// All chunks go home: scattering them has slowed them down.
     fn gathered(&self, expected: &Snapshot) -> StrategyResult {
-        let is_there = |rank: &Rank| expected.ranks.get(rank.index()).is_some_and(|rank| rank.available);
         let home = |chunk: &ChunkLoad| {
-            let home = self.activity.home(chunk.id).filter(is_there);
+            let home = self.activity.home(chunk.id).filter(|&home| is_available(expected, home));
             home.filter(|_| chunk.migratable).unwrap_or(chunk.rank)
         };
         let plan = Assignment { ranks: expected.chunks.iter().map(home).collect() };
