@@ -61,6 +61,20 @@ pub struct RankSample {
     pub speed: f64,
 }
 
+impl RankSample {
+    /// This sample and the one after it.
+    pub(super) fn plus(&self, later: &RankSample) -> RankSample {
+        RankSample {
+            wall_ns: self.wall_ns + later.wall_ns,
+            cpu_ns: self.cpu_ns + later.cpu_ns,
+            wait_ns: self.wait_ns + later.wait_ns,
+            steal_ns: self.steal_ns + later.steal_ns,
+            background_ns: self.background_ns + later.background_ns,
+            speed: later.speed,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     place: RankPlace,

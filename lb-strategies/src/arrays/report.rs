@@ -35,6 +35,28 @@ impl PhaseReport {
     pub fn size(&self) -> usize {
         self.chunks.len() + self.ranks.len() + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
     }
+
+    /// Adds the window after it, whose chunks it then has, by identifier. What chunks cost that are no longer there is not
+    /// counted.
+    pub fn extend(&mut self, mut later: PhaseReport) {
+        self.chunks.sort_by_key(|chunk| chunk.load.id);
+        later.chunks.sort_by_key(|chunk| chunk.load.id);
+        let mut before = self.chunks.iter().peekable();
+        for chunk in &mut later.chunks {
+            while before.next_if(|earlier| earlier.load.id < chunk.load.id).is_some() {}
+            if let Some(earlier) = before.next_if(|earlier| earlier.load.id == chunk.load.id)
+                && earlier.declared == chunk.declared
+            {
+                chunk.load.ticks += earlier.load.ticks;
+                chunk.handled = chunk.handled.saturating_add(earlier.handled);
+            }
+        }
+        self.chunks = later.chunks;
+        for (rank, later) in self.ranks.iter_mut().zip(&later.ranks) {
+            let both = rank.sample.zip(later.sample).map(|(sample, later)| sample.plus(&later));
+            rank.sample = both.or(rank.sample).or(later.sample);
+        }
+    }
 }
 
 /// The report of one rank.
@@ -100,4 +122,39 @@ pub struct Move {
     pub from: Rank,
     /// The rank it goes to.
     pub to: Rank,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(key: u64, ticks: u64, handled: u32) -> ChunkReport {
+        let id = ChunkId { array: ArrayId(0), key };
+        let load = ChunkLoad { id, rank: Rank(0), ticks, bytes: 8, migratable: true };
+        ChunkReport { load, declared: false, wish: None, handled }
+    }
+
+    fn window(chunks: Vec<ChunkReport>, samples: [Option<u64>; 2]) -> PhaseReport {
+        let rank = |cpu_ns: Option<u64>| RankReport {
+            place: RankPlace { host: 0, workers: 1 },
+            sample: cpu_ns.map(|cpu_ns| RankSample { cpu_ns, ..RankSample::default() }),
+        };
+        PhaseReport { ranks: samples.map(rank).into(), chunks, window: true, ..PhaseReport::default() }
+    }
+
+    #[test]
+    fn windows_add_up_by_chunk_and_rank() {
+        let mut sum = window(vec![chunk(3, 30, 3), chunk(1, 10, 1), chunk(2, 20, 2)], [Some(7), None]);
+        sum.extend(window(vec![chunk(4, 4, 1), chunk(1, 1, 1), chunk(3, 3, 1)], [Some(5), Some(2)]));
+        let expected = window(vec![chunk(1, 11, 2), chunk(3, 33, 4), chunk(4, 4, 1)], [Some(12), Some(2)]);
+        assert_eq!(sum, expected, "chunk 2 was removed");
+    }
+
+    #[test]
+    fn a_cost_that_is_declared_from_now_on_is_not_added_to_cpu_time() {
+        let mut sum = window(vec![chunk(1, 10, 1)], [None; 2]);
+        let declared = ChunkReport { declared: true, ..chunk(1, 500, 1) };
+        sum.extend(window(vec![declared.clone()], [None; 2]));
+        assert_eq!(sum.chunks, [declared]);
+    }
 }

@@ -14,6 +14,9 @@
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
 //!
+//! Windows of a fixed length shorter than `SPAN_NS` are *collected*: what they measured is added up, and decided once in that
+//! time.
+//!
 //! Where several workers share a vCPU (*crowding*) they run in turn: all times of the table are as many times longer, since ranks
 //! would else be compared by whose turn it was.
 //!
@@ -80,6 +83,8 @@ pub enum Look {
     Wait,
     /// Open one, which ends the last: nothing is decided.
     Begin,
+    /// Open one, and add what happened since the last to what is decided next.
+    Collect,
     /// Open one, and decide by what happened since the last.
     Decide,
 }
@@ -93,6 +98,8 @@ pub struct WindowPolicy {
     crowding: u64,
     /// When the last window was opened, ns.
     opened_ns: u64,
+    /// When the last window was opened that was decided, ns.
+    decided_ns: u64,
     measuring: bool,
     /// Number of windows since the last decision that were only begun.
     begun: u32,
@@ -109,6 +116,7 @@ impl WindowPolicy {
             fixed_ns,
             crowding: 1,
             opened_ns: 0,
+            decided_ns: 0,
             measuring: false,
             begun: 0,
             price_ns: PRICE_NS,
@@ -133,12 +141,16 @@ impl WindowPolicy {
         let open_ns = now_ns.saturating_sub(self.opened_ns);
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
-            Some(fixed_ns) if open_ns >= fixed_ns => Look::Decide,
-            Some(_) => Look::Wait,
+            Some(fixed_ns) if open_ns < fixed_ns => Look::Wait,
+            Some(_) if now_ns.saturating_sub(self.decided_ns) < SPAN_NS * self.crowding => Look::Collect,
+            Some(_) => Look::Decide,
             None => self.look_if_it_pays(signal.excess(ranks), open_ns),
         };
         if look != Look::Wait {
             self.opened_ns = now_ns;
+            if look == Look::Decide {
+                self.decided_ns = now_ns;
+            }
             self.measuring = look == Look::Begin;
             self.begun = if self.measuring { self.begun + 1 } else { 0 };
             self.opened_excess = signal.excess(ranks);
@@ -248,8 +260,16 @@ mod tests {
 
     #[test]
     fn windows_of_a_fixed_length_open_whatever_ranks_tell() {
-        let opened = windows(&mut WindowPolicy::new(Some(20 * MS)), 0, 101, [0.5, 0.5], false);
-        assert_eq!(opened.len(), 5, "{opened:?}");
+        let opened = windows(&mut WindowPolicy::new(Some(50 * MS)), 0, 201, [0.5, 0.5], false);
+        assert_eq!(opened, [50, 100, 150, 200].map(|ms| (ms, Look::Decide)));
         assert_eq!(WindowPolicy::new(Some(1)).look(&Signal::default(), 2, false, 9), Look::Wait);
+    }
+
+    #[test]
+    fn short_windows_are_collected_and_decided_once_in_40_ms() {
+        let opened = windows(&mut WindowPolicy::new(Some(10 * MS)), 0, 81, [0.5, 0.5], false);
+        let looks: Vec<Look> = opened.iter().map(|&(_, look)| look).collect();
+        let four = [Look::Collect, Look::Collect, Look::Collect, Look::Decide];
+        assert_eq!(looks, [four, four].concat(), "{opened:?}");
     }
 }

@@ -387,8 +387,11 @@ impl EventLoop<'_> {
     }
 
     pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
-        let undecided = self.windows.as_mut().map(|windows| std::mem::take(&mut windows.undecided));
-        let report = PhaseReport { undecided: undecided.unwrap_or_default(), ..self.phase_report(gathered) };
+        let mut report = self.phase_report(gathered);
+        if let Some(windows) = &mut self.windows {
+            report = windows.with_collected(report);
+            report.undecided = std::mem::take(&mut windows.undecided);
+        }
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();
         let report = self.keeps_reports.then_some(report);

@@ -27,6 +27,8 @@ pub(super) struct Windows {
     missing: usize,
     /// The windows since the last decision that were not decided.
     pub(super) undecided: Vec<PhaseReport>,
+    /// The windows since that are added to the next one.
+    pub(super) collected: Option<PhaseReport>,
 }
 
 impl Windows {
@@ -41,7 +43,15 @@ impl Windows {
             reports: Reports::of(ranks),
             missing: 0,
             undecided: Vec::new(),
+            collected: None,
         }
+    }
+
+    /// This window and those before it that are added to it.
+    pub(super) fn with_collected(&mut self, window: PhaseReport) -> PhaseReport {
+        let Some(mut sum) = self.collected.take() else { return window };
+        sum.extend(window);
+        sum
     }
 
     /// The interval of looks.
@@ -110,9 +120,17 @@ impl EventLoop<'_> {
             return;
         }
         let reports = std::mem::replace(&mut windows.reports, Reports::of(0));
-        if std::mem::replace(&mut windows.open, Look::Wait) == Look::Begin {
+        let look = std::mem::replace(&mut windows.open, Look::Wait);
+        if look != Look::Decide {
             let window = self.phase_report(reports);
-            return self.windows.as_mut().map_or((), |windows| windows.undecided.push(window));
+            let Some(windows) = &mut self.windows else { return };
+            let window = windows.with_collected(window);
+            if look == Look::Collect {
+                windows.collected = Some(window);
+            } else {
+                windows.undecided.push(window);
+            }
+            return;
         }
         let moves = self.decide(reports);
         if moves.is_empty() || !self.stops {

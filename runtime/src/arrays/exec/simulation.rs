@@ -327,9 +327,13 @@ impl Simulation<'_> {
         }
     }
 
-    /// Opens a window at a random moment. Some only end the last one.
+    /// Opens a window at a random moment. Some only end the last one, or are added to the next one.
     fn open_window(&mut self) {
-        let look = if self.rng.random_ratio(1, 4) { Look::Begin } else { Look::Decide };
+        let look = match self.rng.random_range(0..6) {
+            0 => Look::Begin,
+            1 => Look::Collect,
+            _ => Look::Decide,
+        };
         self.on(0, |worker| worker.with_core(|core, now_ns, out| core.open_window(look, now_ns, out)));
     }
 

@@ -69,6 +69,11 @@ impl PendingSync {
             *sum = Some(sum.map_or(sample, |before| before.plus(&sample)));
         }
     }
+
+    /// Number of messages that chunks handled.
+    fn deliveries(&self) -> u64 {
+        self.samples.iter().flatten().map(|sample| sample.deliveries).sum()
+    }
 }
 
 /// The part of a phase's record that does not come from the balancer.
@@ -135,6 +140,8 @@ pub(crate) struct Coordinator {
     open_window: Look,
     /// The windows since the last decision that were not decided.
     undecided: Vec<PhaseReport>,
+    /// The windows since that are added to the next one, and the number of messages that chunks handled in them.
+    collected: Option<(PhaseReport, u64)>,
     scales: SizeScales,
     log: SyncLog,
 }
@@ -175,6 +182,7 @@ impl Coordinator {
             windows: None,
             open_window: Look::Wait,
             undecided: Vec::new(),
+            collected: None,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -249,9 +257,22 @@ impl Coordinator {
         if look == Look::Decide {
             return Some(self.request(Occasion::Window, pending));
         }
+        let (deliveries, is_collected) = (pending.deliveries(), look == Look::Collect);
         let window = self.phase_report(true, pending.chunks, &pending.samples);
-        self.undecided.push(window);
+        let (window, deliveries) = self.with_collected(window, deliveries);
+        if is_collected {
+            self.collected = Some((window, deliveries));
+        } else {
+            self.undecided.push(window);
+        }
         None
+    }
+
+    /// This phase and the windows before it that are added to it.
+    fn with_collected(&mut self, phase: PhaseReport, deliveries: u64) -> (PhaseReport, u64) {
+        let Some((mut sum, before)) = self.collected.take() else { return (phase, deliveries) };
+        sum.extend(phase);
+        (sum, before + deliveries)
     }
 
     fn phase_report(
@@ -292,18 +313,20 @@ impl Coordinator {
 
     /// Hands out the balancer, to decide about these reports.
     fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
+        let mut deliveries = pending.deliveries();
         let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } = pending;
-        let mut deliveries: u64 = samples.iter().flatten().map(|sample| sample.deliveries).sum();
         if let Occasion::Sync(_) = occasion {
             // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
+        let phase = self.phase_report(occasion.is_window(), chunks, &samples);
+        let (phase, deliveries) = self.with_collected(phase, deliveries);
         if self.deliveries.len() == HISTORY {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
         let undecided = std::mem::take(&mut self.undecided);
-        let report = PhaseReport { undecided, ..self.phase_report(occasion.is_window(), chunks, &samples) };
+        let report = PhaseReport { undecided, ..phase };
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
