@@ -15,8 +15,8 @@ const DECAY: f64 = 0.97;
 /// The most that a cost is corrected by: messages of one chunk differ too.
 const MOST: f64 = 4.0;
 
-/// The most messages that a window is taken to have cut off.
-const CUT_MAX: f64 = 2.0;
+/// The number of windows without a message after which a chunk has nothing to do any more, if it never paused before.
+const SILENT_MAX: u32 = 2;
 
 /// CPU time that a message costs more if it crosses from one rank to another, of both, ns.
 const CROSSING_NS: f64 = 100.0;
@@ -30,12 +30,31 @@ struct Counts {
     mean: f64,
     /// Cost of a message when the chunk last handled any, ticks.
     cost: f64,
+    /// Number of windows since then.
+    silent: u32,
+    /// The longest such pause after which it went on, in windows.
+    pause: u32,
 }
 
 impl Counts {
     /// The messages that the chunk handles in the long run where the mean chunk of its array handles `mean`.
     fn messages(&self, mean: f64) -> f64 {
         if self.mean > 0.0 { self.handled / self.mean * mean } else { 0.0 }
+    }
+
+    /// Takes the count of a window.
+    fn follow(&mut self, handled: u32) {
+        if handled == 0 {
+            self.silent = self.silent.saturating_add(1);
+        } else {
+            (self.silent, self.pause) = (0, self.pause.max(self.silent));
+        }
+    }
+
+    /// Tells whether the chunk has paused for so long that it has nothing to do any more. Where mailboxes are long, its turn
+    /// comes once in several windows.
+    fn has_ended(&self) -> bool {
+        self.silent > SILENT_MAX.saturating_add(2 * self.pause)
     }
 }
 
@@ -65,8 +84,10 @@ impl Activity {
             self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
             for chunk in chunks {
-                let anew = Counts { home: chunk.load.rank, handled: 0.0, mean: 0.0, cost: 0.0 };
+                let home = chunk.load.rank;
+                let anew = Counts { home, handled: 0.0, mean: 0.0, cost: 0.0, silent: 0, pause: 0 };
                 let counts = self.chunks.entry(chunk.load.id).or_insert(anew);
+                counts.follow(chunk.handled);
                 counts.handled = DECAY * counts.handled + f64::from(chunk.handled);
                 counts.mean = DECAY * counts.mean + self.means[&chunk.load.id.array];
             }
@@ -104,8 +125,8 @@ impl Activity {
     }
 
     /// What a chunk costs in the long run in a window such as the newest, in which it has `handled` messages that cost `ticks`.
-    /// A chunk that has handled none costs what its last ones did, if so few were to be expected that the window may have cut
-    /// them off; else it has nothing to do any more.
+    /// A chunk that has handled none costs what its last ones did, unless it has paused for longer than it ever did: then it has
+    /// nothing to do any more.
     pub(super) fn whole_steps(&mut self, chunk: ChunkId, handled: u32, ticks: f64) -> f64 {
         let (Some(counts), Some(mean)) = (self.chunks.get_mut(&chunk), self.means.get(&chunk.array)) else {
             return ticks;
@@ -115,7 +136,7 @@ impl Activity {
         }
         let expected = counts.messages(*mean);
         if handled == 0 {
-            return if expected <= CUT_MAX { counts.cost * expected } else { ticks };
+            return if counts.has_ended() { ticks } else { counts.cost * expected };
         }
         counts.cost = ticks / f64::from(handled);
         ticks * (expected / f64::from(handled)).clamp(1.0 / MOST, MOST)
@@ -164,9 +185,24 @@ mod tests {
         let before = DECAY * 2.0;
         let expected = 300.0 * before / (before + 1.0);
         assert!((activity.whole_steps(chunk(0), 0, 0.0) - expected).abs() < 1e-9);
-        (0..20).for_each(|_| assert!(activity.follow(&window([40, 40]))));
-        assert!(activity.follow(&window([0, 40])));
-        assert!(activity.whole_steps(chunk(0), 0, 0.0).abs() < 1e-9, "it has come to its end");
+    }
+
+    #[test]
+    fn a_chunk_that_pauses_for_longer_than_ever_has_come_to_its_end() {
+        let mut activity = Activity::default();
+        // Its mailbox is long: it handles it in one window of three.
+        for number in 0..9 {
+            assert!(activity.follow(&window([if number % 3 == 0 { 120 } else { 0 }, 40])));
+            let cost = activity.whole_steps(chunk(0), if number % 3 == 0 { 120 } else { 0 }, 600.0);
+            assert!(number < 3 || cost > 50.0, "it goes on: {cost} in window {number}");
+        }
+        let costs: Vec<bool> = (0..6)
+            .map(|_| {
+                assert!(activity.follow(&window([0, 40])));
+                activity.whole_steps(chunk(0), 0, 0.0) > 0.0
+            })
+            .collect();
+        assert_eq!(costs, [true, true, true, true, false, false], "two of them were the pause of before");
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
 //!
 //! Windows of a fixed length shorter than `SPAN_NS` are *collected*: what they measured is added up, and decided once in that
-//! time.
+//! time, unless the strategy's plans need not pay.
 //!
 //! Where several workers share a vCPU (*crowding*) they run in turn: all times of the table are as many times longer, since ranks
 //! would else be compared by whose turn it was.
@@ -94,6 +94,8 @@ pub enum Look {
 pub struct WindowPolicy {
     /// A fixed length of windows, ns; none if they open when it pays.
     fixed_ns: Option<u64>,
+    /// The shortest time from one decision to the next, where windows are of a fixed length, ns.
+    apart_ns: u64,
     /// Number of workers that share a vCPU.
     crowding: u64,
     /// When the last window was opened, ns.
@@ -110,10 +112,12 @@ pub struct WindowPolicy {
 }
 
 impl WindowPolicy {
-    /// Windows of a fixed length, ns, or such that open when it pays.
-    pub fn new(fixed_ns: Option<u64>) -> WindowPolicy {
+    /// Windows of a fixed length, ns, or such that open when it pays. Where plans need not pay, each window of a fixed length is
+    /// decided: chance in loads does no harm.
+    pub fn new(fixed_ns: Option<u64>, must_pay: bool) -> WindowPolicy {
         WindowPolicy {
             fixed_ns,
+            apart_ns: if must_pay { SPAN_NS } else { 0 },
             crowding: 1,
             opened_ns: 0,
             decided_ns: 0,
@@ -142,7 +146,7 @@ impl WindowPolicy {
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
             Some(fixed_ns) if open_ns < fixed_ns => Look::Wait,
-            Some(_) if now_ns.saturating_sub(self.decided_ns) < SPAN_NS * self.crowding => Look::Collect,
+            Some(_) if now_ns.saturating_sub(self.decided_ns) < self.apart_ns * self.crowding => Look::Collect,
             Some(_) => Look::Decide,
             None => self.look_if_it_pays(signal.excess(ranks), open_ns),
         };
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_is_noticed_within_50_ms_also_long_after_the_last_window() {
-        let mut policy = WindowPolicy::new(None);
+        let mut policy = WindowPolicy::new(None, true);
         windows(&mut policy, 0, 5_500, [0.99, 0.99], false);
         let opened = windows(&mut policy, 5_500, 50, [1.0, 0.5], true);
         assert_eq!(opened, [(5_500, Look::Begin), (5_540, Look::Decide)]);
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn bursts_that_end_when_a_window_begins_are_decided_in_the_end() {
-        let mut policy = WindowPolicy::new(None);
+        let mut policy = WindowPolicy::new(None, true);
         let (busy, quiet) = (Signal::of(1.0).and(Signal::of(0.0)), Signal::of(1.0).and(Signal::of(1.0)));
         let mut looks = Vec::new();
         for ms in (0..10_000).step_by(5) {
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_gained_windows_become_rare() {
-        let mut policy = WindowPolicy::new(None);
+        let mut policy = WindowPolicy::new(None, true);
         windows(&mut policy, 0, 10_000, [1.0, 0.8], false);
         let opened = windows(&mut policy, 10_000, 10_000, [1.0, 0.8], false);
         assert!(opened.len() <= 26, "about one a second, and one before each: {opened:?}");
@@ -254,22 +258,24 @@ mod tests {
 
     #[test]
     fn an_equal_run_is_looked_at_once_a_second() {
-        let opened = windows(&mut WindowPolicy::new(None), 0, 10_001, [0.9, 0.9], false);
+        let opened = windows(&mut WindowPolicy::new(None, true), 0, 10_001, [0.9, 0.9], false);
         assert_eq!(opened.len(), 10, "{opened:?}");
     }
 
     #[test]
     fn windows_of_a_fixed_length_open_whatever_ranks_tell() {
-        let opened = windows(&mut WindowPolicy::new(Some(50 * MS)), 0, 201, [0.5, 0.5], false);
+        let opened = windows(&mut WindowPolicy::new(Some(50 * MS), true), 0, 201, [0.5, 0.5], false);
         assert_eq!(opened, [50, 100, 150, 200].map(|ms| (ms, Look::Decide)));
-        assert_eq!(WindowPolicy::new(Some(1)).look(&Signal::default(), 2, false, 9), Look::Wait);
+        assert_eq!(WindowPolicy::new(Some(1), true).look(&Signal::default(), 2, false, 9), Look::Wait);
     }
 
     #[test]
     fn short_windows_are_collected_and_decided_once_in_40_ms() {
-        let opened = windows(&mut WindowPolicy::new(Some(10 * MS)), 0, 81, [0.5, 0.5], false);
+        let opened = windows(&mut WindowPolicy::new(Some(10 * MS), true), 0, 81, [0.5, 0.5], false);
         let looks: Vec<Look> = opened.iter().map(|&(_, look)| look).collect();
         let four = [Look::Collect, Look::Collect, Look::Collect, Look::Decide];
         assert_eq!(looks, [four, four].concat(), "{opened:?}");
+        let mut each = WindowPolicy::new(Some(10 * MS), false);
+        assert!(windows(&mut each, 0, 81, [0.5, 0.5], false).iter().all(|&(_, look)| look == Look::Decide));
     }
 }

@@ -335,7 +335,9 @@ fn quiescence_comes_as_often_as_a_program_asks() {
     let threads =
         [(2, 1), (1, 3), (2, 2)].map(|(ranks, workers)| Config::default().ranks(ranks).workers(workers));
     let windows = Period::Every(Duration::from_micros(20));
-    let in_windows = [2, 3].map(|ranks| Config::default().ranks(ranks).balance(windows));
+    let in_windows = [2, 3].map(|ranks| {
+        Config::default().ranks(ranks).balance(windows).lb("rotate").expect("there is such a strategy")
+    });
     let simulated = [Config::default().ranks(3).simulate(1)];
     for config in threads.into_iter().chain(in_windows).chain(simulated) {
         let what = format!("{config:?}");

@@ -17,6 +17,7 @@ use lb_strategies::arrays::balancer::{
 };
 use lb_strategies::arrays::period::Moments;
 use lb_strategies::arrays::snapshot::{ArrayId, ChunkId, ChunkLoad};
+use lb_strategies::arrays::window_policy::WindowPolicy;
 use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::events::Events;
 use lb_strategies::virtual_time::links::Links;
@@ -116,7 +117,10 @@ impl<'r> EventLoop<'r> {
         };
         let (sync_period, windows) = match array.period.moments(&strategy.terms()) {
             Moments::Syncs { period } => (period, None),
-            Moments::Windows { fixed_ns } => (0, Some(Windows::new(fixed_ns, workers, ranks))),
+            Moments::Windows { fixed_ns } => {
+                let policy = WindowPolicy::new(fixed_ns, strategy.terms().must_pay);
+                (0, Some(Windows::new(policy, workers, ranks)))
+            }
         };
         Self {
             sync_period,

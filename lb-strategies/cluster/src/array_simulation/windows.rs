@@ -32,9 +32,9 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn new(fixed_ns: Option<u64>, workers: usize, ranks: usize) -> Windows {
+    pub(super) fn new(policy: WindowPolicy, workers: usize, ranks: usize) -> Windows {
         Windows {
-            policy: WindowPolicy::new(fixed_ns),
+            policy,
             open: Look::Wait,
             opened: 0,
             migrates: false,

@@ -72,7 +72,9 @@ pub(crate) fn build_rank(
     let balanced = if keeps_to_syncs { config.balanced().at_syncs() } else { config.balanced() };
     let (period, windows) = match balanced.moments(&strategy.terms()) {
         Moments::Syncs { period } => (period, None),
-        Moments::Windows { fixed_ns } => (0, Some(WindowPolicy::new(fixed_ns).crowded(parts.crowding))),
+        Moments::Windows { fixed_ns } => {
+            (0, Some(WindowPolicy::new(fixed_ns, strategy.terms().must_pay).crowded(parts.crowding)))
+        }
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let by_windows = windows.is_some();

@@ -13,7 +13,7 @@ use crate::arrays::core::routing::in_flight::{CountsByRank, Epoch, InFlight};
 
 /// Rank `rank` of four, in a run that balances in windows. All chunks start on rank 1.
 fn core(rank: u32) -> RankCore {
-    rank_of(4, Rank(rank)).by_windows(&WindowPolicy::new(None))
+    rank_of(4, Rank(rank)).by_windows(&WindowPolicy::new(None, true))
 }
 
 fn chunk(key: u64) -> ChunkId {
