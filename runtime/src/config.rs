@@ -19,6 +19,7 @@ use lb_strategies::Shape;
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
+use crate::checkpoint::Settings;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -77,6 +78,8 @@ pub struct Config {
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
+    pub(crate) checkpoint: Option<Settings>,
+    pub(crate) restart: Option<PathBuf>,
     slowed: Vec<(u32, f64)>,
     /// Settings besides these that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
@@ -108,6 +111,8 @@ impl Default for Config {
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
+            checkpoint: None,
+            restart: None,
             slowed: Vec::new(),
             also_agreed: Vec::new(),
         }
@@ -361,6 +366,28 @@ impl Config {
         self
     }
 
+    /// Writes checkpoints, by which the run can be [restarted](Self::restart) if it dies. See [`checkpoint`](crate::checkpoint)
+    /// for what can be saved; a run refuses where something cannot.
+    #[must_use]
+    pub fn checkpoint(mut self, settings: Settings) -> Config {
+        self.checkpoint = Some(settings);
+        self
+    }
+
+    /// Goes on from the newest whole checkpoint of this directory: the chunks are those of the checkpoint, and the functions of
+    /// the setup that make chunks are not called. The setup must describe the same arrays. The number of ranks and workers, the
+    /// strategy and the transport may be others. A line on standard error says from which checkpoint and time the run goes on.
+    #[must_use]
+    pub fn restart(mut self, dir: impl Into<PathBuf>) -> Config {
+        self.restart = Some(dir.into());
+        self
+    }
+
+    /// The same for a program that cannot be saved.
+    pub(crate) fn without_checkpoints(&self) -> Config {
+        Config { checkpoint: None, restart: None, ..self.clone() }
+    }
+
     /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:
     /// the calibration loop does that much more. What the rank computes the program has to make as much longer: see
     /// [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that it does not have, and a factor that is not above 0.
@@ -430,6 +457,8 @@ impl Config {
             (self.prediction != Prediction::Auto, "CARIBOU_LB_PREDICT"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (!self.measure, "CARIBOU_MEASURE"),
+            (self.checkpoint.is_some(), "CARIBOU_CHECKPOINT"),
+            (self.restart.is_some(), "CARIBOU_RESTART"),
         ];
         let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;
         let made = made.into_iter().map(move |(made, setting)| (made && shape != Shape::Arrays, setting));
@@ -528,6 +557,6 @@ fn simulated(seed: Option<u64>, launch: Launch) -> Result<Option<u64>, Error> {
     }
 }
 
-fn wrong(setting: &str, why: String) -> Error {
+pub(crate) fn wrong(setting: &str, why: String) -> Error {
     Error::Config { setting: setting.into(), why }
 }

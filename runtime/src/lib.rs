@@ -83,6 +83,7 @@
 //! mechanism, and `docs/decisions` has what was chosen and why.
 
 mod arrays;
+pub mod checkpoint;
 pub mod config;
 mod error;
 mod heap;

@@ -146,7 +146,9 @@ impl WindowPolicy {
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
             Some(fixed_ns) if open_ns < fixed_ns => Look::Wait,
-            Some(_) if now_ns.saturating_sub(self.decided_ns) < self.apart_ns * self.crowding => Look::Collect,
+            Some(_) if now_ns.saturating_sub(self.decided_ns) < self.apart_ns * self.crowding => {
+                Look::Collect
+            }
             Some(_) => Look::Decide,
             None => self.look_if_it_pays(signal.excess(ranks), open_ns),
         };

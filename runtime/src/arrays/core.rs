@@ -11,8 +11,10 @@
 //! | [`collectives`] | reductions, sections, broadcasts, and the population count they rest on |
 //! | [`flow`] | flow control: senders wait for receivers, in bytes |
 //! | [`termination`] | quiescence, and the messages that reached no chunk |
+//! | [`checkpoint`] | consistent copies of all ranks, by which a run can be restarted |
 //! | [`lifecycle`] | chunks from their insertion to their removal, what a handler may do, seeds |
 
+pub(crate) mod checkpoint;
 pub(crate) mod codec;
 pub(crate) mod collectives;
 pub(crate) mod command;

@@ -5,6 +5,7 @@
 
 pub(crate) mod build;
 pub(crate) mod cells;
+mod checkpoints;
 pub(crate) mod commands;
 pub(crate) mod control_plane;
 pub(crate) mod deciding;
@@ -20,6 +21,7 @@ pub(crate) mod queue_order;
 pub(crate) mod ready;
 pub(crate) mod record;
 pub(crate) mod remote_sender;
+mod restart;
 pub(crate) mod scheduler;
 pub(crate) mod seeds;
 pub(crate) mod sending;

@@ -9,7 +9,7 @@ use super::api::setup::Setup;
 use super::core::codec::ArrayCodec;
 use super::core::lifecycle::erased::RankSetup;
 use super::core::packet::Packet;
-use super::exec::build::{NewChunk, set_up};
+use super::exec::build::{Beginning, set_up};
 use super::exec::simulation;
 use super::exec::start::Start;
 use super::report::{Figures, Report};
@@ -52,7 +52,9 @@ pub(crate) fn run_layered(
     setup: impl Fn(&mut Setup) + Send + Sync,
 ) -> Result<Report, Error> {
     let strategy = lb_strategies::ARRAYS.default_policy().into();
-    run_arrays(config, &ArrayProgram { describe: setup_function(setup), shape, text, strategy })
+    // Only programs whose chunks are the user's can be saved.
+    let own = config.without_checkpoints();
+    run_arrays(config, &ArrayProgram { describe: setup_function(setup), shape, text, strategy, config: own })
 }
 
 fn run_arrays<D>(config: &Config, arrays: &ArrayProgram<D>) -> Result<Report, Error>
@@ -60,7 +62,9 @@ where
     D: Fn() -> Result<RankSetup, Error> + Send + Sync,
 {
     let report = match config.simulates()? {
-        Some(seed) => simulation::run(config, &arrays.strategy, seed, arrays.lb(config), &arrays.describe),
+        Some(seed) => {
+            simulation::run(&arrays.config, &arrays.strategy, seed, arrays.lb(config), &arrays.describe)
+        }
         None => run_shape(config, arrays).map(|(run, ranks)| Report::new(run, ranks)),
     }?;
     if config.launch().speaks() {
@@ -105,6 +109,8 @@ pub(crate) struct ArrayProgram<D> {
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "only processes compare what they run"))]
     text: String,
     strategy: Arc<dyn Strategy>,
+    /// The configuration, as far as the setup needs it.
+    config: Config,
 }
 
 impl ArrayProgram<()> {
@@ -114,7 +120,7 @@ impl ArrayProgram<()> {
     ) -> Result<ArrayProgram<impl Fn() -> Result<RankSetup, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
         let text = shape.programs().into();
-        Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy })
+        Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy, config: config.clone() })
     }
 }
 
@@ -156,15 +162,15 @@ impl<D: Fn() -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
         // Before chunks are made: the elided locks of their containers get the tag of this owner.
         let owner = Owner::new();
         owner.enter();
-        let (described, chunks) = set_up(rank, ranks, &self.describe)?;
-        Ok(ReadyArrays { described, chunks, strategy: self.strategy.clone() })
+        let (described, beginning) = set_up(rank, ranks, &self.config, &*self.strategy, &self.describe)?;
+        Ok(ReadyArrays { described, beginning, strategy: self.strategy.clone() })
     }
 }
 
 /// The arrays of one rank, and the chunks that start there.
 pub(crate) struct ReadyArrays {
     described: RankSetup,
-    chunks: Vec<NewChunk>,
+    beginning: Beginning,
     strategy: Arc<dyn Strategy>,
 }
 
@@ -180,8 +186,8 @@ impl ReadyRank for ReadyArrays {
     }
 
     fn run(self, seat: RankContext<'_, Packet>) -> Figures {
-        let ReadyArrays { described, chunks, strategy } = self;
-        Start { seat, described, chunks, strategy }.run()
+        let ReadyArrays { described, beginning, strategy } = self;
+        Start { seat, described, beginning, strategy }.run()
     }
 }
 

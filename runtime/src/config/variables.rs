@@ -162,6 +162,20 @@ pub const VARIABLES: &[Variable] = &[
         set: |config, value| Ok(config.watchdog(Duration::from_secs(parse_integer(value, 0)?))),
     },
     Variable {
+        name: "CARIBOU_CHECKPOINT",
+        default: "unset",
+        meaning: "of arrays: the directory of checkpoints, how often one is made, in ms, s, m or h, and how many are kept: DIR[,every=10m][,keep=3]",
+        example: "checkpoints,every=1m",
+        set: |config, value| Ok(config.checkpoint(value.parse()?)),
+    },
+    Variable {
+        name: "CARIBOU_RESTART",
+        default: "unset",
+        meaning: "of arrays: go on from the newest whole checkpoint of this directory",
+        example: "checkpoints",
+        set: |config, value| Ok(config.restart(value)),
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",

@@ -1,5 +1,6 @@
 //! Runs in one process, a file a question.
 
+mod checkpoints;
 mod deciding;
 mod endings;
 mod extremes;

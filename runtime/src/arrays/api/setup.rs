@@ -294,7 +294,7 @@ impl Setup {
         if let Some(error) = self.error {
             return Err(error);
         }
-        Ok(RankSetup { arrays: self.arrays.into(), services: self.services })
+        Ok(RankSetup { arrays: self.arrays.into(), services: self.services, checkpoints: None })
     }
 }
 

@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::checkpoint::{CoreImage, RankWritten};
 use super::collectives::CollectivePacket;
 use super::collectives::reduction::Values;
+use super::lifecycle::signature::ArraySignature;
 use super::lifecycle::transfer::{ChunkTransfer, Transit};
 use super::packet::Packet;
 use super::routing::envelope::Delivery;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
     /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
     Hold(Vec<CellId>),
+    /// These chunks were held for a checkpoint, and go on: answer with `RankCore::thawed` for each.
+    Thaw(Vec<CellId>),
     /// Accept no more messages from chunks of this rank: the routes have changed.
     Close(CellId),
     /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
@@ -75,6 +79,14 @@ pub(crate) enum Task {
     /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
     /// `RankCore::explained`.
     Explain { open: Vec<(ArrayId, u64)> },
+    /// Copy this rank for a checkpoint, answer with `RankCore::saved`, write the copy, and answer with
+    /// `RankCore::rank_written`. `next_broadcasts` is by array what [`Transit::next_broadcast`] is to be.
+    Save { number: u64, chunks: Vec<(ChunkId, CellId)>, next_broadcasts: Vec<u64>, rest: Box<CoreImage> },
+    /// All ranks have written their copies, or have failed to: complete the checkpoint, and answer with
+    /// `RankCore::committed`.
+    CommitCheckpoint { number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten> },
+    /// Tell the user.
+    Warn(&'static str),
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),
     /// Leave the scheduler.

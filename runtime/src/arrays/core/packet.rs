@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::CheckpointPacket;
 use super::collectives::CollectivePacket;
 use super::flow::FlowPacket;
 use super::lifecycle::LifecyclePacket;
@@ -27,6 +28,7 @@ pub(crate) enum Packet {
     /// A message between chunks.
     Message(Envelope),
     Collective(CollectivePacket),
+    Checkpoint(CheckpointPacket),
     Cut(CutPacket),
     Flow(FlowPacket),
     Lifecycle(LifecyclePacket),
@@ -50,6 +52,7 @@ macro_rules! nested {
 }
 
 nested! {
+    Checkpoint(CheckpointPacket),
     Collective(CollectivePacket),
     Cut(CutPacket),
     Flow(FlowPacket),
@@ -70,7 +73,7 @@ impl Packet {
         match self {
             Packet::Termination(packet) => !packet.is_of_search(),
             // A rank with nothing to do may signal once more.
-            Packet::Sync(SyncPacket::Signal(_)) => false,
+            Packet::Sync(SyncPacket::Signal(_)) | Packet::Checkpoint(_) => false,
             _ => true,
         }
     }
@@ -88,6 +91,7 @@ impl Packet {
     /// A copy for a child in the tree, of a packet that rank 0 sends to all ranks.
     pub(crate) fn copy_to_child(&self) -> Option<Packet> {
         match self {
+            Packet::Checkpoint(packet) => packet.copy_to_child().map(Packet::Checkpoint),
             Packet::Collective(packet) => packet.copy_to_child().map(Packet::Collective),
             Packet::Flow(packet) => packet.copy_to_child().map(Packet::Flow),
             Packet::Sync(packet) => packet.copy_to_child().map(Packet::Sync),
@@ -99,6 +103,7 @@ impl Packet {
     /// Tells whether rank 0 sends it to all ranks, down the tree.
     pub(crate) fn is_tree_broadcast(&self) -> bool {
         match self {
+            Packet::Checkpoint(packet) => packet.is_tree_broadcast(),
             Packet::Collective(packet) => matches!(packet, CollectivePacket::Broadcast { .. }),
             Packet::Flow(packet) => matches!(packet, FlowPacket::MaxReceivers { .. }),
             Packet::Sync(packet) => {
@@ -132,6 +137,7 @@ impl Packet {
     /// The name of its kind, for an error.
     pub(crate) fn name(&self) -> &'static str {
         let name = match self {
+            Packet::Checkpoint(packet) => serde_variant::to_variant_name(packet),
             Packet::Collective(packet) => serde_variant::to_variant_name(packet),
             Packet::Cut(packet) => serde_variant::to_variant_name(packet),
             Packet::Flow(packet) => serde_variant::to_variant_name(packet),

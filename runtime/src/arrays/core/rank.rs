@@ -1,7 +1,7 @@
 //! The control plane of one rank: hands each input to its protocol, and collects the commands that follow.
 //!
 //! This module handles packets, messages and idleness. Each protocol has a driver here, where it meets the other protocols:
-//! [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
+//! [`checkpoint`], [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
 //! of the protocols share types of messages and the tree of ranks, and call none of each other.
 //!
 //! Methods append to [`Commands`], which the executor runs in order. A rank handles its packets to itself at once.
@@ -13,6 +13,7 @@ use lb_strategies::window_policy::WindowPolicy;
 use lb_strategies::{Prediction, Strategy};
 use litemap::LiteMap;
 
+use super::checkpoint::Checkpoints;
 use super::collectives::Collectives;
 use super::collectives::tree::Tree;
 use super::command::{Command, Commands, Task};
@@ -30,6 +31,7 @@ use super::termination::Termination;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank};
 
+mod checkpoint;
 mod collectives;
 #[cfg(test)]
 mod drive;
@@ -54,6 +56,7 @@ pub(crate) struct RankCore {
     flow: Flow,
     termination: Termination,
     pub(crate) lifecycle: Lifecycle,
+    checkpoints: Checkpoints,
 }
 
 impl RankCore {
@@ -76,6 +79,7 @@ impl RankCore {
             sync: SyncProtocol::new(&tree, blocking, coordinator),
             flow: Flow::new(&tree, flow, &populations),
             termination: Termination::default(),
+            checkpoints: Checkpoints::default(),
             lifecycle: Lifecycle::new(&tree, &arrays),
             arrays,
         }
@@ -190,6 +194,7 @@ impl RankCore {
     fn handle(&mut self, from: Rank, packet: Packet, now_ns: u64, out: &mut Commands) {
         match packet {
             Packet::Message(envelope) => self.enqueue(envelope.to, envelope.delivery, out),
+            Packet::Checkpoint(packet) => self.handle_checkpoint(packet, now_ns, out),
             Packet::Collective(packet) => self.handle_collective(from, packet, now_ns, out),
             Packet::Cut(packet) => {
                 let steps = self.routing.cut.receive(packet);
@@ -250,7 +255,10 @@ impl RankCore {
         // Reply only if no packet was just sent: such a packet would make the reply stale before the reply leaves.
         let works =
             self.flow.control.has_parked() || self.sync.is_deciding() || self.lifecycle.seeds.waiting() > 0;
-        let rests = self.termination.delayed == 0 && !works;
+        let rests = self.termination.delayed == 0 && !works && !self.checkpoints.stops();
+        if out.is_empty() {
+            self.reply_if_frozen(now_ns, out);
+        }
         if out.is_empty() && rests && std::mem::take(&mut self.termination.probed) {
             self.probe_replied(self.termination.traffic, now_ns, out);
         }

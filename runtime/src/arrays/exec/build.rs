@@ -11,20 +11,23 @@ use super::cells::Cells;
 use super::control_plane::ControlPlane;
 use super::ending::Ending;
 use super::record::RankMeasurements;
+use super::restart::{restart, unsaved};
 use super::scheduler::Scheduler;
 use super::seeds::SeedFlags;
 use super::shared::{RankShared, lock_tag};
 use super::watermarks::Watermarks;
 use super::worker::Worker;
+use crate::arrays::core::checkpoint::{RankImage, Schedule};
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::arrays::core::flow::FlowControl;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot, RankSetup};
 use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
-use crate::config::Config;
+use crate::checkpoint::Store;
+use crate::config::{Config, wrong};
 use crate::error::Error;
-use crate::ids::{ArrayId, ChunkId, Rank, SyncId, WorkerId};
+use crate::ids::{ArrayId, ChunkId, ROOT, Rank, SyncId, WorkerId};
 use crate::measure::counters::{BackgroundSource, RankCounters};
 use crate::panics;
 use crate::run::outcome::Outcome;
@@ -56,7 +59,7 @@ pub(crate) fn build_rank(
     owner: &Owner,
     parts: RankParts,
 ) -> RankShared {
-    let RankSetup { arrays, services } = described;
+    let RankSetup { arrays, services, checkpoints } = described;
     let ranks = parts.places.len() as u32;
     let workers = parts.places[rank.index()].workers;
     let tag = lock_tag(workers, owner.tag());
@@ -68,9 +71,7 @@ pub(crate) fn build_rank(
     let tree = Tree { rank, ranks, arity: parts.arity };
     let waiting = &parts.recording.waiting;
     let flow = FlowControl::new(rank, ranks, config.mail_limit, waiting);
-    let keeps_to_syncs = arrays.iter().any(|array| array.at_syncs());
-    let balanced = if keeps_to_syncs { config.balanced().at_syncs() } else { config.balanced() };
-    let (period, windows) = match balanced.moments(&strategy.terms()) {
+    let (period, windows) = match moments(config, &arrays, &*strategy) {
         Moments::Syncs { period } => (period, None),
         Moments::Windows { fixed_ns } => {
             (0, Some(WindowPolicy::new(fixed_ns, strategy.terms().must_pay).crowded(parts.crowding)))
@@ -84,6 +85,12 @@ pub(crate) fn build_rank(
     let core = match &windows {
         Some(policy) => core.by_windows(policy),
         None => core,
+    };
+    let core = match (&checkpoints, &config.checkpoint) {
+        (Some(store), Some(settings)) if rank == ROOT => {
+            core.checkpointing(Schedule::new(settings.every.as_nanos() as u64, store.next_number()))
+        }
+        _ => core,
     };
     let gauges = RankCounters::new(workers, background);
     let measures = config.measure && config.simulate.is_none();
@@ -108,22 +115,52 @@ pub(crate) fn build_rank(
         seeds: SeedFlags::default(),
         measurements: RankMeasurements::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
+        checkpoints,
     }
+}
+
+/// When chunks are balanced.
+pub(super) fn moments(config: &Config, arrays: &[Arc<dyn ErasedArray>], strategy: &dyn Strategy) -> Moments {
+    let keeps_to_syncs = arrays.iter().any(|array| array.at_syncs());
+    let balanced = if keeps_to_syncs { config.balanced().at_syncs() } else { config.balanced() };
+    balanced.moments(&strategy.terms())
 }
 
 /// A chunk that was created and has no cell yet.
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
-/// Runs the user's setup function and creates the chunks that start on `rank`. Both run user code, which may panic.
+/// What a rank begins with.
+pub(crate) enum Beginning {
+    /// Chunks that have not started.
+    Chunks(Vec<NewChunk>),
+    /// The state of a checkpoint.
+    Image(Box<RankImage>),
+}
+
+/// Runs the user's setup function, and creates the chunks that start on `rank`, or reads what a checkpoint has for it. All of
+/// it runs user code, which may panic.
 pub(crate) fn set_up(
     rank: Rank,
     ranks: u32,
+    config: &Config,
+    strategy: &dyn Strategy,
     describe: &dyn Fn() -> Result<RankSetup, Error>,
-) -> Result<(RankSetup, Vec<NewChunk>), Error> {
+) -> Result<(RankSetup, Beginning), Error> {
     // Names are formatted only after a panic: there may be millions of chunks.
     let (mut placing, mut making) = (None, None);
     let set_up = || {
-        let described = describe()?;
+        let mut described = describe()?;
+        if let Some(settings) = &config.checkpoint {
+            let fault = unsaved(config, &described.arrays, strategy).map_or(Ok(()), Err);
+            let store = fault.and_then(|()| Store::new(settings));
+            described.checkpoints = Some(Arc::new(store.map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?));
+        }
+        if let Some(dir) = &config.restart {
+            let fault = unsaved(config, &described.arrays, strategy).map_or(Ok(()), Err);
+            let image = fault.and_then(|()| restart(dir, rank, ranks, config, &described.arrays));
+            let image = image.map_err(|why| wrong("CARIBOU_RESTART", why))?;
+            return Ok((described, Beginning::Image(Box::new(image))));
+        }
         let mut chunks = Vec::new();
         for (id, array) in (0..).map(ArrayId).zip(&*described.arrays) {
             placing = Some(id);
@@ -133,7 +170,7 @@ pub(crate) fn set_up(
             }
             making = None;
         }
-        Ok((described, chunks))
+        Ok((described, Beginning::Chunks(chunks)))
     };
     catch_unwind(AssertUnwindSafe(set_up)).unwrap_or_else(|panic| {
         let doing = match (making, placing) {
@@ -146,8 +183,15 @@ pub(crate) fn set_up(
 }
 
 impl Worker<'_> {
-    /// Starts the rank: places its chunks, ready to start, and tells rank 0 what was set up.
-    pub(crate) fn begin(&mut self, chunks: Vec<NewChunk>) {
+    /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 what was set up.
+    pub(crate) fn begin(&mut self, beginning: Beginning) {
+        let chunks = match beginning {
+            Beginning::Chunks(chunks) => chunks,
+            Beginning::Image(image) => {
+                self.with_core(|core, _, out| core.restore(*image, out));
+                Vec::new()
+            }
+        };
         let shared = self.shared;
         let (workers, count) = (shared.measurements.workers(), chunks.len());
         if let Some(recorder) = self.instruments.recorder() {

@@ -22,6 +22,7 @@ use crate::arrays::core::routing::message_list::MessageNode;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Rank, SyncId};
 use crate::trace::Part;
+use crate::warn::warn;
 
 impl Worker<'_> {
     /// Gives the core an input and runs what it asks for. The time that it is told may be a little before that of the
@@ -88,6 +89,16 @@ impl Worker<'_> {
                     });
                 }
                 (0..held).for_each(|_| core.rank.held(now_ns, out));
+            }
+            Command::Thaw(cells) => {
+                let is_full = self.shared.watermarks.is_full();
+                for entry in cells {
+                    core.rank.thawed(entry, is_full);
+                    let cell = self.shared.cells.get(entry);
+                    if cell.mailbox.release() {
+                        self.local_delivery.enqueue_ready(entry, cell);
+                    }
+                }
             }
             Command::Close(cell) => self.shared.cells.get(cell).mailbox.close(),
             Command::BeginPhase => self.shared.measurements.begin_phase(now_ns),
@@ -179,6 +190,11 @@ impl Worker<'_> {
                 let lines = self.explain(&open);
                 self.with_core(|core, _, out| core.explained(lines, out));
             }
+            Task::Save { number, chunks, next_broadcasts, rest } => {
+                self.save(number, &chunks, &next_broadcasts, *rest);
+            }
+            Task::CommitCheckpoint { number, arrays, written } => self.commit(number, arrays, written),
+            Task::Warn(what) => warn(what),
             Task::SetExitValue(values) => match ExitValue::reduced(&values) {
                 Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),

@@ -245,6 +245,23 @@ impl<S, M> Mailbox<S, M> {
         self.inner.lock().gate = Gate::Closed;
     }
 
+    /// Lets a held chunk run again. True if the caller now owns its ready entry.
+    pub(crate) fn release(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.gate = Gate::Open;
+        let ready = inner.state == State::Idle && !(inner.unread.is_empty() && inner.newest_first.is_empty());
+        if ready {
+            inner.state = State::Ready;
+        }
+        ready
+    }
+
+    /// Moves a chunk back in that was [taken](Mailbox::take) out, with its messages. It is held as before.
+    pub(crate) fn put_back(&self, owner: ChunkId, chunk: S, mail: MessageList<M>) {
+        self.move_in(owner, chunk, mail, State::Idle);
+        self.inner.lock().gate = Gate::Held;
+    }
+
     /// Moves out a held chunk with its messages.
     pub(crate) fn take(&self) -> (S, MessageList<M>) {
         let mut inner = self.inner.lock();

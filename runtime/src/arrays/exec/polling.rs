@@ -152,7 +152,7 @@ impl Worker<'_> {
             self.instruments.start_slice();
             self.poll_schedule.end(self.instruments.time_ns());
         }
-        self.take_answer() || any
+        self.take_written() | self.take_answer() || any
     }
 
     /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
@@ -199,8 +199,10 @@ impl Worker<'_> {
 
     /// Something to poll has come or gone.
     pub(super) fn update_poll_schedule(&mut self) {
-        self.poll_schedule.is_active =
-            self.remote_sender.has_transport() || self.timers.next_ns().is_some() || self.has_question();
+        self.poll_schedule.is_active = self.remote_sender.has_transport()
+            || self.timers.next_ns().is_some()
+            || self.has_question()
+            || self.pending_write.is_some();
     }
 
     /// Hop 3, receiving side. Sends what is due as well.

@@ -14,6 +14,7 @@ use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::envelope::Envelope;
+use crate::checkpoint::Store;
 use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::panics::panic_message;
@@ -35,6 +36,8 @@ pub(crate) struct RankShared {
     pub(crate) seeds: SeedFlags,
     pub(crate) measurements: RankMeasurements,
     pub(crate) ending: Ending,
+    /// Where checkpoints are written, if the run makes any.
+    pub(crate) checkpoints: Option<Arc<Store>>,
 }
 
 impl RankShared {

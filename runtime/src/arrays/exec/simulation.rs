@@ -23,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
 use rustc_hash::FxHasher;
 
-use super::build::{NewChunk, RankParts, build_rank, name_chunk, set_up};
+use super::build::{Beginning, RankParts, build_rank, name_chunk, set_up};
 use super::ready::{ReadyQueue, SharedQueues};
 use super::scheduler::Scheduler;
 use super::shared::RankShared;
@@ -88,8 +88,8 @@ pub(crate) fn run(
         (0..count).map(|rank| Arc::new(Recording::disabled_for(Rank(rank), 1))).collect();
     let build_one =
         |(rank, recording)| build(&config, strategy, Rank(rank), count, describe, &outcome, recording);
-    let built: Result<Vec<(SimRank, Vec<NewChunk>)>, Error> = (0..).zip(&recordings).map(build_one).collect();
-    let (ranks, chunks): (Vec<SimRank>, Vec<Vec<NewChunk>>) = built?.into_iter().unzip();
+    let built: Result<Vec<(SimRank, Beginning)>, Error> = (0..).zip(&recordings).map(build_one).collect();
+    let (ranks, beginnings): (Vec<SimRank>, Vec<Beginning>) = built?.into_iter().unzip();
     let mut simulation = Simulation {
         workers: Vec::new(),
         ranks: &ranks,
@@ -100,7 +100,7 @@ pub(crate) fn run(
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
     };
-    for ((rank, own), number) in ranks.iter().zip(chunks).zip(0_u64..) {
+    for ((rank, own), number) in ranks.iter().zip(beginnings).zip(0_u64..) {
         rank.owner.enter();
         let (transport, mail) = SimTransport::connect(None);
         simulation.mail.push(mail);
@@ -144,10 +144,10 @@ fn build(
     describe: &dyn Fn() -> Result<RankSetup, Error>,
     outcome: &Arc<Outcome>,
     recording: &Arc<Recording>,
-) -> Result<(SimRank, Vec<NewChunk>), Error> {
+) -> Result<(SimRank, Beginning), Error> {
     let owner = Owner::new();
     owner.enter();
-    let (described, chunks) = set_up(rank, ranks, describe)?;
+    let (described, beginning) = set_up(rank, ranks, config, &**strategy, describe)?;
     let now_ns = Arc::new(AtomicU64::new(0));
     recording.describe(name_chunk(&described.arrays), strategy.name());
     let parts = RankParts {
@@ -161,7 +161,7 @@ fn build(
         arity: ARITIES[config.simulate.unwrap_or_default() as usize % ARITIES.len()],
     };
     let shared = build_rank(config, rank, described, &owner, parts);
-    Ok((SimRank { shared, owner, now_ns }, chunks))
+    Ok((SimRank { shared, owner, now_ns }, beginning))
 }
 
 struct Simulation<'r> {
@@ -329,6 +329,13 @@ impl Simulation<'_> {
 
     /// Opens a window at a random moment. Some only end the last one, or are added to the next one.
     fn open_window(&mut self) {
+        if self.ranks[0].shared.checkpoints.is_some() && self.rng.random_ratio(1, 2) {
+            return self.on(0, |worker| {
+                worker.with_core(|core, now_ns, out| {
+                    core.begin_checkpoint(now_ns, out);
+                });
+            });
+        }
         let look = match self.rng.random_range(0..6) {
             0 => Look::Begin,
             1 => Look::Collect,

@@ -7,7 +7,7 @@ use std::thread;
 use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
 
-use super::build::{NewChunk, RankParts, build_rank, name_chunk};
+use super::build::{Beginning, RankParts, build_rank, name_chunk};
 use super::ready::{ReadyQueue, SharedQueues};
 use super::scheduler::Scheduler;
 use super::shared::RankShared;
@@ -29,15 +29,14 @@ const SPINS: u32 = 1500;
 pub(crate) struct Start<'s> {
     pub(crate) seat: RankContext<'s, Packet>,
     pub(crate) described: RankSetup,
-    /// The chunks that start on this rank.
-    pub(crate) chunks: Vec<NewChunk>,
+    pub(crate) beginning: Beginning,
     pub(crate) strategy: Arc<dyn Strategy>,
 }
 
 impl Start<'_> {
     /// Runs the rank with the calling thread as its worker 0.
     pub(crate) fn run(self) -> Figures {
-        let Start { seat, described, chunks, strategy } = self;
+        let Start { seat, described, beginning, strategy } = self;
         let RankContext {
             config,
             rank,
@@ -75,7 +74,7 @@ impl Start<'_> {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let run = move || {
                     let _bound = seats.pin_worker(rank, id, watch);
-                    run_worker(shared, id, ready, None, Vec::new(), None);
+                    run_worker(shared, id, ready, None, Beginning::Chunks(Vec::new()), None);
                 };
                 let started = builder.spawn_scoped(scope, move || {
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
@@ -84,7 +83,7 @@ impl Start<'_> {
                 });
                 refused = started.err().map(|why| thread_refused(rank, &why)).or(refused);
             }
-            run_worker(shared, WorkerId(0), ready, transport, chunks, refused);
+            run_worker(shared, WorkerId(0), ready, transport, beginning, refused);
         });
         built.ending.into_figures()
     }
@@ -95,7 +94,7 @@ fn run_worker<'r>(
     id: WorkerId,
     ready: ReadyQueue<'r>,
     transport: Option<TransportHandle<'r, Packet>>,
-    chunks: Vec<NewChunk>,
+    beginning: Beginning,
     refused: Option<Error>,
 ) {
     shared.scheduler.occupy(id);
@@ -103,7 +102,7 @@ fn run_worker<'r>(
     let mut worker = Worker::new(shared, id, ready, transport);
     let life = || {
         worker.instruments.measure_speed();
-        worker.catching(|worker| worker.begin(chunks));
+        worker.catching(|worker| worker.begin(beginning));
         if let Some(error) = refused {
             worker.catching(|worker| worker.fail(error));
         }

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use super::cells::Cell;
+use super::checkpoints::PendingWrite;
 use super::deciding::PendingDecision;
 use super::instruments::Instruments;
 use super::local_delivery::LocalDelivery;
@@ -47,6 +48,8 @@ pub(crate) struct Worker<'r> {
     pub(super) timers: Timers,
     /// The sync that is being decided while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
+    /// The copy of this rank that is being written.
+    pub(super) pending_write: Option<PendingWrite>,
     pub(super) poll_schedule: PollSchedule,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
@@ -84,6 +87,7 @@ impl<'r> Worker<'r> {
             ),
             timers: Timers::default(),
             pending_decision: None,
+            pending_write: None,
             poll_schedule: PollSchedule::signalling_every(match id {
                 WorkerId(0) => shared.info.signal_ns,
                 _ => u64::MAX,

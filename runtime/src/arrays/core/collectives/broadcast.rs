@@ -58,6 +58,23 @@ impl Broadcasts {
         }
     }
 
+    /// Rank 0: by array, the number of the next broadcast.
+    pub(crate) fn numbered(&self) -> Vec<u64> {
+        self.streams.iter().map(|stream| stream.numbered).collect()
+    }
+
+    /// By array, the number that this rank applies next.
+    pub(crate) fn next_of_all(&self) -> Vec<u64> {
+        self.streams.iter().map(|stream| stream.next).collect()
+    }
+
+    /// The run restarts: these numbers come next.
+    pub(crate) fn restore(&mut self, next: &[u64]) {
+        for (stream, &next) in self.streams.iter_mut().zip(next) {
+            (stream.numbered, stream.next) = (next, next);
+        }
+    }
+
     /// The number that this rank applies next.
     pub(crate) fn next(&self, array: ArrayId) -> u64 {
         self.streams[array.index()].next

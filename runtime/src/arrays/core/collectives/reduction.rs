@@ -377,7 +377,35 @@ pub(crate) struct Reductions {
     uncombined: Option<(ArrayId, u64, Partial)>,
 }
 
+/// The reductions of a run between two packets, as rank 0 knows them: all partial results are there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RootReductions {
+    roots: Vec<(u64, u64)>,
+    partials: Vec<(ArrayId, u64, Partial)>,
+}
+
 impl Reductions {
+    /// Root: what a restarted run needs, when no other rank has a partial result.
+    pub(crate) fn root_image(&self) -> RootReductions {
+        let partial = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
+            Some((array, sequence, pending.partial.clone()?))
+        };
+        RootReductions {
+            roots: self.roots.clone(),
+            partials: self.pending.iter().filter_map(partial).collect(),
+        }
+    }
+
+    /// Root of a run that restarts: goes on from there. Contributions so far do not count as those of chunks of this rank, so
+    /// the first partial results go up when ranks are idle.
+    pub(crate) fn restore(&mut self, image: RootReductions) {
+        self.roots = image.roots;
+        let pending = |partial| Pending { partial: Some(partial), ..Pending::default() };
+        let partials = image.partials.into_iter();
+        self.pending =
+            partials.map(|(array, sequence, partial)| ((array, sequence), pending(partial))).collect();
+    }
+
     pub(crate) fn new(rank: Rank, populations: &[u64]) -> Reductions {
         let roots = if rank.0 == 0 { populations.iter().map(|&p| (0, p)).collect() } else { Vec::new() };
         Reductions { pending: BTreeMap::new(), open: vec![0; populations.len()], roots, uncombined: None }

@@ -194,6 +194,11 @@ pub(crate) struct SectionOutput {
 }
 
 impl Sections {
+    /// Number of sections that this rank remembers.
+    pub(crate) fn in_use(&self) -> u64 {
+        (self.active.len() + self.inactive.len()) as u64
+    }
+
     pub(crate) fn new(rank: Rank) -> Sections {
         Sections { rank, active: BTreeMap::new(), inactive: BTreeMap::new() }
     }

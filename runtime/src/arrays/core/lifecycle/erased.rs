@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::handler::{ChunkRecord, Handler};
 use super::signature::ArraySignature;
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
+use crate::checkpoint::Store;
 use crate::ids::{ArrayId, ChunkId, Rank};
 use crate::wire::WireError;
 
@@ -88,4 +89,6 @@ pub(crate) trait ErasedArray: Send + Sync {
 pub(crate) struct RankSetup {
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
+    /// Where checkpoints are written, if the run makes any.
+    pub(crate) checkpoints: Option<Arc<Store>>,
 }

@@ -65,6 +65,34 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
     (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
 }
 
+/// How the arrays of a program differ from those of a checkpoint, for people; none if it can go on from it. Chunks may be placed
+/// on other ranks.
+pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySignature]) -> Option<String> {
+    let comparable = |signatures: &[ArraySignature]| -> Vec<ArraySignature> {
+        let of_any_ranks = |signature: &ArraySignature| ArraySignature {
+            placement: String::new(),
+            homes: 0,
+            syncs: false,
+            at_syncs: false,
+            ..signature.clone()
+        };
+        signatures.iter().map(of_any_ranks).collect()
+    };
+    let (saved, program) = (comparable(saved), comparable(program));
+    if saved.len() != program.len() {
+        let arrays = |signatures: &[ArraySignature]| counted(signatures.len(), "array", "arrays");
+        return Some(format!("{} there, {} here", arrays(&saved), arrays(&program)));
+    }
+    let differing = (0..).map(ArrayId).zip(saved.iter().zip(&program)).find(|(_, (saved, its))| saved != its);
+    differing.map(|(array, (saved, its))| {
+        let text = |signature: &ArraySignature| {
+            let ArraySignature { chunk, message, chunks, indices, .. } = signature;
+            format!("{chunks} chunks of `{chunk}` with messages `{message}` and indices {indices:x}")
+        };
+        format!("array {array} has {} there, {} here", text(saved), text(its))
+    })
+}
+
 impl ArraySignature {
     /// The aspects in which it differs from the signature of rank 0.
     fn differs(&self, first: &ArraySignature) -> Vec<String> {

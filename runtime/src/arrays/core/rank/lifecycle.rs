@@ -76,7 +76,8 @@ impl RankCore {
 
     /// A chunk of this rank was removed: the reductions and the syncs that would wait for the chunk are told.
     pub(crate) fn remove(&mut self, chunk: ChunkId, record: &mut ChunkRecord, out: &mut Commands) {
-        if let Some(cell) = self.routing.location.cell(chunk) {
+        let cell = self.routing.location.cell(chunk);
+        if let Some(cell) = cell {
             out.now.push_back(Command::Close(cell));
             self.flow.control.leave(cell);
         }
@@ -89,7 +90,7 @@ impl RankCore {
             self.sync.arrivals.removed(chunk.array, record.syncs.leave());
             self.sample_complete(out);
         }
-        self.removed(chunk, out);
+        self.removed(chunk, cell, out);
     }
 
     /// A handler of this rank has spawned a chunk.

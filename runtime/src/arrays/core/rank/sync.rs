@@ -198,6 +198,9 @@ impl RankCore {
     pub(crate) fn signalled(&mut self, from: Rank, signal: Signal, now_ns: u64, out: &mut Commands) {
         let Some(windows) = &mut self.sync.windows else { return };
         let all = windows.signalled(from, signal);
+        if self.checkpoints.stops() || self.begin_checkpoint(now_ns, out) {
+            return;
+        }
         match &mut self.sync.coordinator {
             // What a child says goes on with this rank's own signal, which comes in time.
             None if from == self.tree.rank => self.send_up(SyncPacket::Signal(all), now_ns, out),
@@ -211,7 +214,8 @@ impl RankCore {
 
     /// Opens a window if none is open and no chunk is moving. Only on rank 0.
     pub(crate) fn open_window(&mut self, look: Look, now_ns: u64, out: &mut Commands) {
-        if let Some(coordinator) = &mut self.sync.coordinator
+        if !self.checkpoints.stops()
+            && let Some(coordinator) = &mut self.sync.coordinator
             && let Some(number) = coordinator.open_window(look)
         {
             let open = SyncPacket::OpenWindow { number, decides: look == Look::Decide };
@@ -291,13 +295,20 @@ impl RankCore {
 
     /// Answers [`Command::Hold`], once per outgoing chunk: none of its handlers runs any more.
     pub(crate) fn held(&mut self, now_ns: u64, out: &mut Commands) {
+        if self.checkpoints.is_freezing() {
+            return self.checkpoints.one_held();
+        }
         let broadcasts = &self.collectives.broadcasts;
         let steps = self.sync.migrations.held(|array| Transit::after(broadcasts.next(array)));
         self.run_migration_steps(steps, now_ns, out);
     }
 
     /// A chunk of this rank has removed itself. It may have been told to leave.
-    pub(super) fn removed(&mut self, chunk: ChunkId, out: &mut Commands) {
+    pub(super) fn removed(&mut self, chunk: ChunkId, cell: Option<CellId>, out: &mut Commands) {
+        if self.checkpoints.is_freezing() {
+            cell.into_iter().for_each(|cell| self.checkpoints.forget(cell));
+            return self.checkpoints.one_held();
+        }
         let broadcasts = &self.collectives.broadcasts;
         let steps = self.sync.migrations.removed(chunk, |array| Transit::after(broadcasts.next(array)));
         self.run_migration_steps(steps, 0, out);
@@ -413,7 +424,15 @@ impl RankCore {
     }
 
     /// A chunk has come that a handler of rank `by` inserted.
-    fn receive_inserted(&mut self, by: Rank, mut transfer: Box<ChunkTransfer>, out: &mut Commands) {
+    pub(super) fn receive_inserted(
+        &mut self,
+        by: Rank,
+        mut transfer: Box<ChunkTransfer>,
+        out: &mut Commands,
+    ) {
+        if self.checkpoints.stops() {
+            return self.checkpoints.insertions.push((by, transfer));
+        }
         let chunk = transfer.chunk;
         let holder = self.routing.location.rank_of(chunk);
         let comes = self.sync.migrations.expects(chunk);

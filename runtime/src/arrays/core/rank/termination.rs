@@ -63,6 +63,9 @@ impl RankCore {
     pub(crate) fn is_searched(&self) -> bool {
         let Termination { probed, delayed, at_quiescence, .. } = &self.termination;
         let replies = *probed && *delayed == 0 && !self.sync.is_deciding();
+        if self.checkpoints.stops() {
+            return self.checkpoints.is_probed();
+        }
         replies || (!at_quiescence.is_empty() && self.may_suspect())
     }
 
@@ -100,7 +103,7 @@ impl RankCore {
 
     /// This rank has had nothing to do for a long time. Rank 0 asks all ranks whether any has work.
     pub(crate) fn suspect(&mut self, out: &mut Commands) {
-        if self.tree.rank == ROOT {
+        if self.tree.rank == ROOT && !self.checkpoints.stops() {
             let step = self.termination.quiescence.suspect();
             self.search(step, out);
         }

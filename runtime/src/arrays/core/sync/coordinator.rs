@@ -236,7 +236,7 @@ impl Coordinator {
     }
 
     /// Tells whether a window may be opened: none is open, nothing is being decided, and no chunk is on its way.
-    fn may_open_window(&self) -> bool {
+    pub(crate) fn may_open_window(&self) -> bool {
         self.open_window == Look::Wait && self.deciding.is_none() && self.ongoing.is_none()
     }
 

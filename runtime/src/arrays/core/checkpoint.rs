@@ -1,0 +1,315 @@
+//! Checkpoints: consistent copies of all ranks, by which a run can be restarted. Coordinated: all ranks stop for one.
+//!
+//! # States of a rank
+//!
+//! | state | input | next state | output |
+//! |---|---|---|---|
+//! | Running | `Freeze` | Freezing | starts no more handlers |
+//! | Freezing | the last chunk is held: its handler has returned | Frozen | none |
+//! | Frozen | `Probe`, and the rank has nothing to do | Frozen | its counts of packets, to the parent |
+//! | Frozen | `Save` | Frozen | copies its chunks with their messages, and says so to the parent |
+//! | Frozen | `Thaw` | Running | its chunks go on; it writes the copy, if it has made one, and says so to the parent |
+//!
+//! Rank 0 freezes all ranks when a checkpoint is due, no window is open and no chunk moves. It probes them until two waves of
+//! replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it has all saved, and thaws them
+//! when all have their copies. It commits the checkpoint when all have written them. While messages wait for timers it thaws
+//! the ranks at once and tries again later; a program that reduces over sections has no checkpoints.
+//!
+//! # Rules
+//!
+//! 1. *No handler* starts on a rank that is not Running. Chunks that are inserted meanwhile are kept and admitted by `Thaw`.
+//! 2. *All packets are handled* all the same: messages go into the mailboxes, partial results up the tree.
+//! 3. A frozen rank replies to no search for quiescence: chunks have messages that they do not handle.
+//! 4. Packets of a checkpoint are not counted.
+//!
+//! # Proof that the copies are consistent
+//!
+//! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
+//!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
+//! 2. So until `Thaw` nothing changes on any rank: each message is in one mailbox, or waits for a chunk that does not exist;
+//!    an idle rank has passed on its partial results, so the contributions so far are on rank 0; all ranks have applied the
+//!    same broadcasts.
+//! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied: the copies are of that state.
+//!
+//! # What is not saved
+//!
+//! | | why |
+//! |---|---|
+//! | acks and blocked chunks of flow control | a restarted run owes nobody anything |
+//! | the search for quiescence | it begins again; messages that wait for it are saved |
+//! | what the balancer has learned, placement | chunks restart at home: there may be another number of ranks |
+
+use serde::{Deserialize, Serialize};
+
+use super::collectives::reduction::RootReductions;
+use super::collectives::tree::Convergecast;
+use super::lifecycle::transfer::ChunkTransfer;
+use super::routing::envelope::{Delivery, Envelope};
+use super::termination::quiescence::{Quiescence, Traffic};
+use crate::checkpoint::Written;
+use crate::ids::{CellId, ChunkId, Rank};
+
+/// A packet of a checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum CheckpointPacket {
+    /// Starts no more handlers, and asks for a reply once the receiver has nothing to do. Down the tree.
+    Freeze,
+    /// Asks for another reply. Down the tree.
+    Probe,
+    /// The counts of the sender and the ranks below it. To the parent.
+    ProbeReply(FrozenCounts),
+    /// All ranks are to copy their state. Down the tree.
+    Save { number: u64 },
+    /// The sender and the ranks below it have copied their state. To the parent.
+    Copied,
+    /// Handlers may start again. Down the tree.
+    Thaw,
+    /// The sender and the ranks below it have written their copies. To the parent.
+    Written(Vec<RankWritten>),
+}
+
+impl CheckpointPacket {
+    /// Tells whether rank 0 sends it to all ranks, down the tree.
+    pub(crate) fn is_tree_broadcast(&self) -> bool {
+        self.copy_to_child().is_some()
+    }
+
+    /// A copy for a child in the tree.
+    pub(crate) fn copy_to_child(&self) -> Option<CheckpointPacket> {
+        Some(match self {
+            CheckpointPacket::Freeze => CheckpointPacket::Freeze,
+            CheckpointPacket::Probe => CheckpointPacket::Probe,
+            &CheckpointPacket::Save { number } => CheckpointPacket::Save { number },
+            CheckpointPacket::Thaw => CheckpointPacket::Thaw,
+            _ => return None,
+        })
+    }
+}
+
+/// A rank, and its file or the reason why it could not be written.
+pub(crate) type RankWritten = (Rank, Result<Written, String>);
+
+/// Counts of frozen ranks that have nothing to do.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FrozenCounts {
+    pub(crate) traffic: Traffic,
+    /// Messages that wait for timers.
+    pub(crate) delayed: u64,
+    /// Sections that are reduced over.
+    pub(crate) sections: u64,
+}
+
+impl std::ops::AddAssign for FrozenCounts {
+    fn add_assign(&mut self, other: FrozenCounts) {
+        self.traffic += other.traffic;
+        self.delayed += other.delayed;
+        self.sections += other.sections;
+    }
+}
+
+/// The state of one rank that a checkpoint keeps.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct RankImage {
+    /// Its chunks with their messages, encoded.
+    pub(crate) chunks: Vec<ChunkTransfer>,
+    pub(crate) rest: CoreImage,
+}
+
+/// What a rank keeps besides its chunks.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CoreImage {
+    /// Messages for chunks that do not exist yet.
+    pub(crate) pending: Vec<(ChunkId, Vec<Delivery>)>,
+    /// Chunks that were inserted and are not admitted, each with the rank that inserted it.
+    pub(crate) insertions: Vec<(Rank, Box<ChunkTransfer>)>,
+    /// Rank 0 only: messages that wait for quiescence.
+    pub(crate) at_quiescence: Vec<Envelope>,
+    /// Rank 0 only.
+    pub(crate) root: Option<RootImage>,
+}
+
+/// What rank 0 keeps for all ranks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RootImage {
+    pub(crate) reductions: RootReductions,
+    /// By array, the number of the next broadcast.
+    pub(crate) broadcasts: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Running,
+    Freezing {
+        /// Number of chunks that are not held: a handler of them may run.
+        running: usize,
+    },
+    Frozen,
+}
+
+/// One rank's part of checkpoints.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoints {
+    state: State,
+    /// The chunks that were held, until `Thaw`.
+    pub(crate) held: Vec<CellId>,
+    /// Rank 0 has asked: this rank replies as soon as it is frozen and idle.
+    probed: bool,
+    /// Chunks that were inserted since `Freeze`.
+    pub(crate) insertions: Vec<(Rank, Box<ChunkTransfer>)>,
+    pub(crate) replies: Convergecast<FrozenCounts>,
+    pub(crate) copied: Convergecast<()>,
+    pub(crate) written: Convergecast<Vec<RankWritten>>,
+    /// Rank 0 only, where checkpoints are made.
+    pub(crate) schedule: Option<Schedule>,
+}
+
+impl Checkpoints {
+    /// True from `Freeze` to `Thaw`.
+    pub(crate) fn stops(&self) -> bool {
+        self.state != State::Running
+    }
+
+    /// True from `Freeze` until all chunks are held.
+    pub(crate) fn is_freezing(&self) -> bool {
+        matches!(self.state, State::Freezing { .. })
+    }
+
+    /// `Freeze` has come to a rank with these chunks.
+    pub(crate) fn freeze(&mut self, chunks: Vec<CellId>) {
+        self.state = match chunks.len() {
+            0 => State::Frozen,
+            running => State::Freezing { running },
+        };
+        (self.held, self.probed) = (chunks, true);
+    }
+
+    /// One more chunk is held, or was removed by its last handler.
+    pub(crate) fn one_held(&mut self) {
+        let State::Freezing { running } = &mut self.state else {
+            unreachable!("a chunk is held once: {:?}", self.state)
+        };
+        *running -= 1;
+        if *running == 0 {
+            self.state = State::Frozen;
+        }
+    }
+
+    /// A chunk was removed: nothing of it is left to thaw.
+    pub(crate) fn forget(&mut self, cell: CellId) {
+        self.held.retain(|&held| held != cell);
+    }
+
+    /// `Probe` has come.
+    pub(crate) fn probe(&mut self) {
+        self.probed = true;
+    }
+
+    /// Tells whether this rank is to reply once it is idle.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.state == State::Frozen && self.probed
+    }
+
+    /// The rank is idle. True if it is to reply now.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        self.is_probed() && std::mem::take(&mut self.probed)
+    }
+
+    /// `Thaw` has come. Returns the chunks that go on.
+    pub(crate) fn thaw(&mut self) -> Vec<CellId> {
+        self.state = State::Running;
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// When rank 0 makes the next checkpoint, and the one that it makes now.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    every_ns: u64,
+    next_ns: u64,
+    /// The number of the next checkpoint.
+    pub(crate) number: u64,
+    /// The waves of probes of the present one.
+    pub(crate) search: Quiescence,
+    /// From `Freeze` until the files are written.
+    pub(crate) in_progress: bool,
+    /// The time after which one that has to be put off is tried again, ns.
+    again_ns: u64,
+}
+
+/// The time after which a checkpoint is tried again that had to be put off for the first time, ns; then twice as long each time.
+const AGAIN_NS: u64 = 50_000_000;
+
+impl Schedule {
+    pub(crate) fn new(every_ns: u64, number: u64) -> Schedule {
+        let search = Quiescence::default();
+        Schedule { every_ns, next_ns: every_ns, number, search, in_progress: false, again_ns: AGAIN_NS }
+    }
+
+    /// Tells whether a checkpoint is due.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        !self.in_progress && now_ns >= self.next_ns
+    }
+
+    pub(crate) fn begin(&mut self) {
+        (self.in_progress, self.search) = (true, Quiescence::default());
+    }
+
+    /// The present checkpoint cannot be made now. True if that is the first time since the last one was made.
+    pub(crate) fn put_off(&mut self, now_ns: u64) -> bool {
+        let is_news = self.again_ns == AGAIN_NS;
+        (self.in_progress, self.next_ns) = (false, now_ns.saturating_add(self.again_ns.min(self.every_ns)));
+        self.again_ns = self.again_ns.saturating_mul(2);
+        is_news
+    }
+
+    /// No checkpoint can be made of this program.
+    pub(crate) fn give_up(&mut self) {
+        (self.in_progress, self.next_ns) = (false, u64::MAX);
+    }
+
+    /// The present checkpoint is complete, or has failed.
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        (self.in_progress, self.again_ns) = (false, AGAIN_NS);
+        self.number += 1;
+        self.next_ns = now_ns.saturating_add(self.every_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_is_frozen_when_its_last_chunk_is_held_and_replies_once_a_probe() {
+        let mut rank = Checkpoints::default();
+        rank.freeze(vec![CellId(3), CellId(4)]);
+        rank.one_held();
+        assert!(rank.is_freezing() && !rank.take_probe(), "a handler may run");
+        rank.one_held();
+        assert!(rank.stops() && rank.take_probe() && !rank.take_probe());
+        rank.probe();
+        assert!(rank.take_probe());
+        assert_eq!(rank.thaw(), [CellId(3), CellId(4)]);
+        assert!(!rank.stops());
+        rank.freeze(Vec::new());
+        assert!(rank.take_probe(), "a rank without chunks is frozen at once");
+    }
+
+    #[test]
+    fn a_checkpoint_that_was_put_off_is_tried_again_soon() {
+        let mut schedule = Schedule::new(1_000_000_000, 7);
+        assert!(!schedule.is_due(999_999_999) && schedule.is_due(1_000_000_000));
+        schedule.begin();
+        assert!(!schedule.is_due(u64::MAX));
+        assert!(schedule.put_off(1_000_000_000));
+        assert!(!schedule.is_due(1_049_999_999) && schedule.is_due(1_050_000_000));
+        assert!(!schedule.put_off(1_050_000_000), "it is no news");
+        assert!(!schedule.is_due(1_149_999_999) && schedule.is_due(1_150_000_000));
+        assert_eq!(schedule.number, 7);
+        schedule.begin();
+        schedule.end(1_060_000_000);
+        assert!(!schedule.is_due(2_059_999_999) && schedule.is_due(2_060_000_000));
+        assert_eq!(schedule.number, 8);
+    }
+}

@@ -1,0 +1,200 @@
+//! The driver of checkpoints on one rank, see [`checkpoint`](crate::arrays::core::checkpoint).
+
+use super::RankCore;
+use crate::arrays::core::checkpoint::{
+    CheckpointPacket, CoreImage, FrozenCounts, RankImage, RankWritten, RootImage, Schedule,
+};
+use crate::arrays::core::command::{Command, Commands, Task};
+use crate::arrays::core::sync::coordinator::Coordinator;
+use crate::arrays::core::termination::quiescence::SearchStep;
+use crate::checkpoint::Written;
+use crate::ids::{ArrayId, CellId, ChunkId, ROOT};
+
+const TIMERS: &str = "a checkpoint is put off while messages wait for `send_after`";
+const SECTIONS: &str = "no checkpoint is made: reductions over sections cannot be saved yet";
+
+impl RankCore {
+    /// Makes checkpoints by this schedule. For rank 0.
+    pub(crate) fn checkpointing(mut self, schedule: Schedule) -> RankCore {
+        self.checkpoints.schedule = Some(schedule);
+        self
+    }
+
+    /// A packet of a checkpoint.
+    pub(super) fn handle_checkpoint(&mut self, packet: CheckpointPacket, now_ns: u64, out: &mut Commands) {
+        match packet {
+            CheckpointPacket::Freeze => self.freeze(out),
+            CheckpointPacket::Probe => self.checkpoints.probe(),
+            CheckpointPacket::ProbeReply(counts) => self.frozen_replied(counts, now_ns, out),
+            CheckpointPacket::Save { number } => self.save(number, out),
+            CheckpointPacket::Copied => self.copied(now_ns, out),
+            CheckpointPacket::Thaw => self.thaw(out),
+            CheckpointPacket::Written(written) => self.written(written, now_ns, out),
+        }
+    }
+
+    /// Rank 0: begins a checkpoint if one is due and may be made. True if all ranks stop.
+    pub(crate) fn begin_checkpoint(&mut self, now_ns: u64, out: &mut Commands) -> bool {
+        let is_free = self.sync.coordinator.as_ref().is_some_and(Coordinator::may_open_window);
+        let Some(schedule) = self.checkpoints.schedule.as_mut().filter(|schedule| schedule.is_due(now_ns))
+        else {
+            return false;
+        };
+        if is_free {
+            schedule.begin();
+            let step = schedule.search.suspect();
+            debug_assert_eq!(step, SearchStep::Wave, "`Freeze` is the first wave");
+            self.broadcast_down(ROOT, CheckpointPacket::Freeze, now_ns, out);
+        }
+        is_free
+    }
+
+    fn freeze(&mut self, out: &mut Commands) {
+        let cells: Vec<CellId> = self.all_chunks().into_iter().map(|(_, cell)| cell).collect();
+        self.checkpoints.freeze(cells.clone());
+        out.now.push_back(Command::Hold(cells.clone()));
+        cells.into_iter().for_each(|cell| self.unblock_leaving(cell, out));
+    }
+
+    /// The chunks of all arrays on this rank.
+    fn all_chunks(&self) -> Vec<(ChunkId, CellId)> {
+        let arrays = (0..self.arrays.len() as u32).map(ArrayId);
+        arrays.flat_map(|array| self.routing.location.residents(array)).collect()
+    }
+
+    /// This rank is idle: replies to a probe if it is frozen.
+    pub(super) fn reply_if_frozen(&mut self, now_ns: u64, out: &mut Commands) {
+        if self.checkpoints.take_probe() {
+            let (delayed, sections) = (self.termination.delayed, self.collectives.sections.in_use());
+            let counts = FrozenCounts { traffic: self.termination.traffic, delayed, sections };
+            self.frozen_replied(counts, now_ns, out);
+        }
+    }
+
+    /// This rank is frozen and idle, or a child and all ranks below it are.
+    pub(super) fn frozen_replied(&mut self, counts: FrozenCounts, now_ns: u64, out: &mut Commands) {
+        let Some(total) = self.checkpoints.replies.add(&self.tree, |sum| *sum += counts) else { return };
+        let Some(schedule) = &mut self.checkpoints.schedule else {
+            return self.send_up(CheckpointPacket::ProbeReply(total), now_ns, out);
+        };
+        let step = match schedule.search.wave_answered(total.traffic) {
+            // Packets were in flight: they have come when all reply again.
+            SearchStep::Wait => schedule.search.suspect(),
+            step => step,
+        };
+        let number = schedule.number;
+        let packet = match step {
+            SearchStep::Wave | SearchStep::Wait => CheckpointPacket::Probe,
+            SearchStep::Quiescent if total.sections > 0 => {
+                schedule.give_up();
+                out.later.push_back(Task::Warn(SECTIONS));
+                CheckpointPacket::Thaw
+            }
+            SearchStep::Quiescent if total.delayed > 0 => {
+                if schedule.put_off(now_ns) {
+                    out.later.push_back(Task::Warn(TIMERS));
+                }
+                CheckpointPacket::Thaw
+            }
+            SearchStep::Quiescent => CheckpointPacket::Save { number },
+        };
+        self.broadcast_down(ROOT, packet, now_ns, out);
+    }
+
+    /// Nothing is in flight: hands out what this rank has, to be copied.
+    fn save(&mut self, number: u64, out: &mut Commands) {
+        let root = (self.tree.rank == ROOT).then(|| RootImage {
+            reductions: self.collectives.reductions.root_image(),
+            broadcasts: self.collectives.broadcasts.numbered(),
+        });
+        let rest = CoreImage {
+            pending: self.routing.location.take_pending().into_iter().collect(),
+            insertions: std::mem::take(&mut self.checkpoints.insertions),
+            at_quiescence: std::mem::take(&mut self.termination.at_quiescence),
+            root,
+        };
+        let (chunks, next) = (self.all_chunks(), self.collectives.broadcasts.next_of_all());
+        out.later.push_back(Task::Save { number, chunks, next_broadcasts: next, rest: Box::new(rest) });
+    }
+
+    /// Answers [`Task::Save`]: this rank has copied its state, and gives back what it was handed.
+    pub(crate) fn saved(&mut self, rest: CoreImage, now_ns: u64, out: &mut Commands) {
+        let CoreImage { pending, insertions, at_quiescence, root: _ } = rest;
+        for (chunk, messages) in pending {
+            self.routing.location.prepend_pending(chunk, messages);
+        }
+        self.checkpoints.insertions = insertions;
+        self.termination.at_quiescence = at_quiescence;
+        self.copied(now_ns, out);
+    }
+
+    /// This rank has copied its state, or a child and all ranks below it have.
+    fn copied(&mut self, now_ns: u64, out: &mut Commands) {
+        if self.checkpoints.copied.add(&self.tree, |()| ()).is_none() {
+            return;
+        }
+        match self.tree.parent() {
+            Some(_) => self.send_up(CheckpointPacket::Copied, now_ns, out),
+            None => self.broadcast_down(ROOT, CheckpointPacket::Thaw, now_ns, out),
+        }
+    }
+
+    fn thaw(&mut self, out: &mut Commands) {
+        let cells = self.checkpoints.thaw();
+        out.now.push_back(Command::Thaw(cells));
+        for (by, transfer) in std::mem::take(&mut self.checkpoints.insertions) {
+            self.receive_inserted(by, transfer, out);
+        }
+    }
+
+    /// Answers [`Command::Thaw`] for a chunk, which flow control may have blocked when it was held.
+    pub(crate) fn thawed(&mut self, cell: CellId, is_full: bool) {
+        if self.flow.control.leave(cell) {
+            self.block_incoming(cell, is_full);
+        }
+    }
+
+    /// This rank has written its copy, or has failed to.
+    pub(crate) fn rank_written(&mut self, written: Result<Written, String>, now_ns: u64, out: &mut Commands) {
+        self.written(vec![(self.tree.rank, written)], now_ns, out);
+    }
+
+    fn written(&mut self, written: Vec<RankWritten>, now_ns: u64, out: &mut Commands) {
+        let Some(all) = self.checkpoints.written.add(&self.tree, |sum| sum.extend(written)) else { return };
+        match &self.checkpoints.schedule {
+            None => self.send_up(CheckpointPacket::Written(all), now_ns, out),
+            Some(schedule) => {
+                let (number, arrays) = (schedule.number, self.lifecycle.signatures.clone());
+                out.later.push_back(Task::CommitCheckpoint { number, arrays, written: all });
+            }
+        }
+    }
+
+    /// Answers [`Task::CommitCheckpoint`].
+    pub(crate) fn committed(&mut self, now_ns: u64) {
+        self.checkpoints.schedule.iter_mut().for_each(|schedule| schedule.end(now_ns));
+    }
+
+    /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded.
+    pub(crate) fn restore(&mut self, image: RankImage, out: &mut Commands) {
+        let RankImage { chunks, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
+        if let Some(RootImage { reductions, broadcasts }) = root {
+            self.collectives.broadcasts.restore(&broadcasts);
+            if self.tree.rank == ROOT {
+                self.collectives.reductions.restore(reductions);
+            }
+        }
+        self.termination.at_quiescence = at_quiescence;
+        for (chunk, messages) in pending {
+            messages.into_iter().for_each(|delivery| self.routing.location.add_pending(chunk, delivery));
+        }
+        for transfer in chunks {
+            self.flow.control.add_incoming(transfer.queued_bytes());
+            out.now.push_back(Command::Admit(Box::new(transfer)));
+        }
+        for (by, mut transfer) in insertions {
+            transfer.epoch = self.routing.cut.epoch();
+            self.receive_inserted(by, transfer, out);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Restart: what a checkpoint has for a rank of a run with any number of ranks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lb_strategies::{Moments, Strategy};
+
+use super::build::moments;
+use crate::arrays::core::checkpoint::{CoreImage, RankImage};
+use crate::arrays::core::lifecycle::erased::ErasedArray;
+use crate::arrays::core::lifecycle::signature::restart_difference;
+use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer};
+use crate::checkpoint::{Found, newest};
+use crate::config::Config;
+use crate::ids::{ChunkId, ROOT, Rank};
+use crate::text::counted;
+use crate::warn::print_line;
+use crate::wire;
+
+/// Why checkpoints cannot be made of a program, nor can it be restarted from one; none if they can.
+pub(super) fn unsaved(
+    config: &Config,
+    arrays: &[Arc<dyn ErasedArray>],
+    strategy: &dyn Strategy,
+) -> Option<String> {
+    if let Moments::Syncs { .. } = moments(config, arrays, strategy) {
+        let name = strategy.name();
+        return Some(format!(
+            "the state of syncs is not saved, expected CARIBOU_LB_PERIOD=auto or a time, with a strategy that moves chunks \
+             while they run, not {name}"
+        ));
+    }
+    let spawned = (0..).zip(arrays).find(|(_, array)| array.has_seeds());
+    spawned.map(|(number, array)| {
+        format!("array {number} `{}` has spawned chunks, which are not saved yet", array.name())
+    })
+}
+
+/// What the newest whole checkpoint of a directory has for this rank.
+pub(super) fn restart(
+    dir: &Path,
+    rank: Rank,
+    ranks: u32,
+    config: &Config,
+    arrays: &[Arc<dyn ErasedArray>],
+) -> Result<RankImage, String> {
+    let Found { number, manifest, files, damaged } = newest(dir)?;
+    let signatures: Vec<_> = arrays.iter().map(|array| array.signature(ranks)).collect();
+    if let Some(what) = restart_difference(&manifest.arrays, &signatures) {
+        return Err(format!("checkpoint {number} of {} is of another program: {what}", dir.display()));
+    }
+    if rank == ROOT && config.launch().speaks() {
+        damaged.iter().for_each(|what| print_line(&format!("caribou: a damaged checkpoint: {what}")));
+        let elapsed = Duration::from_nanos(manifest.elapsed_ns);
+        print_line(&format!(
+            "caribou: goes on from checkpoint {number} of {}, {elapsed:.3?} after its run began, {} then",
+            dir.display(),
+            counted(files.len(), "rank", "ranks")
+        ));
+    }
+    let mut image = RankImage::default();
+    for (writer, bytes) in files.iter().enumerate() {
+        let read = wire::decode(bytes).map_err(|why| format!("checkpoint {number}, rank-{writer}: {why}"))?;
+        let its_part = part_of(rank, ranks, read, arrays);
+        let its_part = its_part.map_err(|why| format!("checkpoint {number}, rank-{writer}: {why}"))?;
+        image.chunks.extend(its_part.chunks);
+        let CoreImage { pending, insertions, at_quiescence, root } = its_part.rest;
+        image.rest.pending.extend(pending);
+        image.rest.insertions.extend(insertions);
+        image.rest.at_quiescence.extend(at_quiescence);
+        image.rest.root = image.rest.root.or(root);
+    }
+    Ok(image)
+}
+
+/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew.
+fn part_of(
+    rank: Rank,
+    ranks: u32,
+    image: RankImage,
+    arrays: &[Arc<dyn ErasedArray>],
+) -> Result<RankImage, String> {
+    let RankImage { chunks, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
+    let is_here = |chunk: ChunkId| match arrays.get(chunk.array.index()) {
+        Some(array) => Ok(array.home(chunk.key, ranks) == rank),
+        None => Err(format!("there is no array {}", chunk.array)),
+    };
+    let mut part = RankImage::default();
+    for mut transfer in chunks {
+        if is_here(transfer.chunk)? {
+            decode(&mut transfer, arrays)?;
+            if let ChunkBody::Live(slot) = &mut transfer.body {
+                slot.on_arrive();
+            }
+            part.chunks.push(transfer);
+        }
+    }
+    for (chunk, messages) in pending {
+        if is_here(chunk)? {
+            part.rest.pending.push((chunk, messages));
+        }
+    }
+    for (_, mut transfer) in insertions {
+        if is_here(transfer.chunk)? {
+            decode(&mut transfer, arrays)?;
+            part.rest.insertions.push((rank, transfer));
+        }
+    }
+    if rank == ROOT {
+        part.rest.at_quiescence = at_quiescence;
+    }
+    part.rest.root = root;
+    Ok(part)
+}
+
+fn decode(transfer: &mut ChunkTransfer, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), String> {
+    let array = &arrays[transfer.chunk.array.index()];
+    let ChunkBody::Encoded(bytes) = &transfer.body else {
+        return Err(format!("{} has no state", array.describe(transfer.chunk)));
+    };
+    let slot = array.decode_slot(transfer.chunk.key, bytes);
+    let slot = slot.map_err(|why| format!("{} cannot be read: {why}", array.describe(transfer.chunk)))?;
+    transfer.body = ChunkBody::Live(slot);
+    Ok(())
+}
