@@ -7,6 +7,7 @@
 //!
 //! | path | content |
 //! |---|---|
+//! | `DIR/lock` | locked while a run writes there |
 //! | `DIR/000007.partial/` | a checkpoint that is being written, or was when the run died |
 //! | `DIR/000007/rank-0`, ... | one file a rank |
 //! | `DIR/000007/manifest` | written last: the arrays, and the length and checksum of each file (JSON) |
@@ -32,14 +33,17 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::arrays::core::lifecycle::signature::ArraySignature;
-use crate::ids::Rank;
+use crate::ids::{ROOT, Rank};
 
 /// The version of the files.
 const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest";
+const LOCK: &str = "lock";
 /// The longest manifest that is read, bytes.
 const MANIFEST_MAX: u64 = 64 << 20;
 const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], as in checkpoints,every=10m,keep=3";
@@ -138,18 +142,28 @@ struct Versioned<M> {
 pub(crate) struct Store {
     dir: PathBuf,
     keep: u32,
+    /// On rank 0: held for as long as the run writes there.
+    _lock: Option<File>,
 }
 
 impl Store {
-    /// Makes the directory if it does not exist.
-    pub(crate) fn new(settings: &Settings) -> Result<Store, String> {
+    /// Makes the directory if it does not exist. Rank 0 makes sure that no other run writes there.
+    pub(crate) fn new(settings: &Settings, rank: Rank) -> Result<Store, String> {
         let dir = settings.dir.clone();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&dir)
-            .map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
-        Ok(Store { dir, keep: settings.keep })
+        let fault = |what: &str, why: io::Error| format!("{} cannot be {what}: {why}", dir.display());
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|why| fault("made", why))?;
+        let lock = || {
+            let path = dir.join(LOCK);
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+            let file = file.map_err(|why| fault("written", why))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => Ok(file),
+                Err(Errno::WOULDBLOCK) => Err(format!("another run writes to {}", dir.display())),
+                Err(why) => Err(fault("locked", why.into())),
+            }
+        };
+        let _lock = if rank == ROOT { Some(lock()?) } else { None };
+        Ok(Store { _lock, keep: settings.keep, dir })
     }
 
     /// The number of the next checkpoint.
@@ -337,7 +351,7 @@ mod tests {
     #[test]
     fn the_newest_whole_checkpoint_is_read_and_old_ones_are_removed() {
         let dir = temporary("newest");
-        let store = Store::new(&Settings::new(&dir).keep(2)).expect("it can be made");
+        let store = Store::new(&Settings::new(&dir).keep(2), ROOT).expect("it can be made");
         assert_eq!(store.next_number(), 1);
         for number in 1..=3 {
             make(&store, number, [b"first", &[number as u8]]);
@@ -357,7 +371,7 @@ mod tests {
     #[test]
     fn a_damaged_checkpoint_is_named_and_the_one_before_is_taken() {
         let dir = temporary("damaged");
-        let store = Store::new(&Settings::new(&dir)).expect("it can be made");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         make(&store, 1, [b"one", b"two"]);
         make(&store, 2, [b"one", b"two"]);
         fs::write(dir.join("000002/rank-1"), b"twO").expect("it is there");
@@ -371,9 +385,21 @@ mod tests {
     }
 
     #[test]
+    fn two_runs_do_not_write_to_one_directory() {
+        let dir = temporary("two");
+        let first = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        assert!(Store::new(&Settings::new(&dir), Rank(1)).is_ok(), "another rank of the run");
+        let why = Store::new(&Settings::new(&dir), ROOT).expect_err("it is locked");
+        assert!(why.contains("another run"), "{why}");
+        drop(first);
+        assert!(Store::new(&Settings::new(&dir), ROOT).is_ok());
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
     fn a_link_in_the_place_of_a_file_is_replaced_and_not_followed() {
         let dir = temporary("link");
-        let store = Store::new(&Settings::new(dir.join("store"))).expect("it can be made");
+        let store = Store::new(&Settings::new(dir.join("store")), ROOT).expect("it can be made");
         let victim = dir.join("victim");
         fs::write(&victim, b"precious").expect("it can be written");
         fs::create_dir_all(dir.join("store/000001.partial")).expect("it can be made");

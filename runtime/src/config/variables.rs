@@ -48,7 +48,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_LB_PERIOD",
         default: "auto",
-        meaning: "of arrays: when chunks are balanced: auto: while they run, when it is likely to pay; a time such as 100ms, 1us to 3600s: while they run, measured once in it and decided at most once in 40 ms; a number: at syncs, with that many steps between two, for programs that ask sync_due, 0 for never",
+        meaning: "of arrays: when chunks are balanced: auto: while they run, when it is likely to pay; a time such as 100ms, 1us to 3600s: while they run, measured once in it and decided at most once in 40ms; a number: at syncs, with that many steps between two, for programs that ask sync_due, 0 for never",
         example: "7",
         set: |config, value| Ok(config.balance(value.parse()?)),
     },

@@ -159,10 +159,9 @@ fn survive(dir: &PathBuf, configs: impl IntoIterator<Item = Config>, dies_at: &[
     let (mut restarts, mut deaths) = (0, dies_at.iter());
     for config in configs {
         let config = config.checkpoint(settings.clone());
+        let is_whole = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
         let has_any = std::fs::read_dir(dir).is_ok_and(|mut entries| {
-            entries.any(|entry| {
-                entry.is_ok_and(|entry| !entry.file_name().to_string_lossy().contains("partial"))
-            })
+            entries.any(|entry| entry.is_ok_and(|entry| is_whole(&entry.file_name().to_string_lossy())))
         });
         restarts += u32::from(has_any);
         let config = if has_any { config.restart(dir) } else { config };

@@ -6,7 +6,6 @@
 //! of the result, if they are to be compared, and ends the run when it has seen everything and every other observer the
 //! last iteration.
 
-use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caribou::{Array, Chunk, Ctx, Launch, Placement, Setup};
@@ -42,7 +41,8 @@ struct Observer<T> {
     missing_parts: u64,
     /// Others that have not seen the last iteration; only the first observer's count matters.
     missing_observers: u32,
-    part: PhantomData<fn() -> T>,
+    /// Parts that have come: part of the state, so that a restarted run has them.
+    parts: Vec<T>,
 }
 
 /// Messages to observers.
@@ -132,13 +132,15 @@ impl<T: Part> Chunk for Observer<T> {
                 }
             }
             ObserverMessage::Part(part) => {
-                let parts = parts.as_ref().expect("parts are sent where they are collected");
-                parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+                self.parts.push(part);
                 self.missing_parts -= 1;
             }
             ObserverMessage::AllSeen => self.missing_observers -= 1,
         }
         if ctx.index() == FIRST && self.has_seen_everything() {
+            if let Some(parts) = parts {
+                parts.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.parts);
+            }
             ctx.exit();
         }
     }
@@ -146,7 +148,7 @@ impl<T: Part> Chunk for Observer<T> {
 
 impl<T> Observer<T> {
     fn new(iterations: u32, missing_parts: u64, missing_observers: u32) -> Self {
-        Self { iterations, seen: 0, missing_parts, missing_observers, part: PhantomData }
+        Self { iterations, seen: 0, missing_parts, missing_observers, parts: Vec::new() }
     }
 
     fn has_seen_everything(&self) -> bool {

@@ -152,7 +152,7 @@ pub(crate) fn set_up(
         let mut described = describe()?;
         if let Some(settings) = &config.checkpoint {
             let fault = unsaved(config, &described.arrays, strategy).map_or(Ok(()), Err);
-            let store = fault.and_then(|()| Store::new(settings));
+            let store = fault.and_then(|()| Store::new(settings, rank));
             described.checkpoints = Some(Arc::new(store.map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?));
         }
         if let Some(dir) = &config.restart {

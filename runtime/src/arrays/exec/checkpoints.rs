@@ -2,9 +2,9 @@
 //!
 //! A rank is copied in memory while all ranks stop, and written by a thread of its own while they go on.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 
 use super::worker::Worker;
 use crate::arrays::core::checkpoint::{CoreImage, RankImage, RankWritten};
@@ -16,11 +16,16 @@ use crate::arrays::core::routing::envelope::{Delivery, Envelope};
 use crate::arrays::core::routing::message_list::MessageNode;
 use crate::checkpoint::{Manifest, Written};
 use crate::ids::{CellId, ChunkId, Rank};
+use crate::panics::panic_message;
 use crate::warn::warn;
 use crate::wire::{self, WireError};
 
-/// A copy that is being written: how that ended.
-pub(super) struct PendingWrite(Receiver<Result<Written, String>>);
+/// A copy that a thread writes.
+pub(super) struct PendingWrite {
+    /// How that ended.
+    written: Arc<OnceLock<Result<Written, String>>>,
+    thread: JoinHandle<()>,
+}
 
 impl Worker<'_> {
     /// Copies this stopped rank, and starts to write the copy.
@@ -44,16 +49,19 @@ impl Worker<'_> {
             let written = write();
             return self.with_core(|core, now_ns, out| core.rank_written(written, now_ns, out));
         }
-        let (sender, receiver) = channel();
-        let wake = self.shared.scheduler.waker(self.id);
-        let body = move || {
-            // The run may have ended: then nobody waits for it.
-            let _ = sender.send(write());
-            wake();
+        let (wake, written) = (self.shared.scheduler.waker(self.id), Arc::new(OnceLock::new()));
+        let body = {
+            let written = written.clone();
+            move || {
+                let outcome = catch_unwind(AssertUnwindSafe(write));
+                let outcome = outcome.unwrap_or_else(|panic| Err(panic_message(&*panic)));
+                let _ = written.set(outcome);
+                wake();
+            }
         };
         match thread::Builder::new().name("caribou saves".into()).spawn(body) {
-            Ok(_) => {
-                self.pending_write = Some(PendingWrite(receiver));
+            Ok(thread) => {
+                self.pending_write = Some(PendingWrite { written, thread });
                 self.update_poll_schedule();
             }
             Err(why) => {
@@ -130,13 +138,24 @@ impl Worker<'_> {
         })
     }
 
+    /// Tells whether a copy was written that the core has not been told of.
+    pub(super) fn has_written(&self) -> bool {
+        self.pending_write.as_ref().is_some_and(|pending| pending.written.get().is_some())
+    }
+
+    /// The run has ended: waits for a copy that is being written, so that it is not taken for one of the next run.
+    pub(super) fn finish_writing(&mut self) {
+        if let Some(PendingWrite { thread, .. }) = self.pending_write.take() {
+            // It catches its panics.
+            let _ = thread.join();
+        }
+    }
+
     /// Tells the core of a copy that was written meanwhile. True if one was.
     pub(super) fn take_written(&mut self) -> bool {
-        let Some(PendingWrite(receiver)) = &self.pending_write else { return false };
-        let written = match receiver.try_recv() {
-            Ok(written) => written,
-            Err(TryRecvError::Empty) => return false,
-            Err(TryRecvError::Disconnected) => Err("the thread that writes has died".into()),
+        let Some(written) = self.pending_write.as_ref().and_then(|pending| pending.written.get().cloned())
+        else {
+            return false;
         };
         self.pending_write = None;
         self.update_poll_schedule();

@@ -60,6 +60,7 @@ impl Worker<'_> {
         }
         self.instruments.rest();
         self.send_the_last();
+        self.finish_writing();
         self.instruments.finish();
         let handled = self.instruments.handled();
         self.shared.ending.add(|figures| figures.messages += handled);
@@ -234,7 +235,7 @@ impl Worker<'_> {
     fn work_in_the_rank(&self) -> bool {
         let scheduler = &self.shared.scheduler;
         let entries = || self.has_chunks_to_run() || scheduler.has_entries();
-        let left = || self.remote_sender.outbound_waits() || self.has_answer();
+        let left = || self.remote_sender.outbound_waits() || self.has_answer() || self.has_written();
         (!scheduler.is_congested() && entries()) || left() || scheduler.stopped()
     }
 

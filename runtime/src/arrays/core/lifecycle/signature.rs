@@ -86,10 +86,16 @@ pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySigna
     let differing = (0..).map(ArrayId).zip(saved.iter().zip(&program)).find(|(_, (saved, its))| saved != its);
     differing.map(|(array, (saved, its))| {
         let text = |signature: &ArraySignature| {
-            let ArraySignature { chunk, message, chunks, indices, .. } = signature;
-            format!("{chunks} chunks of `{chunk}` with messages `{message}` and indices {indices:x}")
+            let ArraySignature { chunk, message, chunks, .. } = signature;
+            let chunks = counted(*chunks as usize, "chunk", "chunks");
+            format!("{chunks} of `{chunk}` with messages `{message}`")
         };
-        format!("array {array} has {} there, {} here", text(saved), text(its))
+        match (text(saved), text(its)) {
+            (saved, its) if saved == its => {
+                format!("array {array}, {its}, has other indices or another leader")
+            }
+            (saved, its) => format!("array {array} had {saved}, and has {its} now"),
+        }
     })
 }
 
