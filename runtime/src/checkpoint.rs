@@ -1,7 +1,7 @@
 //! Checkpoints on disk: how a run that died goes on.
 //!
 //! A run with a [`Settings`] directory writes its state there now and then, while it goes on. [`Config::restart`] goes on from
-//! the newest whole checkpoint of a directory, on any number of ranks and workers, as threads or processes.
+//! the newest checkpoint of a directory, on any number of ranks and workers, as threads or processes.
 //!
 //! # Files
 //!
@@ -194,6 +194,14 @@ impl Store {
         let caribou = env!("CARGO_PKG_VERSION").to_owned();
         let versioned = Versioned { format: FORMAT, caribou, manifest };
         let commit = || {
+            for (rank, file) in manifest.files.iter().enumerate() {
+                let length = fs::metadata(partial.join(format!("rank-{rank}"))).map(|file| file.len());
+                if !length.is_ok_and(|length| length == file.bytes) {
+                    let why =
+                        format!("the file of rank {rank} is not there: all processes must see one directory");
+                    return Err(io::Error::other(why));
+                }
+            }
             let text = serde_json::to_vec(&versioned).map_err(io::Error::other)?;
             write_new(&partial.join(MANIFEST), &text)?;
             File::open(&partial)?.sync_all()?;
@@ -207,7 +215,7 @@ impl Store {
 
     /// Removes what is left of a checkpoint that failed.
     pub(crate) fn abandon(&self, number: u64) {
-        // Where it cannot be removed it is in nobody's way: it is not whole.
+        // One that cannot be removed does no harm: it is not whole.
         let _ = fs::remove_dir_all(self.partial(number));
     }
 
@@ -238,7 +246,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The checkpoints of a directory: their numbers, and whether they have been completed.
+/// The checkpoints of a directory: their numbers, and whether they have been completed. Other directories are not meant.
 fn entries(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -246,40 +254,42 @@ fn entries(dir: &Path) -> Vec<(u64, bool)> {
             Some(digits) => (digits, false),
             None => (name.as_str(), true),
         };
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        Some((digits.parse().ok().filter(|_| is_number)?, is_whole))
+        let number: u64 = digits.parse().ok()?;
+        let is_ours = digits == format!("{number:06}") && number < u64::MAX;
+        let is_meant = is_ours && (!is_whole || entry.path().join(MANIFEST).exists());
+        is_meant.then_some((number, is_whole))
     };
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
 }
 
-/// A checkpoint that was read and found whole.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) number: u64,
-    pub(crate) manifest: Manifest,
-    /// The files of the ranks that wrote it.
-    pub(crate) files: Vec<Vec<u8>>,
-    /// Newer ones, which are damaged: a line each.
-    pub(crate) damaged: Vec<String>,
-}
-
-/// Reads the newest whole checkpoint of a directory.
-pub(crate) fn newest(dir: &Path) -> Result<Found, String> {
-    let mut numbers: Vec<u64> =
-        entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
-    let mut damaged = Vec::new();
-    for number in numbers {
-        match read(&dir.join(format!("{number:06}"))) {
-            Ok((manifest, files)) => return Ok(Found { number, manifest, files, damaged }),
-            Err(why) => damaged.push(why),
-        }
+/// The checkpoint that a restart begins from: the newest of a directory, or the directory itself if it is one. All ranks have
+/// to begin from the same, so none falls back to an older one.
+pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
+    if dir.join(MANIFEST).exists() {
+        return Ok(dir.to_owned());
     }
-    let none = format!("{} has no whole checkpoint", dir.display());
-    Err(damaged.into_iter().fold(none, |text, why| format!("{text}; {why}")))
+    let newest = entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).max();
+    let newest = newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))?;
+    Ok(dir.join(format!("{newest:06}")))
 }
 
-fn read(dir: &Path) -> Result<(Manifest, Vec<Vec<u8>>), String> {
+/// Reads a checkpoint: its manifest, and the files of the ranks that wrote it. The error offers an older one that is whole.
+pub(crate) fn read(path: &Path) -> Result<(Manifest, Vec<Vec<u8>>), String> {
+    read_whole(path).map_err(|why| {
+        let number = |path: &Path| path.file_name()?.to_str()?.parse::<u64>().ok();
+        let (parent, newest) = (path.parent().unwrap_or(path), number(path).unwrap_or(0));
+        let mut older: Vec<u64> = entries(parent).into_iter().map(|(number, _)| number).collect();
+        older.retain(|&number| number < newest);
+        older.sort_unstable_by(|a, b| b.cmp(a));
+        let mut paths = older.into_iter().map(|number| parent.join(format!("{number:06}")));
+        match paths.find(|older| read_whole(older).is_ok()) {
+            Some(older) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
+            None => why,
+        }
+    })
+}
+
+fn read_whole(dir: &Path) -> Result<(Manifest, Vec<Vec<u8>>), String> {
     let path = dir.join(MANIFEST);
     let damaged = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let text = read_up_to(&path, MANIFEST_MAX).map_err(|why| damaged(&why))?;
@@ -359,9 +369,12 @@ mod tests {
         // One that was being written when the run died.
         store.write_rank(4, Rank(0), b"half").expect("it can be written");
         assert_eq!(store.next_number(), 5);
-        let found = newest(&dir).expect("there is one");
-        assert_eq!((found.number, found.manifest.elapsed_ns, found.damaged.len()), (3, 3, 0));
-        assert_eq!(found.files, [b"first".to_vec(), vec![3]]);
+        // Directories of the user are left alone.
+        for name in ["7", "202411", "notes"] {
+            fs::create_dir(dir.join(name)).expect("it can be made");
+        }
+        let (manifest, files) = read(&chosen(&dir).expect("there is one")).expect("it is whole");
+        assert_eq!((manifest.elapsed_ns, files), (3, vec![b"first".to_vec(), vec![3]]));
         let mut numbers = entries(&dir);
         numbers.sort_unstable();
         assert_eq!(numbers, [(2, true), (3, true), (4, false)]);
@@ -369,18 +382,33 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_checkpoint_is_named_and_the_one_before_is_taken() {
+    fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
         let dir = temporary("damaged");
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         make(&store, 1, [b"one", b"two"]);
         make(&store, 2, [b"one", b"two"]);
         fs::write(dir.join("000002/rank-1"), b"twO").expect("it is there");
-        let found = newest(&dir).expect("the first is whole");
-        assert_eq!(found.number, 1);
-        assert!(found.damaged[0].contains("000002/rank-1") && found.damaged[0].contains("checksum"));
+        let why = read(&chosen(&dir).expect("there is one")).expect_err("it is damaged");
+        let parts = ["000002/rank-1", "checksum", "000001 is whole"];
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        let older = chosen(&dir.join("000001")).expect("it is one itself");
+        assert!(read(&older).is_ok());
         fs::write(dir.join("000001/manifest"), b"{}").expect("it is there");
-        let why = newest(&dir).expect_err("none is whole");
-        assert!(why.contains("no whole checkpoint") && why.contains("000001/manifest"), "{why}");
+        let why = read(&older).expect_err("it is damaged");
+        assert!(why.contains("000001/manifest") && !why.contains("is whole"), "{why}");
+        let why = chosen(&dir.join("lock")).expect_err("it is a file");
+        assert!(why.contains("no complete checkpoint"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_file_that_rank_0_does_not_see_fails_the_checkpoint() {
+        let dir = temporary("apart");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        let written = store.write_rank(1, Rank(0), b"state").expect("it can be written");
+        let manifest = Manifest { arrays: Vec::new(), files: vec![written; 2], elapsed_ns: 0 };
+        let why = store.commit(1, &manifest).expect_err("rank 1 has written elsewhere");
+        assert!(why.contains("rank 1") && why.contains("one directory"), "{why}");
         fs::remove_dir_all(dir).expect("it is there");
     }
 

@@ -19,7 +19,7 @@ use lb_strategies::Shape;
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
-use crate::checkpoint::Settings;
+use crate::checkpoint::{Settings, chosen};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -193,6 +193,8 @@ impl Config {
             ("CARIBOU_PIN", format!("{:?}", self.pin).to_lowercase()),
             ("CARIBOU_MEASURE", if self.measure { "on" } else { "off" }.into()),
             ("CARIBOU_TRACE", trace),
+            ("CARIBOU_CHECKPOINT", format!("{:?}", self.checkpoint)),
+            ("CARIBOU_RESTART", format!("{:?}", self.restart.as_deref().map(chosen))),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
         self.also_agreed.iter().cloned().chain(own).collect()
@@ -374,13 +376,20 @@ impl Config {
         self
     }
 
-    /// Goes on from the newest whole checkpoint of this directory: the chunks are those of the checkpoint, and the functions of
+    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the chunks are those of the checkpoint, and the functions of
     /// the setup that make chunks are not called. The setup must describe the same arrays. The number of ranks and workers, the
     /// strategy and the transport may be others. A line on standard error says from which checkpoint and time the run goes on.
     #[must_use]
     pub fn restart(mut self, dir: impl Into<PathBuf>) -> Config {
         self.restart = Some(dir.into());
         self
+    }
+
+    /// The same with the checkpoint that a restart begins from.
+    pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
+        let restart = self.restart.as_deref().map(chosen).transpose();
+        let restart = restart.map_err(|why| wrong("CARIBOU_RESTART", why))?;
+        Ok(Config { restart, ..self.clone() })
     }
 
     /// The same for a program that cannot be saved.

@@ -120,7 +120,13 @@ impl ArrayProgram<()> {
     ) -> Result<ArrayProgram<impl Fn() -> Result<RankSetup, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
         let text = shape.programs().into();
-        Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy, config: config.clone() })
+        Ok(ArrayProgram {
+            describe: setup_function(setup),
+            shape,
+            text,
+            strategy,
+            config: config.with_chosen_checkpoint()?,
+        })
     }
 }
 

@@ -17,7 +17,8 @@
 //!
 //! # Rules
 //!
-//! 1. *No handler* starts on a rank that is not Running. Chunks that are inserted meanwhile are kept and admitted by `Thaw`.
+//! 1. *No handler* starts on a rank that is not Running, but `start` of a chunk that was admitted before. Chunks that are
+//!    inserted meanwhile are kept, with the broadcasts that come, and admitted by `Thaw`.
 //! 2. *All packets are handled* all the same: messages go into the mailboxes, partial results up the tree.
 //! 3. A frozen rank replies to no search for quiescence: chunks have messages that they do not handle.
 //! 4. Packets of a checkpoint are not counted.
@@ -26,7 +27,7 @@
 //!
 //! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
 //!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
-//! 2. So until `Thaw` nothing changes on any rank: each message is in one mailbox, or waits for a chunk that does not exist;
+//! 2. No message waits for a timer (`delayed` is 0 in the last wave). So until `Thaw` nothing changes on any rank: each message is in one mailbox, or waits for a chunk that does not exist;
 //!    an idle rank has passed on its partial results, so the contributions so far are on rank 0; all ranks have applied the
 //!    same broadcasts.
 //! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied: the copies are of that state.
@@ -35,7 +36,7 @@
 //!
 //! | | why |
 //! |---|---|
-//! | acks and blocked chunks of flow control | a restarted run owes nobody anything |
+//! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
 //! | what the balancer has learned, placement | chunks restart at home: there may be another number of ranks |
 
@@ -231,7 +232,7 @@ pub(crate) struct Schedule {
     pub(crate) number: u64,
     /// The waves of probes of the present one.
     pub(crate) search: Quiescence,
-    /// From `Freeze` until the files are written.
+    /// From `Freeze` until the checkpoint is committed.
     pub(crate) in_progress: bool,
     /// The time after which one that has to be put off is tried again, ns.
     again_ns: u64,

@@ -92,8 +92,10 @@ impl Worker<'_> {
             }
             Command::Thaw(cells) => {
                 let is_full = self.shared.watermarks.is_full();
+                cells.iter().for_each(|&entry| core.rank.thawed(entry, is_full));
+                // At once: others may take entries before the core is unlocked.
+                self.shared.watermarks.update(&core.rank);
                 for entry in cells {
-                    core.rank.thawed(entry, is_full);
                     let cell = self.shared.cells.get(entry);
                     if cell.mailbox.release() {
                         self.local_delivery.enqueue_ready(entry, cell);

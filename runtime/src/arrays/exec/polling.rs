@@ -13,7 +13,7 @@
 //!
 //! # Rules
 //!
-//! 1. *Inactive.* A worker without transport, timer and pending decision skips its polls.
+//! 1. *Inactive.* A worker without transport, timer, pending decision and copy that is being written skips its polls.
 //! 2. *Interval.* It begins at the end of the last poll, and is at least as long as that poll: a poll may copy a chunk.
 //! 3. *Time.* If handlers are measured, the time is the end of the last lap. Otherwise a clock reading takes longer than a
 //!    short handler, so the worker counts handlers: it polls after every 4th, and in a run reads the clock after every 8th.

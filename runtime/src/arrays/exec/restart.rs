@@ -11,7 +11,7 @@ use crate::arrays::core::checkpoint::{CoreImage, RankImage};
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::lifecycle::signature::restart_difference;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer};
-use crate::checkpoint::{Found, newest};
+use crate::checkpoint::read;
 use crate::config::Config;
 use crate::ids::{ChunkId, ROOT, Rank};
 use crate::text::counted;
@@ -31,47 +31,49 @@ pub(super) fn unsaved(
              while they run, not {name}"
         ));
     }
+    if !arrays.iter().any(|array| array.syncs()) {
+        return Some("no array takes part in balancing: the time for a checkpoint is not looked for".into());
+    }
     let spawned = (0..).zip(arrays).find(|(_, array)| array.has_seeds());
     spawned.map(|(number, array)| {
         format!("array {number} `{}` has spawned chunks, which are not saved yet", array.name())
     })
 }
 
-/// What the newest whole checkpoint of a directory has for this rank.
+/// What a checkpoint has for this rank.
 pub(super) fn restart(
-    dir: &Path,
+    path: &Path,
     rank: Rank,
     ranks: u32,
     config: &Config,
     arrays: &[Arc<dyn ErasedArray>],
 ) -> Result<RankImage, String> {
-    let Found { number, manifest, files, damaged } = newest(dir)?;
+    let (manifest, files) = read(path)?;
+    let name = path.display();
     let signatures: Vec<_> = arrays.iter().map(|array| array.signature(ranks)).collect();
     if let Some(what) = restart_difference(&manifest.arrays, &signatures) {
-        return Err(format!("checkpoint {number} of {} is of another program: {what}", dir.display()));
+        return Err(format!("{name} is of another program: {what}"));
     }
     if rank == ROOT && config.launch().speaks() {
-        damaged.iter().for_each(|what| print_line(&format!("caribou: a damaged checkpoint: {what}")));
         let elapsed = Duration::from_nanos(manifest.elapsed_ns);
         print_line(&format!(
-            "caribou: goes on from checkpoint {number} of {}, {elapsed:.3?} after its run began, {} then",
-            dir.display(),
+            "caribou: goes on from {name}, {elapsed:.3?} after its run began, {} then",
             counted(files.len(), "rank", "ranks")
         ));
     }
-    let mut image = RankImage::default();
+    let mut all = RankImage::default();
     for (writer, bytes) in files.iter().enumerate() {
-        let read = wire::decode(bytes).map_err(|why| format!("checkpoint {number}, rank-{writer}: {why}"))?;
-        let its_part = part_of(rank, ranks, read, arrays);
-        let its_part = its_part.map_err(|why| format!("checkpoint {number}, rank-{writer}: {why}"))?;
-        image.chunks.extend(its_part.chunks);
+        let image = wire::decode(bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+        let its_part = part_of(rank, ranks, image, arrays);
+        let its_part = its_part.map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+        all.chunks.extend(its_part.chunks);
         let CoreImage { pending, insertions, at_quiescence, root } = its_part.rest;
-        image.rest.pending.extend(pending);
-        image.rest.insertions.extend(insertions);
-        image.rest.at_quiescence.extend(at_quiescence);
-        image.rest.root = image.rest.root.or(root);
+        all.rest.pending.extend(pending);
+        all.rest.insertions.extend(insertions);
+        all.rest.at_quiescence.extend(at_quiescence);
+        all.rest.root = all.rest.root.or(root);
     }
-    Ok(image)
+    Ok(all)
 }
 
 /// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew.
@@ -91,6 +93,8 @@ fn part_of(
         if is_here(transfer.chunk)? {
             decode(&mut transfer, arrays)?;
             if let ChunkBody::Live(slot) = &mut transfer.body {
+                let record = slot.record();
+                record.wish = record.wish.filter(|wish| wish.0 < ranks);
                 slot.on_arrive();
             }
             part.chunks.push(transfer);

@@ -194,6 +194,7 @@ impl RankCore {
         }
         for (by, mut transfer) in insertions {
             transfer.epoch = self.routing.cut.epoch();
+            *self.termination.undelivered.inserted.entry(self.tree.rank).or_default() += 1;
             self.receive_inserted(by, transfer, out);
         }
     }

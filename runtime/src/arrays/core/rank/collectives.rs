@@ -306,6 +306,11 @@ impl RankCore {
             delivery = delivery.shared(|bytes| self.flow.control.track(bytes));
         }
         self.collectives.broadcasts.apply(array, number, &delivery);
+        // A chunk that waits for the end of a checkpoint has come before this broadcast.
+        let kept = self.checkpoints.insertions.iter().map(|(_, transfer)| transfer.chunk);
+        for chunk in kept.filter(|chunk| chunk.array == array) {
+            self.routing.location.add_pending(chunk, duplicate(&delivery).for_other_rank());
+        }
         out.now.push_back(Command::EnqueueToAll { to: self.routing.location.residents(array), delivery });
     }
 

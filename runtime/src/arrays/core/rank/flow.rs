@@ -179,7 +179,8 @@ impl RankCore {
         now_ns: u64,
         out: &mut Commands,
     ) {
-        let for_unknown = is_idle && !self.flow.control.has_parked() && self.sync.migrations.are_settled();
+        let settled = self.sync.migrations.are_settled() && !self.checkpoints.stops();
+        let for_unknown = is_idle && !self.flow.control.has_parked() && settled;
         let waits = self.waits_for_sync(excess) || (for_unknown && !self.sync.is_deciding());
         if let Some(full_ns) = self.flow.control.backoff_expired(waits, now_ns) {
             let (rank, kept, ms) =

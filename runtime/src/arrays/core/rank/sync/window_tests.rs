@@ -4,6 +4,8 @@ use lb_strategies::window_policy::WindowPolicy;
 
 use super::tests::{rank_of, transfer};
 use super::*;
+use crate::arrays::core::checkpoint::CheckpointPacket;
+use crate::arrays::core::collectives::CollectivePacket;
 use crate::arrays::core::lifecycle::handler::ChunkRecord;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::rank::idlers::arrival;
@@ -144,4 +146,22 @@ fn a_chunk_inserted_by_new_routes_in_the_old_epoch_is_admitted_after_the_migrati
     core.receive(ROOT, SyncPacket::CompleteMigration, 0, &mut out);
     core.incoming_admitted(&mut out);
     assert!(out.now.iter().any(|command| matches!(command, Command::Admit(_))), "{out:?}");
+}
+
+#[test]
+fn a_chunk_that_is_inserted_during_a_checkpoint_waits_and_gets_the_broadcasts_after_it() {
+    let (mut core, mut out) = (core(1), Commands::default());
+    core.receive(ROOT, CheckpointPacket::Freeze, 0, &mut out);
+    core.receive(Rank(3), insertion(9, epochs()[0]), 0, &mut out);
+    let delivery = Box::new(Delivery::by_runtime(Payload::Encoded([1].into())));
+    let broadcast =
+        CollectivePacket::Broadcast { array: ArrayId(0), number: 0, delivery, ack_requested: false };
+    core.receive(ROOT, broadcast, 0, &mut out);
+    let admits = |out: &mut Commands| out.now.drain(..).any(|command| matches!(command, Command::Admit(_)));
+    assert!(!admits(&mut out), "no handler starts before the end of the checkpoint");
+    core.receive(ROOT, CheckpointPacket::Thaw, 0, &mut out);
+    assert!(admits(&mut out));
+    let mail = core.admit(chunk(9), CellId(5), None, SyncId(0), 0, &mut out);
+    let kinds = mail.iter().map(|delivery| matches!(delivery.payload, Payload::Encoded(_)));
+    assert!(kinds.eq([false, true]), "`start`, and the broadcast: {mail:?}");
 }
