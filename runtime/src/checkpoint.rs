@@ -220,17 +220,11 @@ impl Store {
     }
 
     fn remove_old(&self, newest: u64) {
-        let mut whole: Vec<u64> = Vec::new();
-        for (number, is_whole) in entries(&self.dir) {
-            if is_whole {
-                whole.push(number);
-            } else if number < newest {
-                self.abandon(number);
-            }
-        }
-        whole.sort_unstable_by(|a, b| b.cmp(a));
-        for number in whole.into_iter().skip(self.keep as usize) {
-            let _ = fs::remove_dir_all(self.dir.join(format!("{number:06}")));
+        let partial =
+            entries(&self.dir).into_iter().filter(|&(number, is_whole)| !is_whole && number < newest);
+        partial.for_each(|(number, _)| self.abandon(number));
+        for (_, path) in complete(&self.dir).into_iter().skip(self.keep as usize) {
+            let _ = fs::remove_dir_all(path);
         }
     }
 }
@@ -262,15 +256,22 @@ fn entries(dir: &Path) -> Vec<(u64, bool)> {
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
 }
 
+/// The numbers and paths of the checkpoints of a directory that have been completed, newest first.
+fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
+    let mut numbers: Vec<u64> =
+        entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.into_iter().map(|number| (number, dir.join(format!("{number:06}")))).collect()
+}
+
 /// The checkpoint that a restart begins from: the newest of a directory, or the directory itself if it is one. All ranks have
 /// to begin from the same, so none falls back to an older one.
 pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
     if dir.join(MANIFEST).exists() {
         return Ok(dir.to_owned());
     }
-    let newest = entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).max();
-    let newest = newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))?;
-    Ok(dir.join(format!("{newest:06}")))
+    let newest = complete(dir).into_iter().next();
+    newest.map(|(_, path)| path).ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
 }
 
 /// Reads a checkpoint: its manifest, and the files of the ranks that wrote it. The error offers an older one that is whole.
@@ -278,12 +279,9 @@ pub(crate) fn read(path: &Path) -> Result<(Manifest, Vec<Vec<u8>>), String> {
     read_whole(path).map_err(|why| {
         let number = |path: &Path| path.file_name()?.to_str()?.parse::<u64>().ok();
         let (parent, newest) = (path.parent().unwrap_or(path), number(path).unwrap_or(0));
-        let mut older: Vec<u64> = entries(parent).into_iter().map(|(number, _)| number).collect();
-        older.retain(|&number| number < newest);
-        older.sort_unstable_by(|a, b| b.cmp(a));
-        let mut paths = older.into_iter().map(|number| parent.join(format!("{number:06}")));
-        match paths.find(|older| read_whole(older).is_ok()) {
-            Some(older) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
+        let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
+        match older.find(|(_, path)| read_whole(path).is_ok()) {
+            Some((_, older)) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
             None => why,
         }
     })

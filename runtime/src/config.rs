@@ -376,8 +376,8 @@ impl Config {
         self
     }
 
-    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the chunks are those of the checkpoint, and the functions of
-    /// the setup that make chunks are not called. The setup must describe the same arrays. The number of ranks and workers, the
+    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the chunks are those of the
+    /// checkpoint, and the functions of the setup that make chunks are not called. The setup must describe the same arrays. The number of ranks and workers, the
     /// strategy and the transport may be others. A line on standard error says from which checkpoint and time the run goes on.
     #[must_use]
     pub fn restart(mut self, dir: impl Into<PathBuf>) -> Config {

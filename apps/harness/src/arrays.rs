@@ -28,8 +28,9 @@ pub struct Array;
 /// The options of arrays.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ArrayOptions {
-    /// When chunks are balanced: auto, while they run, when it is likely to pay; a time such as 5ms, while they run, once in
-    /// it; a number of iterations, at syncs with that many between two (0 for never) [default: CARIBOU_LB_PERIOD, then auto]
+    /// When chunks are balanced: auto, while they run, when it is likely to pay; a time such as 100ms, while they run,
+    /// measured once in it; a number of iterations, at syncs with that many between two (0 for never) [default:
+    /// CARIBOU_LB_PERIOD, then auto]
     #[arg(long, value_name = "ITERATIONS|auto|TIME", value_parser = str::parse::<Period>)]
     pub period: Option<Period>,
     /// Let that rank compute FACTOR times slower, as on a slower vCPU: its kernel, and the loop by which the runtime

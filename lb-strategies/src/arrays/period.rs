@@ -29,7 +29,8 @@ pub enum Period {
     Auto,
     /// At syncs: a sync is due every so many steps; never, if 0.
     Steps(u64),
-    /// In windows of this length, whatever they bring. No chunk comes to a sync.
+    /// In windows of this length, whatever they bring. No chunk comes to a sync. Shorter ones than 40 ms are added up, and decided
+    /// once in that time, unless plans need not pay.
     Every(Duration),
 }
 

@@ -171,7 +171,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_RESTART",
         default: "unset",
-        meaning: "of arrays: go on from the newest whole checkpoint of this directory",
+        meaning: "of arrays: go on from the newest checkpoint of this directory, or from this one: DIR/000007",
         example: "checkpoints",
         set: |config, value| Ok(config.restart(value)),
     },

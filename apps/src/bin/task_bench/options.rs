@@ -34,8 +34,9 @@ pub(crate) struct Options {
     /// Last, execute the graphs with MPI alone, as a job of as many processes
     #[arg(long)]
     pub(crate) raw: bool,
-    /// When points are balanced: auto, while they run, when it is likely to pay; a time such as 5ms, while they run, once in
-    /// it; a number of timesteps, at syncs with that many between two (0 for never) [default: CARIBOU_LB_PERIOD, then auto]
+    /// When points are balanced: auto, while they run, when it is likely to pay; a time such as 100ms, while they run,
+    /// measured once in it; a number of timesteps, at syncs with that many between two (0 for never) [default:
+    /// CARIBOU_LB_PERIOD, then auto]
     #[arg(long, value_name = "STEPS|auto|TIME", value_parser = str::parse::<Period>)]
     pub(crate) sync: Option<Period>,
     /// Ranks [default: CARIBOU_RANKS, then one per vCPU; under mpirun each process is one]

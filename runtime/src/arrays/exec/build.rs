@@ -11,7 +11,7 @@ use super::cells::Cells;
 use super::control_plane::ControlPlane;
 use super::ending::Ending;
 use super::record::RankMeasurements;
-use super::restart::{restart, unsaved};
+use super::restart::{check_saved, restart};
 use super::scheduler::Scheduler;
 use super::seeds::SeedFlags;
 use super::shared::{RankShared, lock_tag};
@@ -151,13 +151,13 @@ pub(crate) fn set_up(
     let set_up = || {
         let mut described = describe()?;
         if let Some(settings) = &config.checkpoint {
-            let fault = unsaved(config, &described.arrays, strategy).map_or(Ok(()), Err);
-            let store = fault.and_then(|()| Store::new(settings, rank));
+            let check = check_saved(config, &described.arrays, strategy);
+            let store = check.and_then(|()| Store::new(settings, rank));
             described.checkpoints = Some(Arc::new(store.map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?));
         }
         if let Some(dir) = &config.restart {
-            let fault = unsaved(config, &described.arrays, strategy).map_or(Ok(()), Err);
-            let image = fault.and_then(|()| restart(dir, rank, ranks, config, &described.arrays));
+            let check = check_saved(config, &described.arrays, strategy);
+            let image = check.and_then(|()| restart(dir, rank, ranks, config, &described.arrays));
             let image = image.map_err(|why| wrong("CARIBOU_RESTART", why))?;
             return Ok((described, Beginning::Image(Box::new(image))));
         }

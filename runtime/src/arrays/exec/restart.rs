@@ -18,26 +18,28 @@ use crate::text::counted;
 use crate::warn::print_line;
 use crate::wire;
 
-/// Why checkpoints cannot be made of a program, nor can it be restarted from one; none if they can.
-pub(super) fn unsaved(
+/// Checks that checkpoints can be made of a program, and that it can be restarted from one. The error says why not.
+pub(super) fn check_saved(
     config: &Config,
     arrays: &[Arc<dyn ErasedArray>],
     strategy: &dyn Strategy,
-) -> Option<String> {
+) -> Result<(), String> {
     if let Moments::Syncs { .. } = moments(config, arrays, strategy) {
         let name = strategy.name();
-        return Some(format!(
+        return Err(format!(
             "the state of syncs is not saved, expected CARIBOU_LB_PERIOD=auto or a time, with a strategy that moves chunks \
              while they run, not {name}"
         ));
     }
     if !arrays.iter().any(|array| array.syncs()) {
-        return Some("no array takes part in balancing: the time for a checkpoint is not looked for".into());
+        return Err("no array takes part in balancing: the time for a checkpoint is not looked for".into());
     }
-    let spawned = (0..).zip(arrays).find(|(_, array)| array.has_seeds());
-    spawned.map(|(number, array)| {
-        format!("array {number} `{}` has spawned chunks, which are not saved yet", array.name())
-    })
+    match (0..).zip(arrays).find(|(_, array)| array.has_seeds()) {
+        Some((number, array)) => {
+            Err(format!("array {number} `{}` has spawned chunks, which are not saved yet", array.name()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What a checkpoint has for this rank.

@@ -61,11 +61,11 @@ impl RankCore {
     /// True if the search for quiescence waits for this rank: for its reply, or for rank 0 to begin, because a message waits
     /// for quiescence.
     pub(crate) fn is_searched(&self) -> bool {
-        let Termination { probed, delayed, at_quiescence, .. } = &self.termination;
-        let replies = *probed && *delayed == 0 && !self.sync.is_deciding();
         if self.checkpoints.stops() {
             return self.checkpoints.is_probed();
         }
+        let Termination { probed, delayed, at_quiescence, .. } = &self.termination;
+        let replies = *probed && *delayed == 0 && !self.sync.is_deciding();
         replies || (!at_quiescence.is_empty() && self.may_suspect())
     }
 
