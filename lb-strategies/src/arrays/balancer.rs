@@ -32,7 +32,7 @@ use super::metrics::{Moved, bound_ns, completion_ns, max_ns, max_over_avg};
 use super::move_price::MovePrice;
 use super::predict::{Chooser, History, Prediction, Smoothing};
 use super::regime::ShareRegimes;
-pub use super::report::{ChunkReport, Move, PhaseReport, RankReport};
+pub use super::report::{ChunkReport, Move, PhaseReport, RankReport, UndecidedWindows};
 use super::scatter::{imbalance, scatter};
 use super::scatter_trial::ScatterTrial;
 use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};

@@ -59,6 +59,46 @@ impl PhaseReport {
     }
 }
 
+/// The windows since the last decision, which the next decision hears of.
+///
+/// ```
+/// use lb_strategies::balancer::{PhaseReport, UndecidedWindows};
+/// let mut windows = UndecidedWindows::default();
+/// windows.push(PhaseReport::default());
+/// assert_eq!(windows.decide(PhaseReport::default()).undecided.len(), 1);
+/// assert!(windows.decide(PhaseReport::default()).undecided.is_empty());
+/// ```
+#[derive(Debug, Default)]
+pub struct UndecidedWindows {
+    windows: Vec<PhaseReport>,
+    /// The sum of those that are added to the next window.
+    collected: Option<PhaseReport>,
+}
+
+impl UndecidedWindows {
+    /// Keeps a window, to add it to the next one.
+    pub fn collect(&mut self, window: PhaseReport) {
+        self.collected = Some(self.sum(window));
+    }
+
+    /// Keeps a window, with what was collected, as one that was not decided.
+    pub fn push(&mut self, window: PhaseReport) {
+        let sum = self.sum(window);
+        self.windows.push(sum);
+    }
+
+    /// The window that is decided, with what was collected and the windows before it. Nothing is kept.
+    pub fn decide(&mut self, window: PhaseReport) -> PhaseReport {
+        PhaseReport { undecided: std::mem::take(&mut self.windows), ..self.sum(window) }
+    }
+
+    fn sum(&mut self, window: PhaseReport) -> PhaseReport {
+        let Some(mut sum) = self.collected.take() else { return window };
+        sum.extend(window);
+        sum
+    }
+}
+
 /// The report of one rank.
 ///
 /// ```

@@ -393,8 +393,7 @@ impl EventLoop<'_> {
     pub(super) fn decide(&mut self, gathered: Reports) -> Rc<[Move]> {
         let mut report = self.phase_report(gathered);
         if let Some(windows) = &mut self.windows {
-            report = windows.with_collected(report);
-            report.undecided = std::mem::take(&mut windows.undecided);
+            report = windows.undecided.decide(report);
         }
         let decision = self.balancer.decide(&report);
         let moves: Rc<[Move]> = decision.moves.as_slice().into();

@@ -6,7 +6,7 @@ use super::event::{Event, Packet};
 use super::history::{EventLoop, Reports};
 use super::placement::Migration;
 use crate::execution::WorkerTime;
-use lb_strategies::arrays::balancer::{ChunkReport, Move, PhaseReport, RankSample};
+use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample, UndecidedWindows};
 use lb_strategies::arrays::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::pools::machine::Nanos;
 
@@ -25,10 +25,7 @@ pub(super) struct Windows {
     reports: Reports,
     /// Number of ranks that have not reported.
     missing: usize,
-    /// The windows since the last decision that were not decided.
-    pub(super) undecided: Vec<PhaseReport>,
-    /// The windows since that are added to the next one.
-    pub(super) collected: Option<PhaseReport>,
+    pub(super) undecided: UndecidedWindows,
 }
 
 impl Windows {
@@ -42,16 +39,8 @@ impl Windows {
             residents: vec![Vec::new(); ranks],
             reports: Reports::of(ranks),
             missing: 0,
-            undecided: Vec::new(),
-            collected: None,
+            undecided: UndecidedWindows::default(),
         }
-    }
-
-    /// This window and those before it that are added to it.
-    pub(super) fn with_collected(&mut self, window: PhaseReport) -> PhaseReport {
-        let Some(mut sum) = self.collected.take() else { return window };
-        sum.extend(window);
-        sum
     }
 
     /// The interval of looks.
@@ -124,9 +113,8 @@ impl EventLoop<'_> {
         if look != Look::Decide {
             let window = self.phase_report(reports);
             let Some(windows) = &mut self.windows else { return };
-            let window = windows.with_collected(window);
             if look == Look::Collect {
-                windows.collected = Some(window);
+                windows.undecided.collect(window);
             } else {
                 windows.undecided.push(window);
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use lb_strategies::balancer::{
     Balancer, ChunkReport, Decision, HISTORY, PhaseReport, RankPlace, RankReport, RankSample,
+    UndecidedWindows,
 };
 use lb_strategies::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::{ChunkLoad, Prediction, Strategy};
@@ -138,10 +139,9 @@ pub(crate) struct Coordinator {
     windows: Option<WindowPolicy>,
     /// What the open window is for.
     open_window: Look,
-    /// The windows since the last decision that were not decided.
-    undecided: Vec<PhaseReport>,
-    /// The windows since that are added to the next one, and the number of messages that chunks handled in them.
-    collected: Option<(PhaseReport, u64)>,
+    undecided: UndecidedWindows,
+    /// Number of messages that chunks handled in windows that are added to the next one.
+    collected_deliveries: u64,
     scales: SizeScales,
     log: SyncLog,
 }
@@ -181,8 +181,8 @@ impl Coordinator {
             ongoing: None,
             windows: None,
             open_window: Look::Wait,
-            undecided: Vec::new(),
-            collected: None,
+            undecided: UndecidedWindows::default(),
+            collected_deliveries: 0,
             scales: SizeScales::default(),
             log: SyncLog::new(places.len()),
         }
@@ -257,22 +257,16 @@ impl Coordinator {
         if look == Look::Decide {
             return Some(self.request(Occasion::Window, pending));
         }
-        let (deliveries, is_collected) = (pending.deliveries(), look == Look::Collect);
+        let deliveries = pending.deliveries();
         let window = self.phase_report(true, pending.chunks, &pending.samples);
-        let (window, deliveries) = self.with_collected(window, deliveries);
-        if is_collected {
-            self.collected = Some((window, deliveries));
+        if look == Look::Collect {
+            self.collected_deliveries += deliveries;
+            self.undecided.collect(window);
         } else {
+            self.collected_deliveries = 0;
             self.undecided.push(window);
         }
         None
-    }
-
-    /// This phase and the windows before it that are added to it.
-    fn with_collected(&mut self, phase: PhaseReport, deliveries: u64) -> (PhaseReport, u64) {
-        let Some((mut sum, before)) = self.collected.take() else { return (phase, deliveries) };
-        sum.extend(phase);
-        (sum, before + deliveries)
     }
 
     fn phase_report(
@@ -320,13 +314,12 @@ impl Coordinator {
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
         let phase = self.phase_report(occasion.is_window(), chunks, &samples);
-        let (phase, deliveries) = self.with_collected(phase, deliveries);
+        let deliveries = deliveries + std::mem::take(&mut self.collected_deliveries);
         if self.deliveries.len() == HISTORY {
             self.deliveries.remove(0);
         }
         self.deliveries.push(deliveries);
-        let undecided = std::mem::take(&mut self.undecided);
-        let report = PhaseReport { undecided, ..phase };
+        let report = self.undecided.decide(phase);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
