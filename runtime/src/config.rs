@@ -10,8 +10,10 @@ mod balancing;
 mod tests;
 mod variables;
 
+use std::cmp::Ordering as CmpOrdering;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lb_strategies::Shape;
@@ -19,7 +21,7 @@ use lb_strategies::Shape;
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
-use crate::checkpoint::{Settings, chosen};
+use crate::checkpoint::{Saved, Settings, chosen, newest_whole, offering_older};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -28,7 +30,7 @@ pub use crate::measure::counters::BackgroundSource;
 pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;
-use crate::warn::warn;
+use crate::warn::{print_line, warn};
 pub use lb_strategies::{Period, Prediction};
 
 /// The nature of ranks: threads, or processes.
@@ -80,6 +82,8 @@ pub struct Config {
     pub(crate) simulate: Option<u64>,
     pub(crate) checkpoint: Option<Settings>,
     pub(crate) restart: Option<PathBuf>,
+    /// The checkpoint of a restart is of one of the runs of the process.
+    restarts_process: bool,
     slowed: Vec<(u32, f64)>,
     /// Settings besides these that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
@@ -113,6 +117,7 @@ impl Default for Config {
             simulate: None,
             checkpoint: None,
             restart: None,
+            restarts_process: false,
             slowed: Vec::new(),
             also_agreed: Vec::new(),
         }
@@ -194,7 +199,7 @@ impl Config {
             ("CARIBOU_MEASURE", if self.measure { "on" } else { "off" }.into()),
             ("CARIBOU_TRACE", trace),
             ("CARIBOU_CHECKPOINT", format!("{:?}", self.checkpoint)),
-            ("CARIBOU_RESTART", format!("{:?}", self.restart.as_deref().map(chosen))),
+            ("CARIBOU_RESTART", format!("{:?}", self.restart)),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
         self.also_agreed.iter().cloned().chain(own).collect()
@@ -377,19 +382,77 @@ impl Config {
     }
 
     /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the chunks are those of the
-    /// checkpoint, and the functions of the setup that make chunks are not called. The setup must describe the same arrays. The number of ranks and workers, the
-    /// strategy and the transport may be others. A line on standard error says from which checkpoint and time the run goes on.
+    /// checkpoint, and the functions of the setup that make chunks are not called, but for [groups](crate::Setup::group). The
+    /// setup must describe the same arrays. The number of ranks and workers, the strategy and the transport may be others. A line
+    /// on standard error says from which checkpoint and time the run goes on.
+    ///
+    /// `auto` is the newest checkpoint that is not damaged of the directory that [checkpoints](Self::checkpoint) are written to.
+    /// If there is none, the run begins anew: so the same command begins a run and goes on with it. Every process reads the
+    /// checkpoint twice.
     #[must_use]
     pub fn restart(mut self, dir: impl Into<PathBuf>) -> Config {
-        self.restart = Some(dir.into());
+        (self.restart, self.restarts_process) = (Some(dir.into()), false);
         self
     }
 
-    /// The same with the checkpoint that a restart begins from.
+    /// True if a run goes on from a checkpoint.
+    pub fn restarts(&self) -> bool {
+        self.restart.is_some()
+    }
+
+    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process.
     pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
-        let restart = self.restart.as_deref().map(chosen).transpose();
-        let restart = restart.map_err(|why| wrong("CARIBOU_RESTART", why))?;
-        Ok(Config { restart, ..self.clone() })
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let mut config = self.clone();
+        config.checkpoint.iter_mut().for_each(|settings| settings.run = run);
+        let wrong = |why| wrong("CARIBOU_RESTART", why);
+        config.restart = match (self.restart.as_deref(), &self.checkpoint) {
+            (Some(dir), None) if dir == Path::new("auto") => {
+                let why = "auto goes on from the directory of CARIBOU_CHECKPOINT, which is not set";
+                return Err(wrong(why.into()));
+            }
+            (Some(dir), Some(settings)) if dir == Path::new("auto") => self.newest_whole(&settings.dir),
+            (dir, _) => dir.map(chosen).transpose().map_err(wrong)?,
+        };
+        if let (Some(path), true) = (&config.restart, self.restarts_process) {
+            let saved = Saved::open(path).map_err(|why| wrong(offering_older(path, why)))?;
+            match run.cmp(&saved.manifest.run) {
+                CmpOrdering::Equal => {}
+                CmpOrdering::Less => {
+                    if self.launch().speaks() {
+                        let (path, its) = (path.display(), saved.manifest.run);
+                        print_line(&format!(
+                            "caribou: run {run} is made again, {path} is of run {its} of the process"
+                        ));
+                    }
+                    (config.restart, config.checkpoint) = (None, None);
+                }
+                CmpOrdering::Greater => config.restart = None,
+            }
+        }
+        Ok(config)
+    }
+
+    /// As [`restart`](Self::restart), of the process: of its runs the one goes on that the checkpoint is of. Those before it are
+    /// made again, without checkpoints; those after it begin.
+    pub(crate) fn restart_process(self, dir: impl Into<PathBuf>) -> Config {
+        Config { restarts_process: true, ..self.restart(dir) }
+    }
+
+    /// The newest checkpoint of a directory that is not damaged. Tells the user of others.
+    fn newest_whole(&self, dir: &Path) -> Option<PathBuf> {
+        let (whole, damaged) = newest_whole(dir);
+        if self.launch().speaks() {
+            damaged.iter().for_each(|why| warn(why));
+            if whole.is_none() {
+                print_line(&format!(
+                    "caribou: begins anew, {} has no checkpoint to go on from",
+                    dir.display()
+                ));
+            }
+        }
+        whole
     }
 
     /// The same for a program that cannot be saved.
@@ -466,13 +529,15 @@ impl Config {
             (self.prediction != Prediction::Auto, "CARIBOU_LB_PREDICT"),
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (!self.measure, "CARIBOU_MEASURE"),
-            (self.checkpoint.is_some(), "CARIBOU_CHECKPOINT"),
-            (self.restart.is_some(), "CARIBOU_RESTART"),
         ];
+        let saved =
+            [(self.checkpoint.is_some(), "CARIBOU_CHECKPOINT"), (self.restart.is_some(), "CARIBOU_RESTART")];
+        let saved =
+            saved.into_iter().map(move |(made, setting)| (made && shape == Shape::Supersteps, setting));
         let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;
         let made = made.into_iter().map(move |(made, setting)| (made && shape != Shape::Arrays, setting));
         let speaks = self.launch().speaks();
-        let told = made.chain([(mail, "CARIBOU_MAIL_LIMIT")]);
+        let told = made.chain(saved).chain([(mail, "CARIBOU_MAIL_LIMIT")]);
         told.filter_map(move |(without, setting)| (without && speaks).then_some(setting))
     }
 

@@ -199,6 +199,26 @@ pub enum Error {
         why: String,
     },
 
+    /// The run was told to end by a signal, and has saved its state first: a restart goes on from the checkpoint.
+    #[error(
+        "{by}: the run has ended early; its state is in {checkpoint}, and CARIBOU_RESTART goes on from there"
+    )]
+    Interrupted {
+        /// The signal, and the rank that got it.
+        by: String,
+        /// The directory of the checkpoint.
+        checkpoint: String,
+    },
+
+    /// The run was told to end by a signal, and its state could not be saved. Older checkpoints are still there.
+    #[error("{by}: the run has ended early, and its state is not saved: {why}")]
+    InterruptedUnsaved {
+        /// The signal, and the rank that got it.
+        by: String,
+        /// The reason.
+        why: String,
+    },
+
     /// The operating system refused something the run cannot do without.
     #[error("{what}: {why}")]
     System {
@@ -207,6 +227,31 @@ pub enum Error {
         /// Its answer.
         why: String,
     },
+}
+
+impl Error {
+    /// A run was told to end, by whom this says, and has made a checkpoint of this name, or has failed to.
+    pub(crate) fn interrupted(by: String, checkpoint: Result<String, String>) -> Error {
+        match checkpoint {
+            Ok(checkpoint) => Error::Interrupted { by, checkpoint },
+            Err(why) => Error::InterruptedUnsaved { by, why },
+        }
+    }
+
+    /// The exit code for a program that ends with this error: 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a signal ended a
+    /// run whose state is saved, 2 if a setting is wrong, 1 otherwise.
+    ///
+    /// ```
+    /// let error = caribou::Config::default().lb("refien").unwrap_err();
+    /// assert_eq!(error.exit_code(), 2);
+    /// ```
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Interrupted { .. } => 75,
+            Error::Config { .. } => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// As `Display`: this is what a program prints whose `main` returns the error.

@@ -95,6 +95,7 @@ mod liveness;
 pub mod machine;
 mod measure;
 pub mod monitor;
+mod notice;
 mod panics;
 pub mod pools;
 pub mod random;

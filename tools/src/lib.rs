@@ -7,6 +7,7 @@
 //! caribou balance --trace traces --lb refine,greedy                  what they would have decided in a recorded run
 //! caribou balance --snapshot phase-7.json --lb refine,greedy         some strategies on a recorded one
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
+//! caribou checkpoint list checkpoints                                what a restart can go on from
 //! caribou top localhost:9977                                         a run, while it runs
 //! ```
 //!
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod checkpoint;
 mod input;
 mod output;
 mod report;
@@ -53,6 +55,9 @@ enum Command {
     /// See what happened in a run that was recorded with CARIBOU_TRACE.
     #[command(subcommand)]
     Trace(trace::Command),
+    /// List, inspect and verify the checkpoints of a run that has CARIBOU_CHECKPOINT set.
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Command),
     /// Watch a run that has CARIBOU_MONITOR set, while it runs.
     Top(top::Options),
 }
@@ -206,6 +211,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Balance(options) => balance::run(&options, out),
         Command::Simulate(options) => simulate::run(&options, out),
         Command::Trace(command) => trace::run(&command, out),
+        Command::Checkpoint(command) => checkpoint::run(&command, out),
         Command::Top(options) => top::run(&options, out),
     }
 }

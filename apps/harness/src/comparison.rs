@@ -85,6 +85,12 @@ impl<P: Program> Comparison<P> {
         experiment.check()?;
         let (lb, compare) = (options.lb.as_deref(), options.compare.as_deref());
         let configs = strategies::configs(P::Shape::SHAPE, &config, lb, compare)?;
+        if configs.len() > 1 && config.restarts() {
+            return Err(Error::Usage(format!(
+                "--restart, CARIBOU_RESTART: a restart is one run, and this command makes {}: choose one strategy with --lb",
+                configs.len()
+            )));
+        }
         Ok(Self { program, experiment, configs, options, label: None })
     }
 

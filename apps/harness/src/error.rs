@@ -80,20 +80,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code of a program that ends with this error: 2 for a bad command line, 1 otherwise.
+    /// The exit code of a program that ends with this error: 2 for a bad command line, that of the runtime for an error of a run,
+    /// 1 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Listed(_) => 0,
-            Self::Usage(_) | Self::Unwritable { .. } | Self::Runtime(caribou::Error::Config { .. }) => 2,
+            Self::Usage(_) | Self::Unwritable { .. } => 2,
+            Self::Runtime(error) => error.exit_code(),
             Self::Output { .. }
             | Self::System { .. }
             | Self::NeighbourEnded { .. }
             | Self::NeighbourStopped { .. }
             | Self::NotPinned { .. }
             | Self::Lacking(_)
-            | Self::Differs { .. }
-            | Self::Runtime(_) => 1,
+            | Self::Differs { .. } => 1,
         }
     }
 

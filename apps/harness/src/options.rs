@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use caribou::Config;
+use caribou::checkpoint::Settings as Checkpoints;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use presentation::count_parser;
@@ -42,6 +43,14 @@ pub struct Options {
     /// Limit that rank's workers to PERCENT of their vCPUs, where control groups are writable; repeatable
     #[arg(long, value_name = "RANK:PERCENT", value_parser = QuotaSpec::parse)]
     pub quota: Vec<QuotaSpec>,
+    /// Write checkpoints to DIR, one every TIME (ms, s, m or h), and keep the last COUNT; SIGTERM and SIGUSR1 make one
+    /// at once and end the run with exit code 75 [default: CARIBOU_CHECKPOINT]
+    #[arg(long, value_name = "DIR[,every=TIME][,keep=COUNT]", value_parser = str::parse::<Checkpoints>)]
+    pub checkpoint: Option<Checkpoints>,
+    /// Go on from the newest checkpoint in DIR, or from DIR if it is one; `auto`: from the newest of --checkpoint, or
+    /// from the beginning if there is none [default: CARIBOU_RESTART]
+    #[arg(long, value_name = "DIR|auto")]
+    pub restart: Option<PathBuf>,
     /// Plot the time of each iteration (of a pool: of each percent of it)
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
@@ -59,6 +68,12 @@ impl Options {
         }
         if let Some(ranks) = self.ranks {
             config = config.ranks(ranks);
+        }
+        if let Some(settings) = &self.checkpoint {
+            config = config.checkpoint(settings.clone());
+        }
+        if let Some(dir) = &self.restart {
+            config = config.restart(dir);
         }
         config
     }

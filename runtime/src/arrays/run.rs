@@ -59,7 +59,7 @@ pub(crate) fn run_layered(
 
 fn run_arrays<D>(config: &Config, arrays: &ArrayProgram<D>) -> Result<Report, Error>
 where
-    D: Fn() -> Result<RankSetup, Error> + Send + Sync,
+    D: Fn(u32) -> Result<RankSetup, Error> + Send + Sync,
 {
     let report = match config.simulates()? {
         Some(seed) => {
@@ -117,20 +117,18 @@ impl ArrayProgram<()> {
     pub(crate) fn new(
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
-    ) -> Result<ArrayProgram<impl Fn() -> Result<RankSetup, Error> + Send + Sync>, Error> {
+    ) -> Result<ArrayProgram<impl Fn(u32) -> Result<RankSetup, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
-        let text = shape.programs().into();
-        Ok(ArrayProgram {
-            describe: setup_function(setup),
-            shape,
-            text,
-            strategy,
-            config: config.with_chosen_checkpoint()?,
-        })
+        let config = config.with_chosen_checkpoint()?;
+        let text = match &config.restart {
+            Some(checkpoint) => format!("{} that goes on from {}", shape.programs(), checkpoint.display()),
+            None => shape.programs().into(),
+        };
+        Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy, config })
     }
 }
 
-impl<D: Fn() -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
+impl<D: Fn(u32) -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
     type Packet = Packet;
     type Figures = Figures;
     type Rank<'s>
@@ -197,12 +195,12 @@ impl ReadyRank for ReadyArrays {
     }
 }
 
-/// Calls a setup function, and returns what it describes.
+/// Calls a setup function for so many ranks, and returns what it describes.
 fn setup_function(
     setup: impl Fn(&mut Setup) + Send + Sync,
-) -> impl Fn() -> Result<RankSetup, Error> + Send + Sync {
-    move || {
-        let mut described = Setup::default();
+) -> impl Fn(u32) -> Result<RankSetup, Error> + Send + Sync {
+    move |ranks| {
+        let mut described = Setup::new(ranks);
         setup(&mut described);
         described.finish()
     }

@@ -1,5 +1,6 @@
 //! The work of a pool's workers and monitors, in threads or by seed, and the parts of all ranks put together.
 
+pub(crate) mod checkpoint;
 mod comm_thread;
 mod merge;
 mod peers;

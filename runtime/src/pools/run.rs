@@ -1,18 +1,22 @@
 //! Runs pools: what ranks do for them, in threads, processes or under simulation.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::pool::PoolStrategy;
 
+use crate::checkpoint::{Saved, Store, offering_older};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
 use crate::pools::api::accumulator::Accumulator;
 use crate::pools::api::pool::{Pool, PoolOutcome, Work, typed};
+use crate::pools::core::image::WorkerImage;
 use crate::pools::core::packet::{PoolPacket, PoolResult};
-use crate::pools::core::work::Accumulated;
+use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::pools::exec::checkpoint::RankCheckpoints;
 use crate::pools::exec::rank::PoolRun;
 use crate::pools::exec::simulation;
 use crate::pools::report::PoolReport;
@@ -20,8 +24,10 @@ use crate::run::context::RankContext;
 use crate::run::report::RunReport;
 use crate::run::run_shape;
 use crate::run::shape::{ReadyRank, Shape};
+use crate::warn::print_line;
 #[cfg(feature = "mpi")]
 use crate::wire::codec::SerdeCodec;
+use crate::wire::{self, WireError};
 
 /// Executes `body` for all of `0..iterations` on all workers of all ranks; what they accumulate is merged. Each index counts
 /// exactly once in the result.
@@ -113,8 +119,15 @@ impl Pool<'_> {
             );
             return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
         }
-        let shape =
-            PoolShape { pool: self, work: Work::new(self, init, body), policy, result: Mutex::new(None) };
+        let config = self.config.with_chosen_checkpoint()?;
+        let work = match &config.restart {
+            Some(path) => {
+                let wrong = |why| Error::Config { setting: "CARIBOU_RESTART".into(), why };
+                go_on(Work::new(self, init, body), path, self.config.launch().speaks()).map_err(wrong)?
+            }
+            None => Work::new(self, init, body),
+        };
+        let shape = PoolShape { pool: self, config, work, policy, result: Mutex::new(None) };
         let report = match self.config.simulates()? {
             Some(seed) => shape.simulate(seed)?,
             None => run(&shape)?,
@@ -122,15 +135,17 @@ impl Pool<'_> {
         let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (result, whole): (A, PoolResult) =
             result.expect("a run that did not fail has delivered its result");
-        Ok(PoolOutcome { result, report: self.report(whole, report) })
+        let before = shape.work.done_before();
+        Ok(PoolOutcome { result, report: self.report(before, whole, report) })
     }
 
-    fn report(&self, whole: PoolResult, run: RunReport) -> PoolReport {
+    /// `before` iterations were executed before the pool was restarted.
+    fn report(&self, before: u64, whole: PoolResult, run: RunReport) -> PoolReport {
         PoolReport {
             run,
             lb: self.config.lb_spec(lb_strategies::Shape::Pools).into(),
             elapsed_ns: whole.workers.iter().map(|worker| worker.end_ns).max().unwrap_or(0),
-            iterations: whole.iterations,
+            iterations: before + whole.iterations,
             cancelled: whole.cancelled,
             messages: whole.messages,
             decision: whole.said,
@@ -139,9 +154,42 @@ impl Pool<'_> {
     }
 }
 
+/// The work of a pool that goes on from this checkpoint.
+fn go_on<'p, A, I, B>(work: Work<'p, A, I, B>, path: &Path, speaks: bool) -> Result<Work<'p, A, I, B>, String>
+where
+    A: Accumulator,
+    I: Fn() -> A + Sync,
+    B: Fn(&mut A, Range<u64>) + Sync,
+{
+    let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
+    let (name, signature) = (path.display(), work.signature());
+    if saved.manifest.pool.as_ref() != Some(&signature) {
+        let its = saved.content().join(", ");
+        return Err(format!("{name} is of another program: {its}; this is {}", signature.text()));
+    }
+    if speaks {
+        print_line(&saved.announcement());
+    }
+    let (mut all, mut done) = (None, Vec::new());
+    for writer in 0..saved.ranks() {
+        let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
+        let damaged = |why: WireError| format!("{name}/rank-{writer}: {why}");
+        let images: Vec<WorkerImage> = wire::decode(&bytes).map_err(damaged)?;
+        for image in images {
+            done.extend(image.done);
+            (&work as &dyn PoolWork).gather(&mut all, work.decode(&image.accumulated).map_err(damaged)?);
+        }
+    }
+    let Some(all) = all else { return Err(format!("{name} has no workers")) };
+    let accumulated = work.encode(&all).map_err(|why| why.to_string())?;
+    work.going_on_from(WorkerImage { done, accumulated }).map_err(|why| format!("{name}: {why}"))
+}
+
 /// A pool with what users wrote.
 struct PoolShape<'p, A, I, B> {
     pool: &'p Pool<'p>,
+    /// The configuration as far as checkpoints are concerned.
+    config: Config,
     work: Work<'p, A, I, B>,
     policy: Arc<dyn PoolStrategy>,
     result: Mutex<Option<(A, PoolResult)>>,
@@ -157,11 +205,21 @@ where
     fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
         let (ranks, workers) = self.pool.config.pool_size();
         let run = RunReport::of_simulation(seed, (ranks, workers), self.lb(self.pool.config));
-        let facts = self.pool.facts(vec![workers; ranks as usize]);
+        let facts = self.pool.facts(self.work.iterations(), vec![workers; ranks as usize]);
+        let checkpoints = |rank| {
+            let its = |store| RankCheckpoints::new(self.config.checkpoint.as_ref()?, store?, workers).into();
+            self.store(rank).map(its)
+        };
         let (accumulated, whole) =
-            simulation::run(&self.work, self.pool.config, &facts, &*self.policy, seed)?;
+            simulation::run(&self.work, self.pool.config, &facts, &*self.policy, checkpoints, seed)?;
         self.deliver(accumulated, whole);
         Ok(RunReport { workers_per_rank: facts.workers, ..run })
+    }
+
+    /// Where this rank writes checkpoints, if any are made.
+    fn store(&self, rank: Rank) -> Result<Option<Arc<Store>>, Error> {
+        let store = self.config.checkpoint.as_ref().map(|settings| Store::new(settings, rank).map(Arc::new));
+        store.transpose().map_err(|why| Error::Config { setting: "CARIBOU_CHECKPOINT".into(), why })
     }
 
     fn deliver(&self, accumulated: Accumulated, whole: PoolResult) {
@@ -189,7 +247,11 @@ where
 
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
-        format!("a pool of {} iterations", self.pool.iterations)
+        let pool = format!("a pool of {} iterations", self.pool.iterations);
+        match &self.config.restart {
+            Some(checkpoint) => format!("{pool} that goes on from {}", checkpoint.display()),
+            None => pool,
+        }
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {
@@ -209,13 +271,14 @@ where
         format!("caribou {rank} monitor")
     }
 
-    fn set_up(&self, _rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {
-        Ok(PoolOfRank { shape: self })
+    fn set_up(&self, rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {
+        Ok(PoolOfRank { shape: self, store: self.store(rank)? })
     }
 }
 
 struct PoolOfRank<'p, A, I, B> {
     shape: &'p PoolShape<'p, A, I, B>,
+    store: Option<Arc<Store>>,
 }
 
 impl<A, I, B> ReadyRank for PoolOfRank<'_, A, I, B>
@@ -235,12 +298,18 @@ where
     }
 
     fn run(self, seat: RankContext<'_, PoolPacket>) {
-        let (mut facts, rank) = (self.shape.pool.facts(seat.plan.workers()), seat.rank);
+        let rank = seat.rank;
+        let mut facts = self.shape.pool.facts(self.shape.work.iterations(), seat.plan.workers());
+        let workers = seat.plan.placements[rank.index()].workers;
+        let settings = self.shape.config.checkpoint.as_ref();
+        let checkpoints =
+            settings.zip(self.store).map(|(settings, store)| RankCheckpoints::new(settings, store, workers));
         if self.shape.policy.asks_for_clock_speed() {
             facts.clock_speeds[rank.index()] = Speed::measured(seat.config.slowness(rank)).turns_per_us();
         }
         let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
-        PoolRun { work: &self.shape.work, context: seat, make: &make, deliver: &deliver }.run();
+        let work = &self.shape.work;
+        PoolRun { work, context: seat, checkpoints, make: &make, deliver: &deliver }.run();
     }
 }

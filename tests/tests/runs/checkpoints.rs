@@ -1,13 +1,16 @@
 //! A run that dies goes on from its last checkpoint, wherever its chunks were and whatever it was doing, with the result of a
 //! run that was never disturbed.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use caribou::checkpoint::Settings;
 use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Target, Values};
 use caribou_tests::with_timeout;
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 const CHUNKS: u32 = 12;
 const STEPS: u64 = 120;
@@ -108,6 +111,9 @@ impl Chunk for Mixer {
                 if step == 60 && me < LATE {
                     ctx.insert(100 + me, Mixer { is_child: true, ..Mixer::new(100 + me) });
                 }
+                if step % 9 == 0 {
+                    ctx.send_after(Duration::from_micros(step), Message::Answer(step << 16));
+                }
                 if step % 13 == 0 && me < LATE {
                     // Before step 60 the child does not exist.
                     ctx.send(100 + me, Message::ForChild(step));
@@ -148,7 +154,7 @@ fn mix(config: Config, dies_at: Option<u64>) -> Result<u64, Error> {
 
 fn directory(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("caribou-checkpoints-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let _ = fs::remove_dir_all(&dir);
     dir
 }
 
@@ -159,10 +165,7 @@ fn survive(dir: &PathBuf, configs: impl IntoIterator<Item = Config>, dies_at: &[
     let (mut restarts, mut deaths) = (0, dies_at.iter());
     for config in configs {
         let config = config.checkpoint(settings.clone());
-        let is_whole = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-        let has_any = std::fs::read_dir(dir).is_ok_and(|mut entries| {
-            entries.any(|entry| entry.is_ok_and(|entry| is_whole(&entry.file_name().to_string_lossy())))
-        });
+        let has_any = !caribou::checkpoint::list(dir).is_empty();
         restarts += u32::from(has_any);
         let config = if has_any { config.restart(dir) } else { config };
         let what = format!("{config:?}");
@@ -174,6 +177,78 @@ fn survive(dir: &PathBuf, configs: impl IntoIterator<Item = Config>, dies_at: &[
         }
     }
     panic!("the last run does not die");
+}
+
+/// Changes, removes, repeats or inserts some of these bytes.
+fn damage(bytes: &mut Vec<u8>, random: &mut impl RngExt) {
+    for _ in 0..random.random_range(1..=3) {
+        let at = random.random_range(0..bytes.len());
+        let end = (at + random.random_range(1..=16)).min(bytes.len());
+        match random.random_range(0..6) {
+            0 => bytes[at] ^= 1 << random.random_range(0..8),
+            1 => bytes[at..end].fill([0, 0x7f, 0xfb, 0xff][random.random_range(0..4)]),
+            2 => drop(bytes.drain(at..end)),
+            3 => bytes.truncate(at.max(1)),
+            4 => {
+                let part = bytes[at..end].to_vec();
+                let to = random.random_range(0..bytes.len());
+                bytes.splice(to..to, part);
+            }
+            _ => bytes[at..end].iter_mut().for_each(|byte| *byte = random.random_range(0..=255)),
+        }
+    }
+}
+
+/// Writes the manifest of a checkpoint anew, with the lengths and checksums that its files have now.
+fn acknowledge(checkpoint: &Path) {
+    let path = checkpoint.join("manifest");
+    let mut manifest: Value =
+        serde_json::from_slice(&fs::read(&path).expect("it is there")).expect("it is JSON");
+    let files = manifest["files"].as_array_mut().expect("there are some");
+    for (rank, file) in files.iter_mut().enumerate() {
+        let bytes = fs::read(checkpoint.join(format!("rank-{rank}"))).expect("it is there");
+        *file = json!({ "bytes": bytes.len(), "crc": crc32fast::hash(&bytes) });
+    }
+    fs::write(path, manifest.to_string()).expect("it can be written");
+}
+
+#[test]
+fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
+    let dir = directory("hostile");
+    let config = |seed: u64| {
+        let config = Config::default().simulate(seed).ranks(2).lb("rotate").expect("it is there");
+        config.balance(caribou::config::Period::Every(Duration::from_micros(50)))
+    };
+    let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(1);
+    let died = mix(config(0).checkpoint(settings), Some(60));
+    assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
+    let checkpoint = caribou::checkpoint::list(&dir).remove(0);
+    let names = ["rank-0", "rank-1", "manifest"].map(|name| checkpoint.join(name));
+    let intact = names.each_ref().map(|name| fs::read(name).expect("it is there"));
+    let (mut refused, mut others) = (0, 0);
+    for seed in caribou_tests::seeds(300) {
+        let mut random = caribou::random::stream(seed, 0);
+        for (name, bytes) in names.iter().zip(&intact) {
+            fs::write(name, bytes).expect("it can be written");
+        }
+        let victim = random.random_range(0..names.len());
+        let mut bytes = intact[victim].clone();
+        damage(&mut bytes, &mut random);
+        fs::write(&names[victim], bytes).expect("it can be written");
+        if victim < 2 && random.random_ratio(7, 8) {
+            acknowledge(&checkpoint);
+        }
+        match mix(config(seed).restart(&checkpoint), None) {
+            Err(Error::Config { why, .. }) => {
+                assert!(why.contains("000"), "seed {seed}: it names no file: {why}");
+                refused += 1;
+            }
+            // It is what its author wrote: another program.
+            Ok(_) | Err(_) => others += 1,
+        }
+    }
+    assert!(refused > 100 && others > 10, "{refused} {others}");
+    fs::remove_dir_all(dir).expect("it is there");
 }
 
 #[test]
@@ -195,7 +270,7 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
             let (digest, restarts) = survive(&dir, configs, &[70, 100]);
             assert_eq!(digest, expected, "{ranks:?}, {workers}, {wire}");
             all_restarts += restarts;
-            std::fs::remove_dir_all(&dir).expect("it is there");
+            fs::remove_dir_all(&dir).expect("it is there");
         }
     }
     assert!(all_restarts >= 6, "{all_restarts}");
@@ -224,7 +299,84 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
             "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
         );
         all_restarts += restarts;
-        let _ = std::fs::remove_dir_all(&dir);
+        let _ = fs::remove_dir_all(&dir);
     }
     assert!(all_restarts >= 20, "{all_restarts}");
+}
+
+const ITERATIONS: u64 = 400;
+
+/// The sum of numbers that only their indices decide, and how many there are. Iteration `dies_at` panics.
+fn tally(config: &Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
+    let (config, what) = (config.clone(), format!("{config:?}"));
+    with_timeout(&what, move || {
+        let outcome = caribou::pool(
+            &config,
+            ITERATIONS,
+            || (0, 0),
+            |(sum, count): &mut (u64, u64), range| {
+                for index in range {
+                    assert_ne!(Some(index), dies_at, "the power is off");
+                    *sum += (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+                    *count += 1;
+                }
+            },
+        )?;
+        assert_eq!(outcome.report.iterations, ITERATIONS);
+        Ok(outcome.result)
+    })
+}
+
+/// A pool that dies at these iterations, one after the other, with checkpoints as often as possible. Returns the tally, and the
+/// number of restarts that found a checkpoint.
+fn survive_pool(dir: &Path, configs: impl IntoIterator<Item = Config>, dies_at: &[u64]) -> ((u64, u64), u32) {
+    let settings = Settings::new(dir).every(Duration::from_millis(1)).keep(2);
+    let (mut restarts, mut deaths) = (0, dies_at.iter());
+    for config in configs {
+        let config = config.checkpoint(settings.clone()).restart("auto");
+        restarts += u32::from(!caribou::checkpoint::list(dir).is_empty());
+        match (tally(&config, deaths.next().copied()), &config) {
+            (Ok(tally), _) => return (tally, restarts),
+            (Err(Error::Panicked { .. }), _) => {}
+            (Err(error), config) => panic!("{config:?}: {error}"),
+        }
+    }
+    panic!("the last run does not die");
+}
+
+#[test]
+fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
+    let expected = tally(&Config::default().workers(1), None).expect("nothing is wrong");
+    let (dir, mut all_restarts) = (directory("pools"), 0);
+    for seed in caribou_tests::seeds(60) {
+        let config = |number: u64| {
+            let lb = ["leases", "static", "guided", "ruper", "leases,replicate=on"][(seed % 5) as usize];
+            let config = Config::default().simulate(seed + number).ranks(1 + ((seed + number) % 4) as u32);
+            config.workers(1 + (seed / 3 % 3) as u32).lb(lb).expect("it is there")
+        };
+        let dies_at = [seed * 37 % ITERATIONS, seed * 101 % ITERATIONS];
+        let (tally, restarts) = survive_pool(&dir, (0..3).map(config), &dies_at);
+        assert_eq!(
+            tally, expected,
+            "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
+        );
+        all_restarts += restarts;
+        let _ = fs::remove_dir_all(&dir);
+    }
+    assert!(all_restarts >= 20, "{all_restarts}");
+}
+
+#[test]
+fn a_checkpoint_of_another_pool_is_refused() {
+    let dir = directory("other-pool");
+    let config = Config::default().simulate(3).ranks(2);
+    let settings = Settings::new(&dir).every(Duration::from_millis(1));
+    let died = tally(&config.clone().checkpoint(settings), Some(300));
+    assert!(matches!(died, Err(Error::Panicked { .. })), "{died:?}");
+    let shorter = caribou::pool(&config.clone().restart(&dir), 10, || (0, 0), |_: &mut (u64, u64), _| {});
+    let why = shorter.map(|_| ()).expect_err("it has fewer iterations").to_string();
+    assert!(why.contains("a pool of 400 iterations") && why.contains("a pool of 10 iterations"), "{why}");
+    let why = mix(config.restart(&dir), None).expect_err("it is no pool").to_string();
+    assert!(why.contains("of another program: a pool of 400"), "{why}");
+    fs::remove_dir_all(dir).expect("it is there");
 }

@@ -22,14 +22,14 @@ use crate::ids::{ArrayId, Rank};
 ///
 /// | | initial chunks | inserted ones |
 /// |---|---|---|
-/// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else hashed_rank |
-/// | `RoundRobin` | one after the other in turn | hashed_rank |
+/// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else scattered |
+/// | `RoundRobin` | one after the other in turn | scattered |
 /// | `Hash`, `Function` | as the hash or the function says | the same |
 ///
 /// *Scattered* is by hash, as [`Hash`](Self::Hash) does it. `Block` scatters indices below the first initial one, above the
 /// last, and in a gap between two that is wider than a rank's equal share of the range from the first to the last: the
 /// newcomers of such a gap could be more than a rank's part. So of indices `[kind, i, j]` where an array begins with
-/// kind 0, those of kind 1 are hashed_rank.
+/// kind 0, those of kind 1 are scattered.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -39,9 +39,9 @@ use crate::ids::{ArrayId, Rank};
 /// ```
 #[derive(Clone)]
 pub enum Placement {
-    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is hashed_rank.
+    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is scattered.
     Block,
-    /// One after the other in turn. Inserted indices are hashed_rank.
+    /// One after the other in turn. Inserted indices are scattered.
     RoundRobin,
     /// Scattered, but always the same.
     Hash,
@@ -118,6 +118,7 @@ fn hashed_rank(key: u64, ranks: u32) -> u64 {
 /// ```
 #[derive(Default)]
 pub struct Setup {
+    ranks: u32,
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
     /// The fault in an array, if there is one.
@@ -133,9 +134,16 @@ enum SyncMode {
     Only,
     /// Its chunks keep to those of another array.
     With(ArrayId),
+    /// It has one chunk on each rank.
+    Group,
 }
 
 impl Setup {
+    /// The setup of a run on so many ranks.
+    pub(crate) fn new(ranks: u32) -> Setup {
+        Setup { ranks, ..Setup::default() }
+    }
+
     /// An array of chunks, placed in blocks. Chunks that it consists of take part in every sync.
     pub fn array<C: Chunk>(
         &mut self,
@@ -177,6 +185,40 @@ impl Setup {
         make: impl Fn(C::Index) -> C + Send + Sync + 'static,
     ) -> Array<C> {
         self.add(extent, placement, SyncMode::Only, make)
+    }
+
+    /// A group: an array with one chunk on each rank, whose index is the rank's number. Its chunks take no part in syncs and
+    /// never migrate. For what belongs to a process, such as a file, a cache or a connection.
+    ///
+    /// A [checkpoint](crate::checkpoint) does not have them: a restarted run makes new ones, on its own number of ranks.
+    /// Messages and contributions of the old ones are not sent again.
+    ///
+    /// ```
+    /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
+    /// use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Log { lines: u64 }
+    /// impl Chunk for Log {
+    ///     type Index = u32;
+    ///     type Message = ();
+    ///     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+    ///         assert_eq!(ctx.index(), ctx.rank().0);
+    ///         ctx.contribute(0, Reducer::Sum, vec![1_u64], Target::Exit);
+    ///     }
+    ///     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) { self.lines += 1; }
+    /// }
+    /// let report = caribou::run(Config::default().ranks(3), |setup| {
+    ///     setup.group(|_| Log { lines: 0 });
+    /// })?;
+    /// assert_eq!(report.value::<Vec<u64>>()?, [3]);
+    /// # Ok::<(), caribou::Error>(())
+    /// ```
+    pub fn group<C: Chunk<Index = u32>>(
+        &mut self,
+        make: impl Fn(u32) -> C + Send + Sync + 'static,
+    ) -> Array<C> {
+        let placement = Placement::Function(Arc::new(|rank, ranks| (rank % u64::from(ranks)) as u32));
+        self.add(self.ranks, placement, SyncMode::Group, make)
     }
 
     /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
@@ -259,8 +301,9 @@ impl Setup {
         let keys: Keys = extent.keys().collect();
         let first_unordered = keys.first_unordered();
         let leader = if let SyncMode::With(leader) = syncs { Some(leader) } else { None };
-        let (syncs, at_syncs) = (syncs != SyncMode::No, syncs == SyncMode::Only);
-        let new = ArrayOf { make, keys, placement, syncs, at_syncs, leader, chunk: PhantomData };
+        let group = syncs == SyncMode::Group;
+        let (syncs, at_syncs) = (!group && syncs != SyncMode::No, syncs == SyncMode::Only);
+        let new = ArrayOf { make, keys, placement, syncs, at_syncs, group, leader, chunk: PhantomData };
         if let Some((before, key)) = first_unordered {
             let setting = format!("the extent of array {} `{}`", self.arrays.len(), new.name());
             let (earlier, index) = (new.index_text(before), new.index_text(key));

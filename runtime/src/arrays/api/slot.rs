@@ -416,6 +416,7 @@ pub(crate) struct ArrayOf<C, F> {
     pub(crate) placement: Placement,
     pub(crate) syncs: bool,
     pub(crate) at_syncs: bool,
+    pub(crate) group: bool,
     pub(crate) leader: Option<ArrayId>,
     pub(crate) chunk: std::marker::PhantomData<fn() -> C>,
 }
@@ -489,6 +490,10 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         self.at_syncs
     }
 
+    fn is_group(&self) -> bool {
+        self.group
+    }
+
     fn signature(&self, ranks: u32) -> ArraySignature {
         let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
         ArraySignature {
@@ -500,6 +505,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             homes: hash_homes(sampled),
             syncs: self.syncs,
             at_syncs: self.at_syncs,
+            group: self.group,
             leader: self.leader,
         }
     }

@@ -12,8 +12,10 @@
 //!
 //! Rank 0 freezes all ranks when a checkpoint is due, no window is open and no chunk moves. It probes them until two waves of
 //! replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it has all saved, and thaws them
-//! when all have their copies. It commits the checkpoint when all have written them. While messages wait for timers it thaws
-//! the ranks at once and tries again later; a program that reduces over sections has no checkpoints.
+//! when all have their copies. It commits the checkpoint when all have written them. A program that reduces over sections has no
+//! checkpoints.
+//!
+//! A rank that is given [notice](crate::notice) sends `Notice` to rank 0, which makes a checkpoint at once and ends the run.
 //!
 //! # Rules
 //!
@@ -22,14 +24,15 @@
 //! 2. *All packets are handled* all the same: messages go into the mailboxes, partial results up the tree.
 //! 3. A frozen rank replies to no search for quiescence: chunks have messages that they do not handle.
 //! 4. Packets of a checkpoint are not counted.
+//! 5. *No timer* expires on a rank that is not Running: its message waits until `Thaw`.
 //!
 //! # Proof that the copies are consistent
 //!
 //! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
 //!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
-//! 2. No message waits for a timer (`delayed` is 0 in the last wave). So until `Thaw` nothing changes on any rank: each message is in one mailbox, or waits for a chunk that does not exist;
-//!    an idle rank has passed on its partial results, so the contributions so far are on rank 0; all ranks have applied the
-//!    same broadcasts.
+//! 2. So until `Thaw` nothing changes on any rank (rules 1 and 5): each message is in one mailbox, or waits for a timer or for a
+//!    chunk that does not exist; an idle rank has passed on its partial results, so the contributions so far are on rank 0; all
+//!    ranks have applied the same broadcasts.
 //! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied: the copies are of that state.
 //!
 //! # What is not saved
@@ -39,6 +42,7 @@
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
 //! | what the balancer has learned, placement | chunks restart at home: there may be another number of ranks |
+//! | groups | they belong to processes |
 
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +51,7 @@ use super::collectives::tree::Convergecast;
 use super::lifecycle::transfer::ChunkTransfer;
 use super::routing::envelope::{Delivery, Envelope};
 use super::termination::quiescence::{Quiescence, Traffic};
-use crate::checkpoint::Written;
+use crate::checkpoint::{Schedule, Written};
 use crate::ids::{CellId, ChunkId, Rank};
 
 /// A packet of a checkpoint.
@@ -67,6 +71,8 @@ pub(crate) enum CheckpointPacket {
     Thaw,
     /// The sender and the ranks below it have written their copies. To the parent.
     Written(Vec<RankWritten>),
+    /// The sender was told to end, by whom this says. To rank 0.
+    Notice(String),
 }
 
 impl CheckpointPacket {
@@ -94,8 +100,6 @@ pub(crate) type RankWritten = (Rank, Result<Written, String>);
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FrozenCounts {
     pub(crate) traffic: Traffic,
-    /// Messages that wait for timers.
-    pub(crate) delayed: u64,
     /// Sections that are reduced over.
     pub(crate) sections: u64,
 }
@@ -103,7 +107,6 @@ pub(crate) struct FrozenCounts {
 impl std::ops::AddAssign for FrozenCounts {
     fn add_assign(&mut self, other: FrozenCounts) {
         self.traffic += other.traffic;
-        self.delayed += other.delayed;
         self.sections += other.sections;
     }
 }
@@ -113,6 +116,8 @@ impl std::ops::AddAssign for FrozenCounts {
 pub(crate) struct RankImage {
     /// Its chunks with their messages, encoded.
     pub(crate) chunks: Vec<ChunkTransfer>,
+    /// Messages that wait for timers, each with the time that is left, ns.
+    pub(crate) timers: Vec<(u64, Envelope)>,
     pub(crate) rest: CoreImage,
 }
 
@@ -163,12 +168,19 @@ pub(crate) struct Checkpoints {
     pub(crate) written: Convergecast<Vec<RankWritten>>,
     /// Rank 0 only, where checkpoints are made.
     pub(crate) schedule: Option<Schedule>,
+    /// Rank 0 only: the waves of probes of the present checkpoint.
+    pub(crate) search: Quiescence,
 }
 
 impl Checkpoints {
     /// True from `Freeze` to `Thaw`.
     pub(crate) fn stops(&self) -> bool {
         self.state != State::Running
+    }
+
+    /// True on rank 0 once the run was told to end.
+    pub(crate) fn has_notice(&self) -> bool {
+        self.schedule.as_ref().is_some_and(|schedule| schedule.notice.is_some())
     }
 
     /// True from `Freeze` until all chunks are held.
@@ -223,60 +235,6 @@ impl Checkpoints {
     }
 }
 
-/// When rank 0 makes the next checkpoint, and the one that it makes now.
-#[derive(Debug)]
-pub(crate) struct Schedule {
-    every_ns: u64,
-    next_ns: u64,
-    /// The number of the next checkpoint.
-    pub(crate) number: u64,
-    /// The waves of probes of the present one.
-    pub(crate) search: Quiescence,
-    /// From `Freeze` until the checkpoint is committed.
-    pub(crate) in_progress: bool,
-    /// The time after which one that has to be put off is tried again, ns.
-    again_ns: u64,
-}
-
-/// The time after which a checkpoint is tried again that had to be put off for the first time, ns; then twice as long each time.
-const AGAIN_NS: u64 = 50_000_000;
-
-impl Schedule {
-    pub(crate) fn new(every_ns: u64, number: u64) -> Schedule {
-        let search = Quiescence::default();
-        Schedule { every_ns, next_ns: every_ns, number, search, in_progress: false, again_ns: AGAIN_NS }
-    }
-
-    /// Tells whether a checkpoint is due.
-    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        !self.in_progress && now_ns >= self.next_ns
-    }
-
-    pub(crate) fn begin(&mut self) {
-        (self.in_progress, self.search) = (true, Quiescence::default());
-    }
-
-    /// The present checkpoint cannot be made now. True if that is the first time since the last one was made.
-    pub(crate) fn put_off(&mut self, now_ns: u64) -> bool {
-        let is_news = self.again_ns == AGAIN_NS;
-        (self.in_progress, self.next_ns) = (false, now_ns.saturating_add(self.again_ns.min(self.every_ns)));
-        self.again_ns = self.again_ns.saturating_mul(2);
-        is_news
-    }
-
-    /// No checkpoint can be made of this program.
-    pub(crate) fn give_up(&mut self) {
-        (self.in_progress, self.next_ns) = (false, u64::MAX);
-    }
-
-    /// The present checkpoint is complete, or has failed.
-    pub(crate) fn end(&mut self, now_ns: u64) {
-        (self.in_progress, self.again_ns) = (false, AGAIN_NS);
-        self.number += 1;
-        self.next_ns = now_ns.saturating_add(self.every_ns);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,22 +253,5 @@ mod tests {
         assert!(!rank.stops());
         rank.freeze(Vec::new());
         assert!(rank.take_probe(), "a rank without chunks is frozen at once");
-    }
-
-    #[test]
-    fn a_checkpoint_that_was_put_off_is_tried_again_soon() {
-        let mut schedule = Schedule::new(1_000_000_000, 7);
-        assert!(!schedule.is_due(999_999_999) && schedule.is_due(1_000_000_000));
-        schedule.begin();
-        assert!(!schedule.is_due(u64::MAX));
-        assert!(schedule.put_off(1_000_000_000));
-        assert!(!schedule.is_due(1_049_999_999) && schedule.is_due(1_050_000_000));
-        assert!(!schedule.put_off(1_050_000_000), "it is no news");
-        assert!(!schedule.is_due(1_149_999_999) && schedule.is_due(1_150_000_000));
-        assert_eq!(schedule.number, 7);
-        schedule.begin();
-        schedule.end(1_060_000_000);
-        assert!(!schedule.is_due(2_059_999_999) && schedule.is_due(2_060_000_000));
-        assert_eq!(schedule.number, 8);
     }
 }

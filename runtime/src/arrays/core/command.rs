@@ -86,7 +86,7 @@ pub(crate) enum Task {
     /// `RankCore::committed`.
     CommitCheckpoint { number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten> },
     /// Tell the user.
-    Warn(&'static str),
+    Warn(String),
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),
     /// Leave the scheduler.

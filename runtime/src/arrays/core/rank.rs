@@ -250,6 +250,9 @@ impl RankCore {
 
     /// This rank has nothing to do.
     pub(crate) fn idle(&mut self, now_ns: u64, out: &mut Commands) {
+        if self.checkpoints.has_notice() {
+            self.begin_checkpoint(now_ns, out);
+        }
         self.flush_partials(out);
         self.request_seeds(out);
         // Reply only if no packet was just sent: such a packet would make the reply stale before the reply leaves.

@@ -1,7 +1,7 @@
 //! Construction of a rank, threaded or simulated, and placement of its initial chunks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lb_strategies::balancer::RankPlace;
 use lb_strategies::window_policy::WindowPolicy;
@@ -17,24 +17,27 @@ use super::seeds::SeedFlags;
 use super::shared::{RankShared, lock_tag};
 use super::watermarks::Watermarks;
 use super::worker::Worker;
-use crate::arrays::core::checkpoint::{RankImage, Schedule};
+use crate::arrays::core::checkpoint::RankImage;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::arrays::core::flow::FlowControl;
 use crate::arrays::core::lifecycle::erased::{ErasedArray, ErasedSlot, RankSetup};
 use crate::arrays::core::lifecycle::handler::RankInfo;
 use crate::arrays::core::rank::RankCore;
-use crate::checkpoint::Store;
+use crate::checkpoint::{Schedule, Store};
 use crate::config::{Config, wrong};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, ROOT, Rank, SyncId, WorkerId};
+use crate::launch::Launch;
 use crate::measure::counters::{BackgroundSource, RankCounters};
+use crate::notice::Listener;
 use crate::panics;
 use crate::run::outcome::Outcome;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
+use crate::warn::warn;
 
 /// The parts of a rank that differ between threads and simulation.
 pub(crate) struct RankParts {
@@ -93,6 +96,12 @@ pub(crate) fn build_rank(
         _ => core,
     };
     let gauges = RankCounters::new(workers, background);
+    // One rank of each process listens.
+    let listens = checkpoints.is_some()
+        && config.simulate.is_none()
+        && (rank == ROOT || config.launch() != Launch::Alone);
+    let notices = listens.then(|| Listener::new(parts.scheduler.waker(WorkerId(0))));
+    let notices = notices.and_then(|listener| listener.inspect_err(|why| warn(why)).ok());
     let measures = config.measure && config.simulate.is_none();
     RankShared {
         info: RankInfo {
@@ -116,6 +125,8 @@ pub(crate) fn build_rank(
         measurements: RankMeasurements::new(gauges, parts.recording, measures),
         ending: Ending::new(parts.outcome, config.watchdog),
         checkpoints,
+        notices,
+        timers: (0..workers).map(|_| Mutex::default()).collect(),
     }
 }
 
@@ -130,11 +141,12 @@ pub(super) fn moments(config: &Config, arrays: &[Arc<dyn ErasedArray>], strategy
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
 /// What a rank begins with.
-pub(crate) enum Beginning {
-    /// Chunks that have not started.
-    Chunks(Vec<NewChunk>),
+#[derive(Default)]
+pub(crate) struct Beginning {
+    /// Chunks that have not started; in a restarted run those of groups.
+    chunks: Vec<NewChunk>,
     /// The state of a checkpoint.
-    Image(Box<RankImage>),
+    image: Option<Box<RankImage>>,
 }
 
 /// Runs the user's setup function, and creates the chunks that start on `rank`, or reads what a checkpoint has for it. All of
@@ -144,25 +156,26 @@ pub(crate) fn set_up(
     ranks: u32,
     config: &Config,
     strategy: &dyn Strategy,
-    describe: &dyn Fn() -> Result<RankSetup, Error>,
+    describe: &dyn Fn(u32) -> Result<RankSetup, Error>,
 ) -> Result<(RankSetup, Beginning), Error> {
     // Names are formatted only after a panic: there may be millions of chunks.
     let (mut placing, mut making) = (None, None);
     let set_up = || {
-        let mut described = describe()?;
+        let mut described = describe(ranks)?;
         if let Some(settings) = &config.checkpoint {
             let check = check_saved(config, &described.arrays, strategy);
             let store = check.and_then(|()| Store::new(settings, rank));
             described.checkpoints = Some(Arc::new(store.map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?));
         }
-        if let Some(dir) = &config.restart {
+        let image = config.restart.as_ref().map(|dir| {
             let check = check_saved(config, &described.arrays, strategy);
             let image = check.and_then(|()| restart(dir, rank, ranks, config, &described.arrays));
-            let image = image.map_err(|why| wrong("CARIBOU_RESTART", why))?;
-            return Ok((described, Beginning::Image(Box::new(image))));
-        }
+            image.map(Box::new).map_err(|why| wrong("CARIBOU_RESTART", why))
+        });
+        let image = image.transpose()?;
         let mut chunks = Vec::new();
-        for (id, array) in (0..).map(ArrayId).zip(&*described.arrays) {
+        let is_new = |array: &dyn ErasedArray| image.is_none() || array.is_group();
+        for (id, array) in (0..).map(ArrayId).zip(&*described.arrays).filter(|(_, array)| is_new(&***array)) {
             placing = Some(id);
             for key in array.keys_on(rank, ranks) {
                 making = Some((id, array.clone(), key));
@@ -170,7 +183,7 @@ pub(crate) fn set_up(
             }
             making = None;
         }
-        Ok((described, Beginning::Chunks(chunks)))
+        Ok((described, Beginning { chunks, image }))
     };
     catch_unwind(AssertUnwindSafe(set_up)).unwrap_or_else(|panic| {
         let doing = match (making, placing) {
@@ -185,13 +198,12 @@ pub(crate) fn set_up(
 impl Worker<'_> {
     /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 what was set up.
     pub(crate) fn begin(&mut self, beginning: Beginning) {
-        let chunks = match beginning {
-            Beginning::Chunks(chunks) => chunks,
-            Beginning::Image(image) => {
-                self.with_core(|core, _, out| core.restore(*image, out));
-                Vec::new()
-            }
-        };
+        let Beginning { chunks, image } = beginning;
+        if let Some(mut image) = image {
+            let timers = std::mem::take(&mut image.timers);
+            self.with_core(|core, _, out| core.restore(*image, out));
+            self.restore_timers(timers);
+        }
         let shared = self.shared;
         let (workers, count) = (shared.measurements.workers(), chunks.len());
         if let Some(recorder) = self.instruments.recorder() {

@@ -2,9 +2,7 @@
 //!
 //! A rank is copied in memory while all ranks stop, and written by a thread of its own while they go on.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, PoisonError};
 
 use super::worker::Worker;
 use crate::arrays::core::checkpoint::{CoreImage, RankImage, RankWritten};
@@ -13,18 +11,23 @@ use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::lifecycle::signature::ArraySignature;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit};
 use crate::arrays::core::routing::envelope::{Delivery, Envelope};
+use crate::arrays::core::routing::in_flight::Epoch;
 use crate::arrays::core::routing::message_list::MessageNode;
+use crate::checkpoint::background::{Background, catching};
 use crate::checkpoint::{Manifest, Written};
-use crate::ids::{CellId, ChunkId, Rank};
-use crate::panics::panic_message;
-use crate::warn::warn;
+use crate::ids::{CellId, ChunkId};
 use crate::wire::{self, WireError};
 
-/// A copy that a thread writes.
-pub(super) struct PendingWrite {
-    /// How that ended.
-    written: Arc<OnceLock<Result<Written, String>>>,
-    thread: JoinHandle<()>,
+/// A part of a checkpoint that a thread writes.
+pub(super) type PendingIo = Background<IoOutcome>;
+
+/// How a part of a checkpoint was written.
+#[derive(Clone)]
+pub(super) enum IoOutcome {
+    /// The copy of this rank.
+    Written(Result<Written, String>),
+    /// The whole of it, by rank 0: its name, or the reason why it was not completed.
+    Committed(Result<String, String>),
 }
 
 impl Worker<'_> {
@@ -45,30 +48,32 @@ impl Worker<'_> {
             (Err(why), _) => Err(why.to_string()),
             (_, None) => unreachable!("only rank 0 of a run with a directory begins a checkpoint"),
         };
+        self.start_io(write, IoOutcome::Written);
+    }
+
+    /// Has a thread do this, and tells the core how it ended.
+    fn start_io<T: 'static>(
+        &mut self,
+        io: impl FnOnce() -> Result<T, String> + Send + 'static,
+        outcome: fn(Result<T, String>) -> IoOutcome,
+    ) {
         if self.shared.clock.is_virtual() {
-            let written = write();
-            return self.with_core(|core, now_ns, out| core.rank_written(written, now_ns, out));
+            return self.io_ended(outcome(catching(io)));
         }
-        let (wake, written) = (self.shared.scheduler.waker(self.id), Arc::new(OnceLock::new()));
-        let body = {
-            let written = written.clone();
-            move || {
-                let outcome = catch_unwind(AssertUnwindSafe(write));
-                let outcome = outcome.unwrap_or_else(|panic| Err(panic_message(&*panic)));
-                let _ = written.set(outcome);
-                wake();
-            }
-        };
-        match thread::Builder::new().name("caribou saves".into()).spawn(body) {
-            Ok(thread) => {
-                self.pending_write = Some(PendingWrite { written, thread });
+        match Background::start(io, outcome, self.shared.scheduler.waker(self.id)) {
+            Ok(background) => {
+                self.pending_io = Some(background);
                 self.update_poll_schedule();
             }
-            Err(why) => {
-                let written = Err(format!("no thread to write with: {why}"));
-                self.with_core(|core, now_ns, out| core.rank_written(written, now_ns, out));
-            }
+            Err(why) => self.io_ended(outcome(Err(format!("no thread to write with: {why}")))),
         }
+    }
+
+    fn io_ended(&mut self, outcome: IoOutcome) {
+        self.with_core(|core, now_ns, out| match outcome {
+            IoOutcome::Written(written) => core.rank_written(written, now_ns, out),
+            IoOutcome::Committed(committed) => core.committed(committed, now_ns, out),
+        });
     }
 
     /// The encoded image of this rank. Nothing is changed but the form of messages.
@@ -108,6 +113,15 @@ impl Worker<'_> {
             let delivery = copy_message(delivery, &*arrays[to.array.index()])?;
             image.rest.at_quiescence.push(Envelope { to: *to, delivery, epoch: *epoch });
         }
+        let now_ns = self.shared.clock.now_ns();
+        for timers in &self.shared.timers {
+            let mut timers = timers.lock().unwrap_or_else(PoisonError::into_inner);
+            for (due_ns, node) in timers.iter_mut() {
+                let delivery = copy_message(&mut node.message, &*arrays[node.to.array.index()])?;
+                let envelope = Envelope { to: node.to, delivery, epoch: Epoch::default() };
+                image.timers.push((due_ns.saturating_sub(now_ns), envelope));
+            }
+        }
         image.rest.root = rest.root.take();
         wire::encode(&image)
     }
@@ -138,57 +152,51 @@ impl Worker<'_> {
         })
     }
 
-    /// Tells whether a copy was written that the core has not been told of.
-    pub(super) fn has_written(&self) -> bool {
-        self.pending_write.as_ref().is_some_and(|pending| pending.written.get().is_some())
-    }
-
-    /// The run has ended: waits for a copy that is being written, so that it is not taken for one of the next run.
-    pub(super) fn finish_writing(&mut self) {
-        if let Some(PendingWrite { thread, .. }) = self.pending_write.take() {
-            // It catches its panics.
-            let _ = thread.join();
+    /// The run restarts: these messages wait for timers.
+    pub(super) fn restore_timers(&mut self, timers: Vec<(u64, Envelope)>) {
+        let now_ns = self.shared.clock.now_ns();
+        for (left_ns, Envelope { to, delivery, .. }) in timers {
+            self.with_core(|core, _, _| core.delay_message());
+            self.timers.set(now_ns.saturating_add(left_ns), MessageNode::new(to, delivery));
         }
+        self.update_poll_schedule();
     }
 
-    /// Tells the core of a copy that was written meanwhile. True if one was.
+    /// Tells whether a part of a checkpoint was written that the core has not been told of.
+    pub(super) fn has_written(&self) -> bool {
+        self.pending_io.as_ref().is_some_and(Background::has_ended)
+    }
+
+    /// The run has ended: waits for what is being written, so that it is not taken for one of the next run.
+    pub(super) fn finish_writing(&mut self) {
+        self.pending_io.take().into_iter().for_each(Background::join);
+    }
+
+    /// Tells the core of what was written meanwhile. True if anything was.
     pub(super) fn take_written(&mut self) -> bool {
-        let Some(written) = self.pending_write.as_ref().and_then(|pending| pending.written.get().cloned())
-        else {
-            return false;
-        };
-        self.pending_write = None;
+        let outcome = self.pending_io.as_ref().and_then(Background::outcome);
+        let Some(outcome) = outcome else { return false };
+        self.pending_io = None;
         self.update_poll_schedule();
-        self.with_core(|core, now_ns, out| core.rank_written(written, now_ns, out));
+        self.io_ended(outcome);
         true
     }
 
-    /// Rank 0: all ranks have written their copies, or have failed to.
+    /// Rank 0: all ranks have written their copies, or have failed to. Starts to complete the checkpoint.
     pub(super) fn commit(&mut self, number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten>) {
-        let store = self.shared.checkpoints.as_ref().expect("a run with a directory makes checkpoints");
+        let store = self.shared.checkpoints.clone().expect("a run with a directory makes checkpoints");
         let elapsed_ns = self.shared.clock.now_ns();
-        let committed = files(written).and_then(|files| {
-            let manifest = Manifest { arrays, files, elapsed_ns };
-            store.commit(number, &manifest)
-        });
-        match committed {
-            Ok(()) => tracing::info!(number, "checkpoint"),
-            Err(why) => {
+        let commit = move || {
+            let manifest = Manifest::new(written, elapsed_ns);
+            let committed =
+                manifest.and_then(|manifest| store.commit(number, Manifest { arrays, ..manifest }));
+            committed.map_err(|why| {
                 store.abandon(number);
-                warn(&format!("checkpoint {number} was not made, and the run goes on: {why}"));
-            }
-        }
-        self.with_core(|core, now_ns, _| core.committed(now_ns));
+                format!("checkpoint {number} was not made: {why}")
+            })
+        };
+        self.start_io(commit, IoOutcome::Committed);
     }
-}
-
-/// The files of all ranks in order, or the first reason why one was not written.
-fn files(mut written: Vec<RankWritten>) -> Result<Vec<Written>, String> {
-    written.sort_by_key(|&(rank, _)| rank);
-    let file = |(rank, written): (Rank, Result<Written, String>)| {
-        written.map_err(|why| format!("rank {rank}: {why}"))
-    };
-    written.into_iter().map(file).collect()
 }
 
 /// A copy of a message that can be written; the message itself is encoded in place.

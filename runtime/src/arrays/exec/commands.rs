@@ -196,7 +196,7 @@ impl Worker<'_> {
                 self.save(number, &chunks, &next_broadcasts, *rest);
             }
             Task::CommitCheckpoint { number, arrays, written } => self.commit(number, arrays, written),
-            Task::Warn(what) => warn(what),
+            Task::Warn(what) => warn(&what),
             Task::SetExitValue(values) => match ExitValue::reduced(&values) {
                 Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),

@@ -23,7 +23,8 @@
 //!    for rules 2 and 4.
 //! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
 //! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
-//!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled.
+//!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled. When a signal
+//!    is due, it also tells of a [notice](crate::notice) to the process.
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
 //! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
@@ -158,11 +159,15 @@ impl Worker<'_> {
     /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
     #[cold]
     fn signal(&mut self) {
+        let rank = self.shared.info.rank;
+        if let Some(signal) = self.shared.notices.as_ref().and_then(|listener| listener.take()) {
+            let by = format!("{signal} to the process of rank {rank}");
+            self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
+        }
         let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
         if self.poll_schedule.begin_signal(handled, now_ns + self.shared.info.signal_ns) {
             // Where nothing is measured, windows open by the clock alone.
             let signal = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
-            let rank = self.shared.info.rank;
             self.with_core(|core, now_ns, out| core.signalled(rank, signal, now_ns, out));
         }
     }
@@ -202,7 +207,7 @@ impl Worker<'_> {
         self.poll_schedule.is_active = self.remote_sender.has_transport()
             || self.timers.next_ns().is_some()
             || self.has_question()
-            || self.pending_write.is_some();
+            || self.pending_io.is_some();
     }
 
     /// Hop 3, receiving side. Sends what is due as well.

@@ -1,8 +1,8 @@
 //! Restart: what a checkpoint has for a rank of a run with any number of ranks.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lb_strategies::{Moments, Strategy};
 
@@ -11,10 +11,9 @@ use crate::arrays::core::checkpoint::{CoreImage, RankImage};
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::lifecycle::signature::restart_difference;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer};
-use crate::checkpoint::read;
+use crate::checkpoint::{Saved, offering_older};
 use crate::config::Config;
-use crate::ids::{ChunkId, ROOT, Rank};
-use crate::text::counted;
+use crate::ids::{ArrayId, ChunkId, ROOT, Rank};
 use crate::warn::print_line;
 use crate::wire;
 
@@ -50,25 +49,30 @@ pub(super) fn restart(
     config: &Config,
     arrays: &[Arc<dyn ErasedArray>],
 ) -> Result<RankImage, String> {
-    let (manifest, files) = read(path)?;
-    let name = path.display();
+    let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
+    let (manifest, name) = (&saved.manifest, path.display());
+    if let Some(pool) = &manifest.pool {
+        return Err(format!("{name} is of another program: {}", pool.text()));
+    }
     let signatures: Vec<_> = arrays.iter().map(|array| array.signature(ranks)).collect();
     if let Some(what) = restart_difference(&manifest.arrays, &signatures) {
         return Err(format!("{name} is of another program: {what}"));
     }
     if rank == ROOT && config.launch().speaks() {
-        let elapsed = Duration::from_nanos(manifest.elapsed_ns);
-        print_line(&format!(
-            "caribou: goes on from {name}, {elapsed:.3?} after its run began, {} then",
-            counted(files.len(), "rank", "ranks")
-        ));
+        print_line(&saved.announcement());
     }
-    let mut all = RankImage::default();
-    for (writer, bytes) in files.iter().enumerate() {
-        let image = wire::decode(bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+    let (mut all, mut found) = (RankImage::default(), BTreeSet::new());
+    for writer in 0..saved.ranks() {
+        let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
+        let image = wire::decode(&bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
         let its_part = part_of(rank, ranks, image, arrays);
         let its_part = its_part.map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+        if let Some(twice) = its_part.chunks.iter().find(|transfer| !found.insert(transfer.chunk)) {
+            let chunk = arrays[twice.chunk.array.index()].describe(twice.chunk);
+            return Err(format!("{name}/rank-{writer}: {chunk} is there twice"));
+        }
         all.chunks.extend(its_part.chunks);
+        all.timers.extend(its_part.timers);
         let CoreImage { pending, insertions, at_quiescence, root } = its_part.rest;
         all.rest.pending.extend(pending);
         all.rest.insertions.extend(insertions);
@@ -78,17 +82,17 @@ pub(super) fn restart(
     Ok(all)
 }
 
-/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew.
+/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew. Groups
+/// begin anew: nothing is for them.
 fn part_of(
     rank: Rank,
     ranks: u32,
     image: RankImage,
     arrays: &[Arc<dyn ErasedArray>],
 ) -> Result<RankImage, String> {
-    let RankImage { chunks, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
-    let is_here = |chunk: ChunkId| match arrays.get(chunk.array.index()) {
-        Some(array) => Ok(array.home(chunk.key, ranks) == rank),
-        None => Err(format!("there is no array {}", chunk.array)),
+    let RankImage { chunks, timers, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
+    let is_here = |chunk: ChunkId| {
+        array_of(chunk, arrays).map(|array| !array.is_group() && array.home(chunk.key, ranks) == rank)
     };
     let mut part = RankImage::default();
     for mut transfer in chunks {
@@ -102,6 +106,11 @@ fn part_of(
             part.chunks.push(transfer);
         }
     }
+    for (left_ns, envelope) in timers {
+        if is_here(envelope.to)? {
+            part.timers.push((left_ns, envelope));
+        }
+    }
     for (chunk, messages) in pending {
         if is_here(chunk)? {
             part.rest.pending.push((chunk, messages));
@@ -113,11 +122,25 @@ fn part_of(
             part.rest.insertions.push((rank, transfer));
         }
     }
-    if rank == ROOT {
-        part.rest.at_quiescence = at_quiescence;
+    for envelope in at_quiescence {
+        // Rank 0 keeps them for all.
+        if !array_of(envelope.to, arrays)?.is_group() && rank == ROOT {
+            part.rest.at_quiescence.push(envelope);
+        }
     }
     part.rest.root = root;
+    if let Some(root) = &mut part.rest.root {
+        if root.broadcasts.len() != arrays.len() || !root.reductions.are_of(arrays.len()) {
+            return Err("its reductions and broadcasts are of other arrays".into());
+        }
+        let groups = (0..).map(ArrayId).zip(arrays).filter(|(_, array)| array.is_group());
+        groups.for_each(|(id, array)| root.reductions.begin_anew(id, array.population()));
+    }
     Ok(part)
+}
+
+fn array_of(chunk: ChunkId, arrays: &[Arc<dyn ErasedArray>]) -> Result<&Arc<dyn ErasedArray>, String> {
+    arrays.get(chunk.array.index()).ok_or_else(|| format!("there is no array {}", chunk.array))
 }
 
 fn decode(transfer: &mut ChunkTransfer, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), String> {

@@ -131,7 +131,7 @@ impl Scheduler {
     }
 
     /// A function that wakes worker `of` from a thread that may outlive the run.
-    pub(crate) fn waker(&self, of: WorkerId) -> impl FnOnce() + Send + 'static {
+    pub(crate) fn waker(&self, of: WorkerId) -> impl Fn() + Send + Sync + 'static {
         let team = self.team.clone();
         move || {
             team.sleepers[of.index()].wake();

@@ -204,6 +204,12 @@ impl<'r> Worker<'r> {
     pub(super) fn send_due(&mut self, free_list: &mut FreeList) -> bool {
         let now_ns = self.shared.clock.now_ns();
         let mut any = false;
+        let mut held = false;
+        self.with_core(|core, _, _| held = core.holds_timers());
+        if held {
+            self.timers.hold(now_ns);
+            return false;
+        }
         while let Some(node) = self.timers.take_due(now_ns) {
             // Its bytes may be counted by user code, which may panic.
             self.instruments.turn_to_hook(node.to, "send_after", 0);

@@ -1,6 +1,6 @@
 //! The state that the workers of a rank share, one field per component.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::cells::Cells;
 use super::control_plane::ControlPlane;
@@ -8,6 +8,7 @@ use super::ending::Ending;
 use super::record::RankMeasurements;
 use super::scheduler::Scheduler;
 use super::seeds::SeedFlags;
+use super::timers::Timers;
 use super::watermarks::Watermarks;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
@@ -17,6 +18,7 @@ use crate::arrays::core::routing::envelope::Envelope;
 use crate::checkpoint::Store;
 use crate::error::Error;
 use crate::ids::WorkerId;
+use crate::notice::Listener;
 use crate::panics::panic_message;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Tag;
@@ -38,6 +40,10 @@ pub(crate) struct RankShared {
     pub(crate) ending: Ending,
     /// Where checkpoints are written, if the run makes any.
     pub(crate) checkpoints: Option<Arc<Store>>,
+    /// Hears signals for all ranks of the process, if the run makes checkpoints.
+    pub(crate) notices: Option<Arc<Listener>>,
+    /// By worker.
+    pub(crate) timers: Box<[Mutex<Timers>]>,
 }
 
 impl RankShared {

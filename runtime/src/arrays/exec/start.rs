@@ -74,7 +74,7 @@ impl Start<'_> {
                 let builder = thread::Builder::new().name(format!("caribou {rank}.{id}"));
                 let run = move || {
                     let _bound = seats.pin_worker(rank, id, watch);
-                    run_worker(shared, id, ready, None, Beginning::Chunks(Vec::new()), None);
+                    run_worker(shared, id, ready, None, Beginning::default(), None);
                 };
                 let started = builder.spawn_scoped(scope, move || {
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {

@@ -1,13 +1,18 @@
 //! Timers of a worker: messages that chunks send to themselves for a later time.
 //!
 //! A worker keeps the timers that its handlers have set, even if the chunk is elsewhere by then. A due message is sent at
-//! that moment, by the present routes. So no two workers share a timer, and a worker that sleeps until one is due need not
-//! be woken. The code that sets and sends these messages counts them as in flight with the core.
+//! that moment, by the present routes. So a worker that sleeps until one is due need not be woken, and no other worker
+//! touches its timers, but one that copies the rank for a checkpoint: for that they have a lock. The code that sets and sends
+//! these messages counts them as in flight with the core.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::arrays::core::routing::message_list::MessageNode;
+
+/// The time after which a worker looks again at due messages that have to wait, ns.
+const HELD_NS: u64 = 200_000;
 
 /// The timers of one worker.
 #[derive(Default)]
@@ -25,8 +30,7 @@ impl Timers {
     }
 
     /// Due time of the next timer, if there is one, ns since the run began.
-    #[inline]
-    pub(crate) fn next_ns(&self) -> Option<u64> {
+    fn next_ns(&self) -> Option<u64> {
         self.pending.first_key_value().map(|(&(due_ns, _), _)| due_ns)
     }
 
@@ -34,6 +38,53 @@ impl Timers {
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<MessageNode>> {
         let next = self.pending.first_entry()?;
         (next.key().0 <= now_ns).then(|| next.remove())
+    }
+
+    /// All timers in the order in which they are due, with their due times, ns.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut MessageNode)> {
+        self.pending.iter_mut().map(|(&(due_ns, _), message)| (due_ns, &mut **message))
+    }
+}
+
+/// A worker's own timers.
+pub(crate) struct WorkerTimers<'r> {
+    timers: &'r Mutex<Timers>,
+    /// When it looks at them next, ns since the run began.
+    next_ns: Option<u64>,
+}
+
+impl<'r> WorkerTimers<'r> {
+    pub(crate) fn new(timers: &'r Mutex<Timers>) -> WorkerTimers<'r> {
+        WorkerTimers { timers, next_ns: None }
+    }
+
+    fn lock(&self) -> MutexGuard<'r, Timers> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&mut self, due_ns: u64, message: Box<MessageNode>) {
+        let mut timers = self.lock();
+        timers.set(due_ns, message);
+        self.next_ns = timers.next_ns();
+    }
+
+    /// When there is something to do, if ever: the due time of the next timer, ns since the run began.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.next_ns
+    }
+
+    /// Takes the next message that is due by `now_ns`.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<Box<MessageNode>> {
+        let mut timers = self.lock();
+        let due = timers.take_due(now_ns);
+        self.next_ns = timers.next_ns();
+        due
+    }
+
+    /// No message may be sent now: looks again a moment later.
+    pub(crate) fn hold(&mut self, now_ns: u64) {
+        self.next_ns = Some(now_ns + HELD_NS);
     }
 
     /// Limits a sleep to the time until the next timer is due.
@@ -71,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_worker_sleeps_at_most_until_the_next_timer_is_due() {
-        let mut timers = Timers::default();
+        let timers = Mutex::default();
+        let mut timers = WorkerTimers::new(&timers);
         let second = Duration::from_secs(1);
         assert_eq!(timers.shorten(None, 3), None);
         assert_eq!(timers.shorten(Some(second), 3), Some(second));
@@ -79,5 +131,8 @@ mod tests {
         assert_eq!(timers.shorten(None, 3), Some(Duration::from_nanos(7)));
         assert_eq!(timers.shorten(Some(second), 3), Some(Duration::from_nanos(7)));
         assert_eq!(timers.shorten(Some(second), 11), Some(Duration::ZERO));
+        timers.hold(11);
+        assert_eq!(timers.shorten(None, 11), Some(Duration::from_nanos(HELD_NS)), "it has to wait");
+        assert!(timers.take_due(11).is_some() && timers.next_ns().is_none());
     }
 }

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::cells::Cell;
-use super::checkpoints::PendingWrite;
+use super::checkpoints::PendingIo;
 use super::deciding::PendingDecision;
 use super::instruments::Instruments;
 use super::local_delivery::LocalDelivery;
@@ -25,7 +25,7 @@ use super::sending::SendState;
 use super::shared::RankShared;
 use super::simulated::Simulated;
 use super::spin_policy::SpinPolicy;
-use super::timers::Timers;
+use super::timers::WorkerTimers;
 use crate::arrays::core::command::Commands;
 use crate::arrays::core::lifecycle::erased::ErasedSlot;
 use crate::arrays::core::lifecycle::handler::Handler;
@@ -45,11 +45,11 @@ pub(crate) struct Worker<'r> {
     pub(super) spin_policy: SpinPolicy,
     pub(super) send_state: SendState,
     pub(super) remote_sender: RemoteSender<'r>,
-    pub(super) timers: Timers,
+    pub(super) timers: WorkerTimers<'r>,
     /// The sync that is being decided while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
-    /// The copy of this rank that is being written.
-    pub(super) pending_write: Option<PendingWrite>,
+    /// The part of a checkpoint that is being written.
+    pub(super) pending_io: Option<PendingIo>,
     pub(super) poll_schedule: PollSchedule,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,
@@ -85,9 +85,9 @@ impl<'r> Worker<'r> {
                 shared.arrays.len(),
                 shared.wire || instruments.keeps_events(),
             ),
-            timers: Timers::default(),
+            timers: WorkerTimers::new(&shared.timers[id.index()]),
             pending_decision: None,
-            pending_write: None,
+            pending_io: None,
             poll_schedule: PollSchedule::signalling_every(match id {
                 WorkerId(0) => shared.info.signal_ns,
                 _ => u64::MAX,

@@ -2,14 +2,18 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::checkpoint::PoolSignature;
 use crate::config::Config;
 use crate::pools::api::accumulator::Accumulator;
+use crate::pools::core::image::WorkerImage;
+use crate::pools::core::undone::Undone;
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::pools::report::PoolReport;
+use crate::text::short_type_name;
 use crate::wire::{self, WireError};
 
 /// Stops a pool from outside.
@@ -125,9 +129,9 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// The facts that policies are told.
-    pub(crate) fn facts(&self, workers: Vec<u32>) -> lb_strategies::pool::Pool {
-        let mut facts = lb_strategies::pool::Pool::new(self.iterations, workers);
+    /// The facts that policies are told, of so many iterations.
+    pub(crate) fn facts(&self, iterations: u64, workers: Vec<u32>) -> lb_strategies::pool::Pool {
+        let mut facts = lb_strategies::pool::Pool::new(iterations, workers);
         facts.cost_hint = self.cost_hint.map(ns_of);
         facts
     }
@@ -145,12 +149,26 @@ pub(crate) struct Work<'p, A, I, B> {
     pool: &'p Pool<'p>,
     init: I,
     body: B,
+    /// In a restarted pool the iterations that are left.
+    undone: Option<Undone>,
+    restored: Mutex<Option<WorkerImage>>,
     accumulates: PhantomData<fn() -> A>,
 }
 
 impl<'p, A, I, B> Work<'p, A, I, B> {
     pub(crate) fn new(pool: &'p Pool<'p>, init: I, body: B) -> Work<'p, A, I, B> {
-        Work { pool, init, body, accumulates: PhantomData }
+        Work { pool, init, body, undone: None, restored: Mutex::new(None), accumulates: PhantomData }
+    }
+
+    /// The same in a pool that is restarted: what was done before counts.
+    pub(crate) fn going_on_from(self, restored: WorkerImage) -> Result<Work<'p, A, I, B>, String> {
+        let undone = Undone::beside(self.pool.iterations, restored.done.clone())?;
+        Ok(Work { undone: Some(undone), restored: Mutex::new(Some(restored)), ..self })
+    }
+
+    /// Number of iterations that were executed before the pool was restarted.
+    pub(crate) fn done_before(&self) -> u64 {
+        self.undone.as_ref().map_or(0, |undone| self.pool.iterations - undone.count())
     }
 }
 
@@ -166,7 +184,23 @@ where
     B: Fn(&mut A, Range<u64>) + Sync,
 {
     fn iterations(&self) -> u64 {
-        self.pool.iterations
+        self.pool.iterations - self.done_before()
+    }
+
+    fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>> {
+        match &self.undone {
+            Some(undone) => undone.indices(numbers.clone()).collect(),
+            None => vec![numbers.clone()],
+        }
+    }
+
+    fn take_restored(&self) -> Option<WorkerImage> {
+        self.restored.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn signature(&self) -> PoolSignature {
+        let accumulated = short_type_name::<A>().to_owned();
+        PoolSignature { iterations: self.pool.iterations, accumulated }
     }
 
     fn init(&self) -> Accumulated {
@@ -174,7 +208,11 @@ where
     }
 
     fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>) {
-        (self.body)(accumulated.downcast_mut().expect("a pool accumulates one type"), range);
+        let accumulated = accumulated.downcast_mut().expect("a pool accumulates one type");
+        match &self.undone {
+            Some(undone) => undone.indices(range).for_each(|indices| (self.body)(accumulated, indices)),
+            None => (self.body)(accumulated, range),
+        }
     }
 
     fn merge(&self, accumulated: &mut Accumulated, other: Accumulated) {
@@ -205,7 +243,8 @@ where
 
     fn progress(&self, done: u64, now_ns: u64) {
         if let Some(follow) = &self.pool.progress {
-            (follow.tell)(PoolProgress { done, iterations: self.pool.iterations, elapsed_ns: now_ns });
+            let (done, iterations) = (done + self.done_before(), self.pool.iterations);
+            (follow.tell)(PoolProgress { done, iterations, elapsed_ns: now_ns });
         }
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use lb_strategies::pool::Message;
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::Written;
 use crate::error::Error;
 use crate::pools::report::PoolWorker;
 
@@ -33,6 +34,12 @@ pub(crate) enum PoolPacket {
     AllWaiting { all: bool },
     /// The pool is cancelled: each worker leaves after its current range.
     Cancel,
+    /// Rank 0 makes a checkpoint: the workers copy what they have done.
+    Save { number: u64 },
+    /// The sender has written its file of the checkpoint, or has failed to. To rank 0.
+    Written(Result<Written, String>),
+    /// The sender was told to end, by whom this says. To rank 0.
+    Notice(String),
     /// The part of the sender, to rank 0.
     RankResult(Box<Part>),
     /// The result, from rank 0.

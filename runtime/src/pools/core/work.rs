@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::ops::Range;
 
+use crate::checkpoint::PoolSignature;
+use crate::pools::core::image::WorkerImage;
 use crate::wire::WireError;
 
 /// The accumulated value of a worker, a rank or the whole pool.
@@ -10,8 +12,18 @@ pub(crate) type Accumulated = Box<dyn Any + Send>;
 
 /// The user's functions, with their types erased.
 pub(crate) trait PoolWork: Sync {
-    /// Number of iterations.
+    /// Number of iterations that are to be executed; they have the numbers from 0. In a restarted pool these are not their
+    /// indices.
     fn iterations(&self) -> u64;
+
+    /// The indices of the iterations of these numbers.
+    fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>>;
+
+    /// What was accumulated before the pool was restarted, and the indices of the iterations that are in it. Once.
+    fn take_restored(&self) -> Option<WorkerImage>;
+
+    /// What a restart compares.
+    fn signature(&self) -> PoolSignature;
 
     /// The value of no iterations.
     fn init(&self) -> Accumulated;
@@ -34,7 +46,7 @@ pub(crate) trait PoolWork: Sync {
     /// Time between two calls of [`progress`](Self::progress), ns; none if the program wants no reports.
     fn progress_interval_ns(&self) -> Option<u64>;
 
-    /// Tells the program the number of iterations that all ranks have executed.
+    /// Tells the program the number of iterations that all ranks have executed, with those before a restart.
     fn progress(&self, done: u64, now_ns: u64);
 }
 

@@ -8,6 +8,7 @@
 //! | a worker has left a packet for another rank | sends the packet |
 //! | a time has come: of the driver, of a progress report, of a sample of the workers | does what is due |
 //! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
+//! | all workers have copied what they have done, or a copy is written | goes on with the [checkpoint](super::checkpoint) |
 //!
 //! # How it ends
 //!
@@ -29,6 +30,7 @@ use std::time::Duration;
 use lb_strategies::Shape;
 use litemap::LiteMap;
 
+use super::checkpoint::Checkpointer;
 use super::merge::merge_results;
 use super::peers::{NAP_MAX_NS, Peers};
 use super::progress::Progress;
@@ -54,6 +56,7 @@ pub(super) struct CommThread<'m> {
     told: BTreeSet<News>,
     progress: Progress,
     wait_detector: WaitDetector,
+    checkpointer: Option<Checkpointer<'m>>,
     /// On rank 0: parts that have come, by rank, with the accumulated value decoded.
     parts: LiteMap<Rank, (Accumulated, Part)>,
     /// The time at which the driver wanted to be woken when this thread went to sleep.
@@ -88,6 +91,9 @@ impl<'m> CommThread<'m> {
         let samples =
             processes && shared.rank != ROOT && !config.watchdog.is_zero() && !shared.clock.is_virtual();
         let sample_every_ns = samples.then(|| sample_interval(config).as_nanos() as u64);
+        let listens = !shared.clock.is_virtual() && (processes || shared.rank == ROOT);
+        let checkpointer =
+            shared.checkpoints.as_ref().map(|its| Checkpointer::new(shared, its, ranks, listens));
         let (wire, watchdog_limit, policy) = (config.wire, config.watchdog, config.lb_spec(Shape::Pools));
         CommThread {
             shared,
@@ -96,6 +102,7 @@ impl<'m> CommThread<'m> {
             told: BTreeSet::new(),
             progress: Progress::new(progress_every_ns),
             wait_detector: WaitDetector::new(sample_every_ns),
+            checkpointer,
             parts: LiteMap::new(),
             wake_at_ns: None,
             deliver,
@@ -132,6 +139,10 @@ impl<'m> CommThread<'m> {
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.report_progress();
         self.report_all_waiting();
+        if let Some(checkpointer) = &mut self.checkpointer {
+            let packets = checkpointer.poll()?;
+            self.queue_all(packets);
+        }
         self.send_outbound()?;
         self.hand_over()?;
         self.conclude()
@@ -166,6 +177,18 @@ impl<'m> CommThread<'m> {
             PoolPacket::Abort(error) => {
                 self.told.insert(News::Failed);
                 self.shared.fail(*error);
+            }
+            PoolPacket::Save { number } => self.checkpointer.iter_mut().for_each(|it| it.save(number)),
+            PoolPacket::Written(written) => {
+                if let Some(checkpointer) = &mut self.checkpointer {
+                    let packets = checkpointer.written(from, written)?;
+                    self.queue_all(packets);
+                }
+            }
+            PoolPacket::Notice(by) => {
+                if let Some(checkpointer) = &mut self.checkpointer {
+                    checkpointer.noticed(by);
+                }
             }
             PoolPacket::RankResult(mut part) => {
                 let bytes = std::mem::take(&mut part.accumulated);
@@ -228,6 +251,17 @@ impl<'m> CommThread<'m> {
         self.shared.shared_driver.lock().outbound.push((to, packet));
     }
 
+    /// Queues packets to a rank, or to all others.
+    fn queue_all(&self, packets: Vec<(Option<Rank>, PoolPacket)>) {
+        for (to, packet) in packets {
+            match (to, packet) {
+                (Some(rank), packet) => self.queue(rank, packet),
+                (None, PoolPacket::Save { number }) => self.broadcast(|| PoolPacket::Save { number }),
+                (None, packet) => unreachable!("{packet:?} is for one rank"),
+            }
+        }
+    }
+
     fn broadcast(&self, packet: impl Fn() -> PoolPacket) {
         let packets = self.peers.others().map(|rank| (rank, packet()));
         self.shared.shared_driver.lock().outbound.extend(packets);
@@ -273,6 +307,7 @@ impl<'m> CommThread<'m> {
             self.wake_at_ns,
             self.progress.next_ns(),
             self.wait_detector.next_ns(),
+            self.checkpointer.as_ref().and_then(Checkpointer::next_ns),
             work.may_be_cancelled().then(|| now_ns + NAP_MAX_NS),
         ];
         let until_ns = times.into_iter().flatten().min().map(|at_ns| at_ns.saturating_sub(now_ns));
@@ -314,7 +349,9 @@ impl StepTask for CommThread<'_> {
     }
 
     fn has_work(&mut self) -> bool {
-        self.shared.shared_driver.has_work_for_comm(self.wake_at_ns) || self.peers.has_packet()
+        self.shared.shared_driver.has_work_for_comm(self.wake_at_ns)
+            || self.checkpointer.as_ref().is_some_and(Checkpointer::has_work)
+            || self.peers.has_packet()
     }
 
     fn doing(&self) -> String {
@@ -328,5 +365,6 @@ impl StepTask for CommThread<'_> {
         // A worker that still executes a range returns from it; the other ranks need not wait for that.
         self.shared.shared_driver.team.stop();
         self.shared.catching("telling others why it failed", || self.broadcast_failure());
+        self.checkpointer.iter_mut().for_each(Checkpointer::end);
     }
 }

@@ -20,6 +20,7 @@ use std::thread;
 use lb_strategies::Shape;
 use lb_strategies::pool::{Action, Input, Machine, Output, PoolRank};
 
+use super::checkpoint::RankCheckpoints;
 use super::comm_thread::CommThread;
 use super::shared_driver::{Inner, SharedDriver};
 use super::task::run_task;
@@ -40,6 +41,8 @@ use crate::trace::recording::Recording;
 pub(crate) struct PoolRun<'p> {
     pub(crate) work: &'p dyn PoolWork,
     pub(crate) context: RankContext<'p, PoolPacket>,
+    /// Where checkpoints are made.
+    pub(crate) checkpoints: Option<RankCheckpoints>,
     /// Makes the policy's machine for this rank.
     pub(crate) make: &'p dyn Fn() -> Machine,
     /// Takes the result, once per process.
@@ -58,6 +61,8 @@ pub(super) struct Shared<'p> {
     pub(super) gauges: RankCounters,
     /// Says that the policy is asked, for the report of a panic.
     pub(super) asking: String,
+    /// Where checkpoints are made.
+    pub(super) checkpoints: Option<RankCheckpoints>,
 }
 
 impl PoolRun<'_> {
@@ -77,6 +82,7 @@ impl PoolRun<'_> {
             shared_driver: SharedDriver::new(team, machine, placement.workers),
             gauges: RankCounters::new(placement.workers, config.background),
             asking: asking_policy(config),
+            checkpoints: self.checkpoints,
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.recording.iterations_total.get_or_init(|| shared.work.iterations());
@@ -195,8 +201,10 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
+    use crate::checkpoint::PoolSignature;
     use crate::measure::cpu_limits::CpuLimitsWatch;
     use crate::measure::topology::{self, plan::plan};
+    use crate::pools::core::image::WorkerImage;
     use crate::run::recording::{RunName, Session};
     use crate::threads::team::Team;
     use crate::wire::WireError;
@@ -210,6 +218,18 @@ mod tests {
         }
 
         fn init(&self) -> Accumulated {
+            unreachable!()
+        }
+
+        fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>> {
+            vec![numbers.clone()]
+        }
+
+        fn take_restored(&self) -> Option<WorkerImage> {
+            None
+        }
+
+        fn signature(&self) -> PoolSignature {
             unreachable!()
         }
 
@@ -260,7 +280,14 @@ mod tests {
             run_recording: &run_recording,
             transport: None,
         };
-        PoolRun { work: &Untouched, context, make: &|| Machine::new(NullMachine), deliver: &|_, _| {} }.run();
+        PoolRun {
+            work: &Untouched,
+            context,
+            checkpoints: None,
+            make: &|| Machine::new(NullMachine),
+            deliver: &|_, _| {},
+        }
+        .run();
         let Some(Error::Panicked { doing, .. }) = outcome.error() else { panic!("no panic") };
         assert_eq!(doing, "starting a worker");
     }

@@ -19,6 +19,7 @@
 mod actor;
 mod cluster;
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,7 @@ use lb_strategies::virtual_time::{Erratic, Events, Post, SplitMix64, Worker as P
 
 use self::actor::{Act, Actor};
 use self::cluster::Cluster;
+use super::checkpoint::RankCheckpoints;
 use super::comm_thread::CommThread;
 use super::rank::{Shared, asking_policy, machine};
 use super::shared_driver::SharedDriver;
@@ -70,11 +72,14 @@ pub(crate) fn run(
     config: &Config,
     pool: &Pool,
     policy: &dyn PoolStrategy,
+    checkpoints: impl Fn(Rank) -> Result<Option<RankCheckpoints>, Error>,
     seed: u64,
 ) -> Result<(Accumulated, PoolResult), Error> {
     let config = &config.clone().wire_always(true);
     let now_ns = Arc::new(AtomicU64::new(0));
     let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Arc::<Outcome>::default());
+    let mut checkpoints: VecDeque<_> =
+        (0..pool.ranks()).map(|rank| checkpoints(Rank(rank))).collect::<Result<_, _>>()?;
     let (ranks, refused): (Vec<_>, Vec<_>) = (0..)
         .map(Rank)
         .zip(&pool.workers)
@@ -89,6 +94,7 @@ pub(crate) fn run(
                 shared_driver: SharedDriver::new(Arc::new(Team::new(workers + 1)), machine, workers),
                 gauges: RankCounters::new(workers, config.background),
                 asking: asking_policy(config),
+                checkpoints: checkpoints.pop_front().flatten(),
             };
             (shared, refused)
         })

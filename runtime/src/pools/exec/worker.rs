@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `New` | makes the initial value to accumulate into |
 //! | `Wants` | asks for an order, and follows it if there is one |
-//! | `Waits` | follows the order that has come |
+//! | `Waits` | follows the order that has come, or copies what it has done for a [checkpoint](super::checkpoint) |
 //! | `Runs` | executes the range |
 //! | `Through` | nothing: the result was handed in |
 //!
@@ -15,15 +15,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lb_strategies::pool::{Action, Order};
 
+use super::checkpoint::RankCheckpoints;
 use super::rank::Shared;
 use super::shared_driver::Inner;
 use super::task::{StepOutcome, StepTask};
 use super::worker_log::WorkerLog;
 use crate::error::Error;
-use crate::ids::WorkerId;
+use crate::ids::{ROOT, WorkerId};
 use crate::measure::counters::SampleTrigger;
 use crate::measure::cpu::thread_cpu_ns;
 use crate::panics::panic_message;
+use crate::pools::core::image::{WorkerImage, add_range};
 use crate::pools::core::packet::IterationChecksum;
 use crate::pools::core::work::Accumulated;
 
@@ -33,10 +35,14 @@ pub(super) struct Worker<'p> {
     state: State,
     /// None before the first step, and after the result was handed in.
     accumulated: Option<Accumulated>,
-    /// The iterations whose results are in `accumulated`.
+    /// The iterations whose results are in `accumulated`, but for those before a restart.
     checksum: IterationChecksum,
+    /// Where checkpoints are made, the indices of all of them.
+    done: Vec<Range<u64>>,
+    /// The number of the last checkpoint that it has made a copy for.
+    saved: u64,
     /// The result of a speculative range, until the driver tells whether it counts.
-    speculative: Option<(Accumulated, IterationChecksum)>,
+    speculative: Option<(Accumulated, Range<u64>)>,
     log: WorkerLog,
 }
 
@@ -58,11 +64,62 @@ enum State {
 impl<'p> Worker<'p> {
     pub(super) fn new(shared: &'p Shared<'p>, id: WorkerId) -> Worker<'p> {
         let log = WorkerLog::new(&shared.recording, shared.rank, id, shared.clock.now_ns());
-        let checksum = IterationChecksum::default();
-        Worker { shared, id, state: State::New, accumulated: None, checksum, speculative: None, log }
+        Worker {
+            shared,
+            id,
+            state: State::New,
+            accumulated: None,
+            checksum: IterationChecksum::default(),
+            done: Vec::new(),
+            saved: 0,
+            speculative: None,
+            log,
+        }
+    }
+
+    /// Makes what it accumulates into: of nothing, or, for one worker of a restarted pool, of what was done before.
+    fn begin(&mut self) -> State {
+        let (shared, mut accumulated) = (self.shared, self.shared.work.init());
+        if shared.rank == ROOT
+            && self.id == WorkerId(0)
+            && let Some(WorkerImage { done, accumulated: bytes }) = shared.work.take_restored()
+        {
+            match shared.decode(&bytes) {
+                Ok(before) => shared.work.merge(&mut accumulated, before),
+                Err(error) => {
+                    shared.fail(error);
+                    return State::Over;
+                }
+            }
+            self.done = done;
+        }
+        self.accumulated = Some(accumulated);
+        self.log.waited(shared.clock.now_ns());
+        State::Wants
+    }
+
+    /// True if a checkpoint waits for its copy.
+    fn is_to_save(&self) -> bool {
+        let wanted = |checkpoints: &RankCheckpoints| checkpoints.copies.wanted() > self.saved;
+        self.accumulated.is_some() && self.shared.checkpoints.as_ref().is_some_and(wanted)
+    }
+
+    /// Copies what it has done for a checkpoint, if one waits for it, or for all later ones if this is the `last` copy.
+    fn save(&mut self, last: bool) {
+        let Some(checkpoints) = self.shared.checkpoints.as_ref().filter(|_| last || self.is_to_save()) else {
+            return;
+        };
+        self.saved = checkpoints.copies.wanted();
+        let accumulated = self.shared.work.encode(self.accumulated.as_ref().expect(BEGUN));
+        let image = accumulated.map(|accumulated| WorkerImage { done: self.done.clone(), accumulated });
+        let number = (!last).then_some(self.saved);
+        if checkpoints.copies.put(self.id, number, image.map_err(|why| why.to_string())) {
+            self.shared.shared_driver.comm_thread().wake();
+        }
     }
 
     fn ask(&mut self) -> State {
+        self.save(false);
         let (shared, id) = (self.shared, self.id);
         let cancelled = shared.work.is_cancelled();
         shared.recording.at_work[id.index()].set_asking();
@@ -92,6 +149,7 @@ impl<'p> Worker<'p> {
     }
 
     fn look_for_order(&mut self) -> State {
+        self.save(false);
         let answer = self.shared.shared_driver.lock().driver.take_order(self.id);
         let Some((accepted, order)) = answer else { return State::Waits };
         self.wakes();
@@ -99,12 +157,12 @@ impl<'p> Worker<'p> {
     }
 
     fn follow(&mut self, accepted: Option<bool>, order: Order) -> State {
-        if let Some((kept, range_checksum)) = self.speculative.take() {
+        if let Some((kept, range)) = self.speculative.take() {
             if accepted == Some(true) {
                 self.shared.work.merge(self.accumulated.as_mut().expect(BEGUN), kept);
-                self.count(range_checksum);
+                self.count(&range);
             } else {
-                self.log.record.discarded += range_checksum.count;
+                self.log.record.discarded += range.end - range.start;
             }
         }
         let speculative = matches!(order, Order::Run { apart: true, .. }).then(|| self.shared.work.init());
@@ -112,6 +170,7 @@ impl<'p> Worker<'p> {
         match order {
             Order::Run { range, .. } => State::Runs { range, speculative },
             Order::Leave => {
+                self.save(true);
                 let accumulated = self.accumulated.take().expect(BEGUN);
                 let (checksum, record) = (self.checksum, self.log.record);
                 self.shared.with(|inner, _, _| inner.hand_in(accumulated, checksum, record));
@@ -140,15 +199,19 @@ impl<'p> Worker<'p> {
         shared.gauges.workers[self.id.index()].publish(self.log.published(cpu_clock_ns));
         shared.observe(SampleTrigger::Periodic);
         match speculative {
-            Some(kept) => self.speculative = Some((kept, IterationChecksum::of(&range))),
-            None => self.count(IterationChecksum::of(&range)),
+            Some(kept) => self.speculative = Some((kept, range)),
+            None => self.count(&range),
         }
         State::Wants
     }
 
     /// Adds executed iterations to those that count.
-    fn count(&mut self, executed: IterationChecksum) {
-        self.checksum.add(executed);
+    fn count(&mut self, executed: &Range<u64>) {
+        if self.shared.checkpoints.is_some() {
+            let indices = self.shared.work.indices(executed);
+            indices.into_iter().for_each(|indices| add_range(&mut self.done, indices));
+        }
+        self.checksum.add(IterationChecksum::of(executed));
         self.log.record.iterations = self.checksum.count;
         self.shared.recording.at_work[self.id.index()].set_done(self.checksum.count);
     }
@@ -196,11 +259,7 @@ impl StepTask for Worker<'_> {
         // A step that panics leaves the default state, `Over`.
         self.state = match std::mem::take(&mut self.state) {
             state if over => self.leave(matches!(state, State::Waits | State::Through)),
-            State::New => {
-                self.accumulated = Some(self.shared.work.init());
-                self.log.waited(self.shared.clock.now_ns());
-                State::Wants
-            }
+            State::New => self.begin(),
             State::Runs { range, speculative } => self.execute(range, speculative),
             State::Wants => self.ask(),
             State::Waits => self.look_for_order(),
@@ -215,7 +274,8 @@ impl StepTask for Worker<'_> {
     }
 
     fn has_work(&mut self) -> bool {
-        self.shared.shared_driver.has_work_for_worker(self.id, matches!(self.state, State::Waits))
+        let waits = matches!(self.state, State::Waits);
+        self.shared.shared_driver.has_work_for_worker(self.id, waits) || (waits && self.is_to_save())
     }
 
     fn doing(&self) -> String {

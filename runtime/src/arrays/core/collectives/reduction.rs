@@ -384,6 +384,22 @@ pub(crate) struct RootReductions {
     partials: Vec<(ArrayId, u64, Partial)>,
 }
 
+impl RootReductions {
+    /// Tells whether they are of so many arrays.
+    pub(crate) fn are_of(&self, arrays: usize) -> bool {
+        let is_known = |array: ArrayId| array.index() < arrays;
+        self.roots.len() == arrays && self.partials.iter().all(|&(array, ..)| is_known(array))
+    }
+
+    /// An array begins anew with so many chunks: nothing has been contributed.
+    pub(crate) fn begin_anew(&mut self, array: ArrayId, chunks: u64) {
+        if let Some(root) = self.roots.get_mut(array.index()) {
+            *root = (0, chunks);
+        }
+        self.partials.retain(|&(its, ..)| its != array);
+    }
+}
+
 impl Reductions {
     /// Root: what a restarted run needs, when no other rank has a partial result.
     pub(crate) fn root_image(&self) -> RootReductions {

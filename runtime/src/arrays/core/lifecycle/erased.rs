@@ -72,6 +72,10 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn at_syncs(&self) -> bool {
         false
     }
+    /// True for an array with one chunk on each rank, which a restarted run makes anew.
+    fn is_group(&self) -> bool {
+        false
+    }
     /// What must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
     fn signature(&self, ranks: u32) -> ArraySignature;
     /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.

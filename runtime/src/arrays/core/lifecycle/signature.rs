@@ -4,7 +4,7 @@
 //!
 //! | compared | how |
 //! |---|---|
-//! | names of types and placement, number of chunks, part in syncs, leader | exactly |
+//! | names of types and placement, number of chunks, part in syncs, group, leader | exactly |
 //! | indices | by a hash |
 //! | placement | by a hash of the ranks of [`SAMPLE_MAX`] indices at most: differences elsewhere go unnoticed |
 //! | how chunks are made, which services there are | not at all |
@@ -36,6 +36,7 @@ pub(crate) struct ArraySignature {
     pub(crate) homes: u64,
     pub(crate) syncs: bool,
     pub(crate) at_syncs: bool,
+    pub(crate) group: bool,
     /// The array that this one is beside.
     pub(crate) leader: Option<ArrayId>,
 }
@@ -66,15 +67,13 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
 }
 
 /// How the arrays of a program differ from those of a checkpoint, for people; none if it can go on from it. Chunks may be placed
-/// on other ranks.
+/// on other ranks, and there may be more or fewer of a group.
 pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySignature]) -> Option<String> {
     let comparable = |signatures: &[ArraySignature]| -> Vec<ArraySignature> {
-        let of_any_ranks = |signature: &ArraySignature| ArraySignature {
-            placement: String::new(),
-            homes: 0,
-            syncs: false,
-            at_syncs: false,
-            ..signature.clone()
+        let of_any_ranks = |signature: &ArraySignature| {
+            let (placement, homes, syncs, at_syncs) = (String::new(), 0, false, false);
+            let its = ArraySignature { placement, homes, syncs, at_syncs, ..signature.clone() };
+            if its.group { ArraySignature { chunks: 0, indices: 0, ..its } } else { its }
         };
         signatures.iter().map(of_any_ranks).collect()
     };
@@ -84,22 +83,25 @@ pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySigna
         return Some(format!("{} there, {} here", arrays(&saved), arrays(&program)));
     }
     let differing = (0..).map(ArrayId).zip(saved.iter().zip(&program)).find(|(_, (saved, its))| saved != its);
-    differing.map(|(array, (saved, its))| {
-        let text = |signature: &ArraySignature| {
-            let ArraySignature { chunk, message, chunks, .. } = signature;
-            let chunks = counted(*chunks as usize, "chunk", "chunks");
-            format!("{chunks} of `{chunk}` with messages `{message}`")
-        };
-        match (text(saved), text(its)) {
-            (saved, its) if saved == its => {
-                format!("array {array}, {its}, has other indices or another leader")
-            }
-            (saved, its) => format!("array {array} had {saved}, and has {its} now"),
+    differing.map(|(array, (saved, its))| match (saved.text(), its.text()) {
+        (saved, its) if saved == its => {
+            format!("array {array}, {its}, has other indices or another leader")
         }
+        (saved, its) => format!("array {array} had {saved}, and has {its} now"),
     })
 }
 
 impl ArraySignature {
+    /// The number and the types of its chunks, for people.
+    pub(crate) fn text(&self) -> String {
+        let ArraySignature { chunk, message, chunks, group, .. } = self;
+        let chunks = match group {
+            true => "a group".into(),
+            false => counted(*chunks as usize, "chunk", "chunks"),
+        };
+        format!("{chunks} of `{chunk}` with messages `{message}`")
+    }
+
     /// The aspects in which it differs from the signature of rank 0.
     fn differs(&self, first: &ArraySignature) -> Vec<String> {
         let mut aspects = Vec::new();
@@ -116,11 +118,12 @@ impl ArraySignature {
         compare(self.chunks == first.chunks, chunks(self), chunks(first));
         let placement = |signature: &ArraySignature| format!("placement {}", signature.placement);
         compare(self.placement == first.placement, placement(self), placement(first));
-        let part = |signature: &ArraySignature| (signature.syncs, signature.at_syncs);
+        let part = |signature: &ArraySignature| (signature.group, signature.syncs, signature.at_syncs);
         let syncs = |signature: &ArraySignature| match part(signature) {
-            (false, _) => "without syncs".to_owned(),
-            (true, false) => "in syncs".to_owned(),
-            (true, true) => "moved at syncs only".to_owned(),
+            (true, ..) => "a group".to_owned(),
+            (false, false, _) => "without syncs".to_owned(),
+            (false, true, false) => "in syncs".to_owned(),
+            (false, true, true) => "moved at syncs only".to_owned(),
         };
         compare(part(self) == part(first), syncs(self), syncs(first));
         let beside = |signature: &ArraySignature| {

@@ -1,16 +1,19 @@
 //! The driver of checkpoints on one rank, see [`checkpoint`](crate::arrays::core::checkpoint).
 
+use std::collections::BTreeSet;
+
 use super::RankCore;
 use crate::arrays::core::checkpoint::{
-    CheckpointPacket, CoreImage, FrozenCounts, RankImage, RankWritten, RootImage, Schedule,
+    CheckpointPacket, CoreImage, FrozenCounts, RankImage, RankWritten, RootImage,
 };
 use crate::arrays::core::command::{Command, Commands, Task};
+use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 use crate::arrays::core::sync::coordinator::Coordinator;
-use crate::arrays::core::termination::quiescence::SearchStep;
-use crate::checkpoint::Written;
-use crate::ids::{ArrayId, CellId, ChunkId, ROOT};
+use crate::arrays::core::termination::quiescence::{Quiescence, SearchStep};
+use crate::checkpoint::{Schedule, Written};
+use crate::error::Error;
+use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank};
 
-const TIMERS: &str = "a checkpoint is put off while messages wait for `send_after`";
 const SECTIONS: &str = "no checkpoint is made: reductions over sections cannot be saved yet";
 
 impl RankCore {
@@ -30,6 +33,7 @@ impl RankCore {
             CheckpointPacket::Copied => self.copied(now_ns, out),
             CheckpointPacket::Thaw => self.thaw(out),
             CheckpointPacket::Written(written) => self.written(written, now_ns, out),
+            CheckpointPacket::Notice(by) => self.noticed(by, now_ns, out),
         }
     }
 
@@ -42,11 +46,29 @@ impl RankCore {
         };
         if is_free {
             schedule.begin();
-            let step = schedule.search.suspect();
+            self.checkpoints.search = Quiescence::default();
+            let step = self.checkpoints.search.suspect();
             debug_assert_eq!(step, SearchStep::Wave, "`Freeze` is the first wave");
             self.broadcast_down(ROOT, CheckpointPacket::Freeze, now_ns, out);
         }
         is_free
+    }
+
+    /// This rank, or another, was told to end, by whom this says. Rank 0 makes a checkpoint at once, or soon, and then ends the
+    /// run.
+    pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
+        match &mut self.checkpoints.schedule {
+            Some(schedule) => {
+                schedule.give_notice(by);
+                self.begin_checkpoint(now_ns, out);
+            }
+            None => self.send(ROOT, CheckpointPacket::Notice(by), now_ns, out),
+        }
+    }
+
+    /// Timers of this rank that are due have to wait until all ranks go on.
+    pub(crate) fn holds_timers(&self) -> bool {
+        self.checkpoints.stops()
     }
 
     fn freeze(&mut self, out: &mut Commands) {
@@ -65,8 +87,8 @@ impl RankCore {
     /// This rank is idle: replies to a probe if it is frozen.
     pub(super) fn reply_if_frozen(&mut self, now_ns: u64, out: &mut Commands) {
         if self.checkpoints.take_probe() {
-            let (delayed, sections) = (self.termination.delayed, self.collectives.sections.in_use());
-            let counts = FrozenCounts { traffic: self.termination.traffic, delayed, sections };
+            let (traffic, sections) = (self.termination.traffic, self.collectives.sections.in_use());
+            let counts = FrozenCounts { traffic, sections };
             self.frozen_replied(counts, now_ns, out);
         }
     }
@@ -77,9 +99,10 @@ impl RankCore {
         let Some(schedule) = &mut self.checkpoints.schedule else {
             return self.send_up(CheckpointPacket::ProbeReply(total), now_ns, out);
         };
-        let step = match schedule.search.wave_answered(total.traffic) {
+        let search = &mut self.checkpoints.search;
+        let step = match search.wave_answered(total.traffic) {
             // Packets were in flight: they have come when all reply again.
-            SearchStep::Wait => schedule.search.suspect(),
+            SearchStep::Wait => search.suspect(),
             step => step,
         };
         let number = schedule.number;
@@ -87,12 +110,11 @@ impl RankCore {
             SearchStep::Wave | SearchStep::Wait => CheckpointPacket::Probe,
             SearchStep::Quiescent if total.sections > 0 => {
                 schedule.give_up();
-                out.later.push_back(Task::Warn(SECTIONS));
-                CheckpointPacket::Thaw
-            }
-            SearchStep::Quiescent if total.delayed > 0 => {
-                if schedule.put_off(now_ns) {
-                    out.later.push_back(Task::Warn(TIMERS));
+                match schedule.notice.take() {
+                    Some(by) => {
+                        return self.fail(Error::InterruptedUnsaved { by, why: SECTIONS.into() }, out);
+                    }
+                    None => out.later.push_back(Task::Warn(SECTIONS.into())),
                 }
                 CheckpointPacket::Thaw
             }
@@ -113,7 +135,9 @@ impl RankCore {
             at_quiescence: std::mem::take(&mut self.termination.at_quiescence),
             root,
         };
-        let (chunks, next) = (self.all_chunks(), self.collectives.broadcasts.next_of_all());
+        let is_saved = |chunk: ChunkId| !self.arrays[chunk.array.index()].is_group();
+        let chunks = self.all_chunks().into_iter().filter(|&(chunk, _)| is_saved(chunk)).collect();
+        let next = self.collectives.broadcasts.next_of_all();
         out.later.push_back(Task::Save { number, chunks, next_broadcasts: next, rest: Box::new(rest) });
     }
 
@@ -142,7 +166,22 @@ impl RankCore {
     fn thaw(&mut self, out: &mut Commands) {
         let cells = self.checkpoints.thaw();
         out.now.push_back(Command::Thaw(cells));
-        for (by, transfer) in std::mem::take(&mut self.checkpoints.insertions) {
+        let insertions = std::mem::take(&mut self.checkpoints.insertions);
+        self.admit_inserted(insertions, BTreeSet::new(), out);
+    }
+
+    /// Admits chunks that were inserted and kept. Chunks are about to be admitted under the indices that are `taken`.
+    fn admit_inserted(
+        &mut self,
+        insertions: Vec<(Rank, Box<ChunkTransfer>)>,
+        mut taken: BTreeSet<ChunkId>,
+        out: &mut Commands,
+    ) {
+        for (by, transfer) in insertions {
+            if !taken.insert(transfer.chunk) {
+                let (chunk, rank) = (self.describe(transfer.chunk), self.tree.rank);
+                return self.fail(Error::IndexInUse { chunk, rank, by }, out);
+            }
             self.receive_inserted(by, transfer, out);
         }
     }
@@ -170,14 +209,27 @@ impl RankCore {
         }
     }
 
-    /// Answers [`Task::CommitCheckpoint`].
-    pub(crate) fn committed(&mut self, now_ns: u64) {
-        self.checkpoints.schedule.iter_mut().for_each(|schedule| schedule.end(now_ns));
+    /// Answers [`Task::CommitCheckpoint`]. `checkpoint` is its name, or the reason why it was not made. It is the last one if the
+    /// run was told to end.
+    pub(crate) fn committed(&mut self, checkpoint: Result<String, String>, now_ns: u64, out: &mut Commands) {
+        let Some(schedule) = &mut self.checkpoints.schedule else { return };
+        schedule.end(now_ns);
+        match (schedule.notice.clone(), checkpoint) {
+            (Some(by), checkpoint) => self.fail(Error::interrupted(by, checkpoint), out),
+            (None, Err(why)) => {
+                out.later.push_back(Task::Warn(format!(
+                    "{why}; the run goes on, and tries again after the interval"
+                )));
+            }
+            (None, Ok(_)) => {}
+        }
     }
 
     /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded.
+    /// Timers are the worker's.
     pub(crate) fn restore(&mut self, image: RankImage, out: &mut Commands) {
-        let RankImage { chunks, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
+        let RankImage { chunks, timers: _, rest } = image;
+        let CoreImage { pending, insertions, at_quiescence, root } = rest;
         if let Some(RootImage { reductions, broadcasts }) = root {
             self.collectives.broadcasts.restore(&broadcasts);
             if self.tree.rank == ROOT {
@@ -188,14 +240,16 @@ impl RankCore {
         for (chunk, messages) in pending {
             messages.into_iter().for_each(|delivery| self.routing.location.add_pending(chunk, delivery));
         }
+        let taken = chunks.iter().map(|transfer| transfer.chunk).collect();
         for transfer in chunks {
             self.flow.control.add_incoming(transfer.queued_bytes());
             out.now.push_back(Command::Admit(Box::new(transfer)));
         }
-        for (by, mut transfer) in insertions {
+        let mut insertions = insertions;
+        for (_, transfer) in &mut insertions {
             transfer.epoch = self.routing.cut.epoch();
             *self.termination.undelivered.inserted.entry(self.tree.rank).or_default() += 1;
-            self.receive_inserted(by, transfer, out);
         }
+        self.admit_inserted(insertions, taken, out);
     }
 }

@@ -1,0 +1,339 @@
+//! Saved checkpoints: those of a directory, and what is in one.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::arrays::core::lifecycle::signature::ArraySignature;
+use crate::ids::Rank;
+use crate::text::counted;
+
+/// The version of the files.
+const FORMAT: u32 = 2;
+pub(super) const MANIFEST: &str = "manifest";
+/// The longest manifest that is read, bytes.
+const MANIFEST_MAX: u64 = 64 << 20;
+
+/// The file of a rank in a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    pub(super) bytes: u64,
+    crc: u32,
+}
+
+impl Written {
+    /// A file with this content.
+    pub(super) fn of(bytes: &[u8]) -> Written {
+        Written { bytes: bytes.len() as u64, crc: crc32fast::hash(bytes) }
+    }
+}
+
+/// What a checkpoint is of, and how its files are recognised as whole.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Of a program of arrays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) arrays: Vec<ArraySignature>,
+    /// Of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pool: Option<PoolSignature>,
+    /// The number of the run in its process, from 0.
+    pub(crate) run: u32,
+    /// By rank.
+    pub(crate) files: Vec<Written>,
+    /// Time from the start of the run, ns.
+    pub(crate) elapsed_ns: u64,
+}
+
+/// A pool, as far as a restart compares it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PoolSignature {
+    pub(crate) iterations: u64,
+    /// The name of the type that is accumulated.
+    pub(crate) accumulated: String,
+}
+
+impl PoolSignature {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        format!("a pool of {} iterations that accumulates `{}`", self.iterations, self.accumulated)
+    }
+}
+
+impl Manifest {
+    /// The files of all ranks, or the first reason why one was not written.
+    pub(crate) fn new(
+        mut written: Vec<(Rank, Result<Written, String>)>,
+        elapsed_ns: u64,
+    ) -> Result<Manifest, String> {
+        written.sort_by_key(|&(rank, _)| rank);
+        let file = |(rank, written): (Rank, Result<Written, String>)| {
+            written.map_err(|why| format!("rank {rank}: {why}"))
+        };
+        let files = written.into_iter().map(file).collect::<Result<_, _>>()?;
+        Ok(Manifest { files, elapsed_ns, ..Manifest::default() })
+    }
+}
+
+/// A manifest as it is in its file.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Versioned<M> {
+    format: u32,
+    caribou: String,
+    #[serde(flatten)]
+    manifest: M,
+}
+
+impl<M> Versioned<M> {
+    /// As this version writes it.
+    pub(super) fn now(manifest: M) -> Versioned<M> {
+        Versioned { format: FORMAT, caribou: env!("CARGO_PKG_VERSION").to_owned(), manifest }
+    }
+}
+
+/// A complete checkpoint. Its files are read, and found damaged, one by one.
+///
+/// ```
+/// use caribou::checkpoint::Saved;
+/// let why = Saved::open("nowhere/000001").unwrap_err();
+/// assert!(why.contains("nowhere/000001/manifest"));
+/// ```
+#[derive(Debug)]
+pub struct Saved {
+    path: PathBuf,
+    pub(crate) manifest: Manifest,
+}
+
+impl Saved {
+    /// The checkpoint in this directory, such as `checkpoints/000007`.
+    ///
+    /// # Errors
+    /// It has no manifest that this version can read. The text names the file.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Saved, String> {
+        let path = path.into();
+        let damaged = |why: &dyn std::fmt::Display| format!("{}: {why}", path.join(MANIFEST).display());
+        let text = read_up_to(&path.join(MANIFEST), MANIFEST_MAX).map_err(|why| damaged(&why))?;
+        let versioned: Versioned<serde_json::Value> =
+            serde_json::from_slice(&text).map_err(|why| damaged(&why))?;
+        if versioned.format != FORMAT {
+            let (format, caribou) = (versioned.format, versioned.caribou);
+            return Err(damaged(&format!(
+                "format {format}, of Caribou {caribou}; this one reads format {FORMAT}"
+            )));
+        }
+        let manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
+        Ok(Saved { path, manifest })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of ranks that wrote it.
+    pub fn ranks(&self) -> usize {
+        self.manifest.files.len()
+    }
+
+    /// Length of the files of all ranks, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Time from the start of the run that wrote it.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.manifest.elapsed_ns)
+    }
+
+    /// What it is of: a line for each array of a program, with the number of chunks that it began with and their types; or one
+    /// for a pool.
+    pub fn content(&self) -> Vec<String> {
+        let arrays = (0..).zip(&self.manifest.arrays);
+        let arrays = arrays.map(|(number, array): (u32, _)| format!("array {number}: {}", array.text()));
+        arrays.chain(self.manifest.pool.as_ref().map(PoolSignature::text)).collect()
+    }
+
+    /// A line that says from where a restart goes on.
+    pub(crate) fn announcement(&self) -> String {
+        let ranks = counted(self.ranks(), "rank", "ranks");
+        let (path, elapsed) = (self.path.display(), self.elapsed());
+        format!("caribou: goes on from {path}, {elapsed:.3?} after its run began, {ranks} then")
+    }
+
+    /// Reads all files, one after the other.
+    ///
+    /// # Errors
+    /// A file is not what was written. The text names the first such file.
+    pub fn verify(&self) -> Result<(), String> {
+        (0..self.ranks()).try_for_each(|rank| self.file(rank).map(drop))
+    }
+
+    /// The file of the rank that wrote it.
+    pub(crate) fn file(&self, rank: usize) -> Result<Vec<u8>, String> {
+        let (path, written) = (self.path.join(format!("rank-{rank}")), self.manifest.files[rank]);
+        let bytes = read_up_to(&path, written.bytes).map_err(|why| format!("{}: {why}", path.display()))?;
+        if Written::of(&bytes) != written {
+            return Err(format!("{}: it is not what was written: length or checksum differ", path.display()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// The complete checkpoints of a directory, newest first. None if there is no such directory.
+///
+/// ```
+/// assert!(caribou::checkpoint::list("nowhere").is_empty());
+/// ```
+pub fn list(dir: impl AsRef<Path>) -> Vec<PathBuf> {
+    complete(dir.as_ref()).into_iter().map(|(_, path)| path).collect()
+}
+
+/// The checkpoint that a restart begins from: the newest of a directory, or the directory itself if it is one. All ranks have
+/// to begin from the same, so none falls back to an older one.
+pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
+    if dir.join(MANIFEST).exists() {
+        return Ok(dir.to_owned());
+    }
+    let newest = list(dir).into_iter().next();
+    newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
+}
+
+/// The newest checkpoint of a directory that is not damaged, if there is one, and what is wrong with newer ones. Reads all files.
+pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
+    let mut damaged = Vec::new();
+    for path in list(dir) {
+        match Saved::open(&path).and_then(|saved| saved.verify()) {
+            Ok(()) => return (Some(path), damaged),
+            Err(why) => damaged.push(why),
+        }
+    }
+    (None, damaged)
+}
+
+/// Adds to what is wrong with a checkpoint the offer of an older one that is whole. Reads that.
+pub(crate) fn offering_older(path: &Path, why: String) -> String {
+    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u64>().ok();
+    let (parent, newest) = (path.parent().unwrap_or(path), number(path).unwrap_or(0));
+    let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
+    match older.find(|(_, path)| Saved::open(path).is_ok_and(|saved| saved.verify().is_ok())) {
+        Some((_, older)) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
+        None => why,
+    }
+}
+
+/// The checkpoints of a directory: their numbers, and whether they have been completed. Other directories are not meant.
+pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
+    let number = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (digits, is_whole) = match name.strip_suffix(".partial") {
+            Some(digits) => (digits, false),
+            None => (name.as_str(), true),
+        };
+        let number: u64 = digits.parse().ok()?;
+        let is_ours = digits == format!("{number:06}") && number < u64::MAX;
+        let is_meant = is_ours && (!is_whole || entry.path().join(MANIFEST).exists());
+        is_meant.then_some((number, is_whole))
+    };
+    fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
+}
+
+/// The numbers and paths of the checkpoints of a directory that have been completed, newest first.
+pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
+    let mut numbers: Vec<u64> =
+        entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.into_iter().map(|number| (number, dir.join(format!("{number:06}")))).collect()
+}
+
+/// Reads a file of at most so many bytes, checked before memory is taken. A pipe in its place does not make the run wait.
+fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let length = metadata.len();
+    if length > most {
+        return Err(io::Error::other(format!("{length} bytes, expected at most {most}")));
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::Settings;
+    use super::super::store::Store;
+    use super::super::store::tests::{make, temporary};
+    use super::*;
+    use crate::ids::ROOT;
+
+    #[test]
+    fn the_newest_whole_checkpoint_is_read_and_old_ones_are_removed() {
+        let dir = temporary("newest");
+        let store = Store::new(&Settings::new(&dir).keep(2), ROOT).expect("it can be made");
+        assert_eq!(store.next_number(), 1);
+        for number in 1..=3 {
+            make(&store, number, [b"first", &[number as u8]]);
+        }
+        // One that was being written when the run died.
+        store.write_rank(4, Rank(0), b"half").expect("it can be written");
+        assert_eq!(store.next_number(), 5);
+        // Directories of the user are left alone.
+        for name in ["7", "202411", "notes"] {
+            fs::create_dir(dir.join(name)).expect("it can be made");
+        }
+        let saved = Saved::open(chosen(&dir).expect("there is one")).expect("it is whole");
+        assert_eq!((saved.manifest.elapsed_ns, saved.ranks(), saved.bytes()), (3, 2, 6));
+        assert_eq!([saved.file(0), saved.file(1)], [Ok(b"first".to_vec()), Ok(vec![3])]);
+        let mut numbers = entries(&dir);
+        numbers.sort_unstable();
+        assert_eq!(numbers, [(2, true), (3, true), (4, false)]);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_named_and_the_one_before_is_offered() {
+        let dir = temporary("damaged");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        make(&store, 1, [b"one", b"two"]);
+        make(&store, 2, [b"one", b"two"]);
+        fs::write(dir.join("000002/rank-1"), b"twO").expect("it is there");
+        let newest = Saved::open(chosen(&dir).expect("there is one")).expect("its manifest is whole");
+        let why = offering_older(newest.path(), newest.verify().expect_err("it is damaged"));
+        let parts = ["000002/rank-1", "checksum", "000001 is whole"];
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        let (whole, damaged) = newest_whole(&dir);
+        assert_eq!(whole, Some(dir.join("000001")));
+        assert!(matches!(&damaged[..], [one] if one.contains("000002/rank-1")), "{damaged:?}");
+        fs::write(dir.join("000001/manifest"), b"{}").expect("it is there");
+        let older = chosen(&dir.join("000001")).expect("it is one itself");
+        let why = offering_older(&older, Saved::open(&older).expect_err("it is damaged"));
+        assert!(why.contains("000001/manifest") && !why.contains("is whole"), "{why}");
+        assert_eq!((newest_whole(&dir).0, newest_whole(&dir).1.len()), (None, 2));
+        let why = chosen(&dir.join("lock")).expect_err("it is a file");
+        assert!(why.contains("no complete checkpoint"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_named() {
+        let dir = temporary("pipe");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        make(&store, 1, [b"one", b"two"]);
+        let file = dir.join("000001/rank-0");
+        fs::remove_file(&file).expect("it is there");
+        rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("it can be made");
+        let why =
+            Saved::open(dir.join("000001")).expect("it has a manifest").verify().expect_err("it is a pipe");
+        assert!(why.contains("rank-0: it is not a file"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+}

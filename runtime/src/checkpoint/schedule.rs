@@ -1,0 +1,72 @@
+//! The schedule of checkpoints, as rank 0 keeps it.
+
+/// When rank 0 makes the next checkpoint, and the one that it makes now.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    every_ns: u64,
+    next_ns: u64,
+    /// The number of the next checkpoint.
+    pub(crate) number: u64,
+    /// True until the present checkpoint is committed.
+    in_progress: bool,
+    /// Who has told the run to end.
+    pub(crate) notice: Option<String>,
+}
+
+impl Schedule {
+    pub(crate) fn new(every_ns: u64, number: u64) -> Schedule {
+        Schedule { every_ns, next_ns: every_ns, number, in_progress: false, notice: None }
+    }
+
+    /// The time at which a checkpoint is due, ns since the run began; none while one is being made.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        (!self.in_progress && self.next_ns < u64::MAX).then_some(self.next_ns)
+    }
+
+    /// Tells whether a checkpoint is due.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        !self.in_progress && now_ns >= self.next_ns
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.in_progress = true;
+    }
+
+    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do.
+    pub(crate) fn give_notice(&mut self, by: String) {
+        self.notice.get_or_insert(by);
+        self.next_ns = 0;
+    }
+
+    /// No checkpoint can be made of this program.
+    pub(crate) fn give_up(&mut self) {
+        (self.in_progress, self.next_ns) = (false, u64::MAX);
+    }
+
+    /// The present checkpoint is complete, or has failed.
+    pub(crate) fn end(&mut self, now_ns: u64) {
+        self.in_progress = false;
+        self.number += 1;
+        self.next_ns = now_ns.saturating_add(self.every_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_due_after_each_interval_and_at_a_notice() {
+        let mut schedule = Schedule::new(1_000_000_000, 7);
+        assert!(!schedule.is_due(999_999_999) && schedule.is_due(1_000_000_000));
+        schedule.begin();
+        assert!(!schedule.is_due(u64::MAX));
+        schedule.end(1_060_000_000);
+        assert!(!schedule.is_due(2_059_999_999) && schedule.is_due(2_060_000_000));
+        assert_eq!(schedule.number, 8);
+        schedule.give_notice("SIGTERM".into());
+        schedule.give_notice("SIGUSR1".into());
+        assert!(schedule.is_due(1_060_000_001));
+        assert_eq!(schedule.notice.as_deref(), Some("SIGTERM"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Settings: where and how often checkpoints are written.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], as in checkpoints,every=10m,keep=3";
+
+/// Where and how often a run writes checkpoints.
+///
+/// ```
+/// use std::time::Duration;
+/// use caribou::checkpoint::Settings;
+/// let settings: Settings = "checkpoints,every=90s,keep=2".parse()?;
+/// assert_eq!(settings, Settings::new("checkpoints").every(Duration::from_secs(90)).keep(2));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub(crate) dir: PathBuf,
+    pub(crate) every: Duration,
+    pub(crate) keep: u32,
+    /// The number of the run in its process.
+    pub(crate) run: u32,
+}
+
+impl Settings {
+    /// A checkpoint every 10 minutes in this directory, which is made if it does not exist; the last 3 are kept.
+    pub fn new(dir: impl Into<PathBuf>) -> Settings {
+        Settings { dir: dir.into(), every: Duration::from_secs(600), keep: 3, run: 0 }
+    }
+
+    /// The time from one checkpoint to the next.
+    #[must_use]
+    pub fn every(self, every: Duration) -> Settings {
+        Settings { every, ..self }
+    }
+
+    /// The number of checkpoints that are kept, at least 1.
+    #[must_use]
+    pub fn keep(self, keep: u32) -> Settings {
+        Settings { keep: keep.max(1), ..self }
+    }
+}
+
+impl FromStr for Settings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Settings, String> {
+        let mut parts = text.split(',');
+        let dir = parts.next().filter(|dir| !dir.is_empty()).ok_or(EXPECTED)?;
+        parts.try_fold(Settings::new(dir), |settings, part| {
+            let wrong = || format!("`{part}` is not understood, {EXPECTED}");
+            match part.split_once('=').ok_or_else(wrong)? {
+                ("every", time) => Ok(settings.every(parse_time(time).ok_or_else(wrong)?)),
+                ("keep", count) => {
+                    let keep = count.parse().ok().filter(|&keep| keep > 0).ok_or_else(wrong)?;
+                    Ok(settings.keep(keep))
+                }
+                _ => Err(wrong()),
+            }
+        })
+    }
+}
+
+/// A number with a unit: ms, s, m or h; of at least 1 ms.
+fn parse_time(text: &str) -> Option<Duration> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let (number, ms) = units.iter().find_map(|(unit, ms)| Some((text.strip_suffix(unit)?, ms)))?;
+    let ms = number.parse::<u64>().ok()?.checked_mul(*ms)?;
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_and_faults_name_the_part() {
+        let settings: Settings = "a/b,keep=1,every=5m".parse().expect("it is right");
+        assert_eq!(settings, Settings::new("a/b").keep(1).every(Duration::from_secs(300)));
+        for (text, part) in
+            [("", "DIR"), ("a,keep=0", "`keep=0`"), ("a,every=5", "`every=5`"), ("a,b", "`b`")]
+        {
+            let why = text.parse::<Settings>().expect_err(text);
+            assert!(why.contains(part) && why.contains("every=10m"), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The store: the directory that a run writes its checkpoints to.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::saved::{MANIFEST, Manifest, Versioned, Written, complete, entries};
+use super::settings::Settings;
+use crate::ids::{ROOT, Rank};
+use crate::warn::warn;
+
+const LOCK: &str = "lock";
+
+/// The directory of a run's checkpoints.
+#[derive(Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+    keep: u32,
+    /// The number of the run in its process.
+    run: u32,
+    /// On rank 0: held for as long as the run writes there.
+    lock: Option<File>,
+}
+
+impl Store {
+    /// Makes the directory if it does not exist. Rank 0 makes sure that no other run writes there.
+    pub(crate) fn new(settings: &Settings, rank: Rank) -> Result<Store, String> {
+        let dir = settings.dir.clone();
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
+        let lock = if rank == ROOT { Some(lock(&dir)?) } else { None };
+        Ok(Store { lock, keep: settings.keep, run: settings.run, dir })
+    }
+
+    /// The number of the next checkpoint.
+    pub(crate) fn next_number(&self) -> u64 {
+        let newest = entries(&self.dir).into_iter().map(|(number, _)| number).max();
+        newest.map_or(1, |number| number + 1)
+    }
+
+    fn partial(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("{number:06}.partial"))
+    }
+
+    /// Writes the file of a rank, to the disk.
+    pub(crate) fn write_rank(&self, number: u64, rank: Rank, bytes: &[u8]) -> Result<Written, String> {
+        let dir = self.partial(number);
+        let path = dir.join(format!("rank-{rank}"));
+        let write = || {
+            DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+            write_new(&path, bytes)
+        };
+        write().map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
+        Ok(Written::of(bytes))
+    }
+
+    /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
+    pub(crate) fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
+        let manifest = &Manifest { run: self.run, ..manifest };
+        let (partial, whole) = (self.partial(number), self.dir.join(format!("{number:06}")));
+        let commit = || {
+            for (rank, file) in manifest.files.iter().enumerate() {
+                let length = fs::metadata(partial.join(format!("rank-{rank}"))).map(|file| file.len());
+                if !length.is_ok_and(|length| length == file.bytes) {
+                    let why =
+                        format!("the file of rank {rank} is not there: all processes must see one directory");
+                    return Err(io::Error::other(why));
+                }
+            }
+            let text = serde_json::to_vec(&Versioned::now(manifest)).map_err(io::Error::other)?;
+            write_new(&partial.join(MANIFEST), &text)?;
+            File::open(&partial)?.sync_all()?;
+            fs::rename(&partial, &whole)?;
+            File::open(&self.dir)?.sync_all()
+        };
+        commit().map_err(|why| format!("{} cannot be completed: {why}", whole.display()))?;
+        self.remove_old(number);
+        tracing::info!(number, "checkpoint");
+        Ok(whole.display().to_string())
+    }
+
+    /// Removes what is left of a checkpoint that failed.
+    pub(crate) fn abandon(&self, number: u64) {
+        // One that cannot be removed does no harm: it is not whole.
+        let _ = fs::remove_dir_all(self.partial(number));
+    }
+
+    fn remove_old(&self, newest: u64) {
+        self.remove_partial(newest);
+        for (_, path) in complete(&self.dir).into_iter().skip(self.keep as usize) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+
+    /// Removes checkpoints before this one that were not completed.
+    fn remove_partial(&self, before: u64) {
+        let partial =
+            entries(&self.dir).into_iter().filter(|&(number, is_whole)| !is_whole && number < before);
+        partial.for_each(|(number, _)| self.abandon(number));
+    }
+}
+
+/// The run has ended: the checkpoint that it was making is not completed.
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            self.remove_partial(u64::MAX);
+        }
+    }
+}
+
+/// Locks the directory for as long as the file is open.
+fn lock(dir: &Path) -> Result<File, String> {
+    let fault = |why: &dyn std::fmt::Display| format!("{} cannot be locked: {why}", dir.join(LOCK).display());
+    // No link is followed, and a pipe in its place does not make the run wait.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+    let file = options.open(dir.join(LOCK)).map_err(|why| fault(&why))?;
+    if !file.metadata().is_ok_and(|file| file.is_file()) {
+        return Err(fault(&"it is not a file"));
+    }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(format!("another run writes to {}", dir.display())),
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {
+            warn(&format!(
+                "{}: its file system has no locks, so nothing stops another run from writing there",
+                dir.display()
+            ));
+            Ok(file)
+        }
+        Err(why) => Err(fault(&why)),
+    }
+}
+
+/// Writes a new file to the disk. A file or a link of that name is replaced, and no link is followed.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A name for a directory of this test.
+    pub(in crate::checkpoint) fn temporary(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("caribou-checkpoint-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        dir
+    }
+
+    /// Makes a checkpoint of two ranks.
+    pub(in crate::checkpoint) fn make(store: &Store, number: u64, files: [&[u8]; 2]) {
+        let written = (0..).map(Rank).zip(files).map(|(rank, bytes)| store.write_rank(number, rank, bytes));
+        let files = written.collect::<Result<_, _>>().expect("the directory is writable");
+        let manifest = Manifest { files, elapsed_ns: number, ..Manifest::default() };
+        store.commit(number, manifest).expect("it is complete");
+    }
+
+    #[test]
+    fn a_file_that_rank_0_does_not_see_fails_the_checkpoint() {
+        let dir = temporary("apart");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        let written = store.write_rank(1, Rank(0), b"state").expect("it can be written");
+        let manifest = Manifest { files: vec![written; 2], ..Manifest::default() };
+        let why = store.commit(1, manifest).expect_err("rank 1 has written elsewhere");
+        assert!(why.contains("rank 1") && why.contains("one directory"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn two_runs_do_not_write_to_one_directory() {
+        let dir = temporary("two");
+        let first = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        assert!(Store::new(&Settings::new(&dir), Rank(1)).is_ok(), "another rank of the run");
+        let why = Store::new(&Settings::new(&dir), ROOT).expect_err("it is locked");
+        assert!(why.contains("another run"), "{why}");
+        drop(first);
+        assert!(Store::new(&Settings::new(&dir), ROOT).is_ok());
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn what_is_left_of_a_checkpoint_goes_with_the_run() {
+        let dir = temporary("left");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        make(&store, 1, [b"one", b"two"]);
+        store.write_rank(2, Rank(0), b"half").expect("it can be written");
+        drop(store);
+        assert_eq!(entries(&dir), [(1, true)]);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_not_followed() {
+        let dir = temporary("link");
+        fs::create_dir_all(dir.join("store/000001.partial")).expect("it can be made");
+        let victim = dir.join("victim");
+        let link = |at: &str| std::os::unix::fs::symlink(&victim, dir.join(at)).expect("it can be made");
+        fs::write(&victim, b"precious").expect("it can be written");
+        link("store/lock");
+        let why = Store::new(&Settings::new(dir.join("store")), ROOT).expect_err("the lock is a link");
+        assert!(why.contains("store/lock cannot be locked"), "{why}");
+        let store = Store::new(&Settings::new(dir.join("store")), Rank(1)).expect("it locks nothing");
+        link("store/000001.partial/rank-1");
+        store.write_rank(1, Rank(1), b"state").expect("the link is replaced");
+        assert_eq!(fs::read(&victim).expect("it is there"), b"precious");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+}

@@ -1,0 +1,114 @@
+//! Notices: the machine is taken back soon, or somebody ends the run. SIGTERM and SIGUSR1 give notice to a run that makes
+//! checkpoints: it saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
+//!
+//! The first signal gives notice. A second SIGTERM ends the process at once, as the first does where no run listens. A thread
+//! of the process hears the signals, from the first run that listens to the end of the process.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::{io, thread};
+
+use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+/// The listeners of this process.
+static LISTENERS: Mutex<Vec<Weak<Listener>>> = Mutex::new(Vec::new());
+/// The reason why signals cannot be heard, if they cannot; unset before the first run that listens.
+static HEARING: OnceLock<Option<String>> = OnceLock::new();
+
+/// Listens for notices while it exists.
+pub(crate) struct Listener {
+    /// The signal that gave notice, until it is taken; 0 before.
+    signal: AtomicI32,
+    /// True once it has heard one.
+    heard: OnceLock<()>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Listener {
+    /// Listens from now on, and calls `wake` when notice is given. The error says why signals cannot be heard.
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
+        let listener =
+            Arc::new(Listener { signal: AtomicI32::new(0), heard: OnceLock::new(), wake: Box::new(wake) });
+        let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|other| other.strong_count() > 0);
+        listeners.push(Arc::downgrade(&listener));
+        drop(listeners);
+        match HEARING.get_or_init(|| hear().err().map(|why| why.to_string())) {
+            None => Ok(listener),
+            Some(why) => Err(format!("signals cannot be heard: {why}")),
+        }
+    }
+
+    /// True from a notice until it is taken.
+    pub(crate) fn is_given(&self) -> bool {
+        self.signal.load(Ordering::Acquire) != 0
+    }
+
+    /// The name of the signal that has given notice, once.
+    pub(crate) fn take(&self) -> Option<&'static str> {
+        match self.signal.swap(0, Ordering::AcqRel) {
+            0 => None,
+            SIGUSR1 => Some("SIGUSR1"),
+            _ => Some("SIGTERM"),
+        }
+    }
+
+    /// A signal has come. True if it is the first.
+    fn hear(&self, signal: i32) -> bool {
+        let first = self.heard.set(()).is_ok();
+        if first {
+            self.signal.store(signal, Ordering::Release);
+            (self.wake)();
+        }
+        first
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("heard", &self.heard.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Starts the thread that hears signals.
+fn hear() -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGUSR1])?;
+    let hear = move || signals.forever().for_each(heard);
+    thread::Builder::new().name("caribou hears".into()).spawn(hear).map(drop)
+}
+
+/// Tells all listeners of a signal. Without any it does what it does by default, and so does a second SIGTERM.
+fn heard(signal: i32) {
+    let all: Vec<Arc<Listener>> = {
+        let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().filter_map(Weak::upgrade).collect()
+    };
+    let first = all.iter().fold(false, |first, listener| listener.hear(signal) | first);
+    if all.is_empty() || (!first && signal == SIGTERM) {
+        // It does not return for these signals.
+        let _ = emulate_default_handler(signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_signal_gives_notice_once() {
+        let woken = Arc::new(AtomicI32::new(0));
+        let listener = {
+            let woken = woken.clone();
+            let wake = Box::new(move || {
+                woken.fetch_add(1, Ordering::Relaxed);
+            });
+            Listener { signal: AtomicI32::new(0), heard: OnceLock::new(), wake }
+        };
+        assert_eq!(listener.take(), None);
+        assert!(listener.hear(SIGUSR1) && !listener.hear(SIGTERM));
+        assert_eq!((listener.take(), listener.take()), (Some("SIGUSR1"), None));
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+    }
+}

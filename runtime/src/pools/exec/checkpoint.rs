@@ -1,0 +1,311 @@
+//! Checkpoints of a pool. No worker waits for one.
+//!
+//! | who | does |
+//! |---|---|
+//! | rank 0 | says that a checkpoint is due: [`Save`](PoolPacket::Save) |
+//! | a worker | when its range ends, copies what it has accumulated, with the iterations that are in it |
+//! | a rank | when all its workers have, writes the copies, and tells rank 0: [`Written`](PoolPacket::Written) |
+//! | rank 0 | when all ranks have, completes the checkpoint |
+//!
+//! A worker that is released leaves its last copy, which is part of all later checkpoints.
+//!
+//! # Proof that the copies fit together, whenever each was made
+//!
+//! 1. A copy has exactly the iterations that its worker has counted: it is made between two ranges, and a speculative range is
+//!    merged and counted at once.
+//! 2. Each iteration is counted once in the whole run. So no two copies have one in common, and a restart that executes the
+//!    iterations which are in no copy counts each once.
+//! 3. A restarted run gives what was accumulated before to one worker, as if that had executed it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::rank::Shared;
+use crate::checkpoint::background::{Background, catching};
+use crate::checkpoint::{Manifest, Schedule, Settings, Store, Written};
+use crate::error::Error;
+use crate::ids::{ROOT, Rank, WorkerId};
+use crate::notice::Listener;
+use crate::pools::core::image::WorkerImage;
+use crate::pools::core::packet::PoolPacket;
+use crate::warn::warn;
+use crate::wire;
+
+/// The number of the last copy of a worker: part of all later checkpoints.
+const LAST: u64 = u64::MAX;
+
+/// A copy of a worker, or the reason why it could not be made, with the number of the checkpoint that it is for.
+type NumberedImage = (u64, Result<WorkerImage, String>);
+
+/// The copies of the workers of a rank.
+pub(crate) struct Copies {
+    /// The number of the checkpoint that copies are wanted for; 0 before the first.
+    wanted: AtomicU64,
+    /// By worker.
+    images: Mutex<Vec<Option<NumberedImage>>>,
+}
+
+impl Copies {
+    pub(crate) fn new(workers: u32) -> Copies {
+        Copies { wanted: AtomicU64::new(0), images: Mutex::new(vec![None; workers as usize]) }
+    }
+
+    /// The number of the checkpoint that copies are wanted for.
+    pub(super) fn wanted(&self) -> u64 {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// A worker's copy for this checkpoint, or its last one. True if those of all workers are there.
+    pub(super) fn put(
+        &self,
+        worker: WorkerId,
+        number: Option<u64>,
+        image: Result<WorkerImage, String>,
+    ) -> bool {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        images[worker.index()] = Some((number.unwrap_or(LAST), image));
+        are_there(&images, self.wanted())
+    }
+
+    /// Tells whether the copies for this checkpoint are all there.
+    fn has_all(&self, number: u64) -> bool {
+        are_there(&self.images.lock().unwrap_or_else(PoisonError::into_inner), number)
+    }
+
+    /// All copies, encoded, or the reason why one could not be made.
+    fn encode(&self) -> Result<Vec<u8>, String> {
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let images: Result<Vec<WorkerImage>, String> =
+            images.iter().flatten().map(|(_, image)| image.clone()).collect();
+        wire::encode(&images?).map_err(|why| why.to_string())
+    }
+}
+
+fn are_there(images: &[Option<NumberedImage>], number: u64) -> bool {
+    images.iter().all(|image| image.as_ref().is_some_and(|&(made, _)| made >= number))
+}
+
+/// How a part of a checkpoint was written.
+#[derive(Clone)]
+enum IoOutcome {
+    Written(Result<Written, String>),
+    Committed(Result<String, String>),
+}
+
+/// What a rank makes checkpoints with.
+pub(crate) struct RankCheckpoints {
+    pub(super) copies: Copies,
+    store: Arc<Store>,
+    every_ns: u64,
+}
+
+impl RankCheckpoints {
+    pub(crate) fn new(settings: &Settings, store: Arc<Store>, workers: u32) -> RankCheckpoints {
+        RankCheckpoints { copies: Copies::new(workers), store, every_ns: settings.every.as_nanos() as u64 }
+    }
+}
+
+/// The part of checkpoints that the communication thread of a rank does.
+pub(super) struct Checkpointer<'m> {
+    shared: &'m Shared<'m>,
+    its: &'m RankCheckpoints,
+    ranks: u32,
+    listener: Option<Arc<Listener>>,
+    /// On rank 0.
+    schedule: Option<Schedule>,
+    /// The checkpoint for which workers still make copies.
+    saving: Option<u64>,
+    io: Option<Background<IoOutcome>>,
+    /// On rank 0: the files of the present checkpoint.
+    written: Vec<(Rank, Result<Written, String>)>,
+}
+
+impl<'m> Checkpointer<'m> {
+    /// `listens` where this rank hears signals for its process.
+    pub(super) fn new(
+        shared: &'m Shared<'m>,
+        its: &'m RankCheckpoints,
+        ranks: u32,
+        listens: bool,
+    ) -> Checkpointer<'m> {
+        let schedule = || Schedule::new(its.every_ns, its.store.next_number());
+        let team = shared.shared_driver.team.clone();
+        let listener = listens.then(|| {
+            Listener::new(move || {
+                team.sleepers[0].wake();
+            })
+        });
+        let listener = listener.and_then(|listener| listener.inspect_err(|why| warn(why)).ok());
+        Checkpointer {
+            shared,
+            its,
+            ranks,
+            listener,
+            schedule: (shared.rank == ROOT).then(schedule),
+            saving: None,
+            io: None,
+            written: Vec::new(),
+        }
+    }
+
+    /// When there is something to do at the latest, ns since the run began.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.schedule.as_ref().and_then(Schedule::next_ns)
+    }
+
+    /// Tells whether there is something to do now, but for the time.
+    pub(super) fn has_work(&self) -> bool {
+        self.listener.as_ref().is_some_and(|listener| listener.is_given())
+            || self.io.as_ref().is_some_and(Background::has_ended)
+            || self.saving.is_some_and(|number| self.its.copies.has_all(number))
+    }
+
+    /// Does what can be done now. Returns packets to send; those without a receiver are for all other ranks.
+    pub(super) fn poll(&mut self) -> Result<Vec<(Option<Rank>, PoolPacket)>, Error> {
+        let mut packets = Vec::new();
+        if let Some(signal) = self.listener.as_ref().and_then(|listener| listener.take()) {
+            let by = format!("{signal} to the process of rank {}", self.shared.rank);
+            match &mut self.schedule {
+                Some(schedule) => schedule.give_notice(by),
+                None => packets.push((Some(ROOT), PoolPacket::Notice(by))),
+            }
+        }
+        let now_ns = self.shared.clock.now_ns();
+        if let Some(schedule) = self.schedule.as_mut().filter(|schedule| schedule.is_due(now_ns)) {
+            schedule.begin();
+            let number = schedule.number;
+            self.written.clear();
+            self.save(number);
+            packets.push((None, PoolPacket::Save { number }));
+        }
+        if let Some(number) = self.saving.filter(|&number| self.its.copies.has_all(number)) {
+            self.saving = None;
+            let (bytes, store, rank) = (self.its.copies.encode(), self.its.store.clone(), self.shared.rank);
+            self.start_io(move || store.write_rank(number, rank, &bytes?), IoOutcome::Written, &mut packets)?;
+        }
+        if let Some(outcome) = self.io.as_ref().and_then(Background::outcome) {
+            self.io = None;
+            self.io_ended(outcome, &mut packets)?;
+        }
+        Ok(packets)
+    }
+
+    /// Rank 0 has said that a checkpoint is due: the workers make copies as soon as they can.
+    pub(super) fn save(&mut self, number: u64) {
+        self.saving = Some(number);
+        self.its.copies.wanted.store(number, Ordering::Release);
+        for worker in (0..self.shared.recording.workers()).map(WorkerId) {
+            self.shared.shared_driver.worker(worker).wake();
+        }
+    }
+
+    /// Rank 0: another rank was told to end.
+    pub(super) fn noticed(&mut self, by: String) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.give_notice(by);
+        }
+    }
+
+    /// Rank 0: a rank has written its file, or has failed to.
+    pub(super) fn written(
+        &mut self,
+        rank: Rank,
+        written: Result<Written, String>,
+    ) -> Result<Vec<(Option<Rank>, PoolPacket)>, Error> {
+        let mut packets = Vec::new();
+        self.written.push((rank, written));
+        if self.written.len() == self.ranks as usize {
+            self.commit(&mut packets)?;
+        }
+        Ok(packets)
+    }
+
+    fn commit(&mut self, packets: &mut Vec<(Option<Rank>, PoolPacket)>) -> Result<(), Error> {
+        let Some(schedule) = &self.schedule else { return Ok(()) };
+        let (number, store) = (schedule.number, self.its.store.clone());
+        let (written, elapsed_ns) = (std::mem::take(&mut self.written), self.shared.clock.now_ns());
+        let pool = Some(self.shared.work.signature());
+        let commit = move || {
+            let manifest = Manifest::new(written, elapsed_ns);
+            let committed = manifest.and_then(|manifest| store.commit(number, Manifest { pool, ..manifest }));
+            committed.map_err(|why| {
+                store.abandon(number);
+                format!("checkpoint {number} was not made: {why}")
+            })
+        };
+        self.start_io(commit, IoOutcome::Committed, packets)
+    }
+
+    fn start_io<T: 'static>(
+        &mut self,
+        io: impl FnOnce() -> Result<T, String> + Send + 'static,
+        outcome: fn(Result<T, String>) -> IoOutcome,
+        packets: &mut Vec<(Option<Rank>, PoolPacket)>,
+    ) -> Result<(), Error> {
+        if self.shared.clock.is_virtual() {
+            return self.io_ended(outcome(catching(io)), packets);
+        }
+        let team = self.shared.shared_driver.team.clone();
+        match Background::start(io, outcome, move || {
+            team.sleepers[0].wake();
+        }) {
+            Ok(background) => self.io = Some(background),
+            Err(why) => {
+                return self.io_ended(outcome(Err(format!("no thread to write with: {why}"))), packets);
+            }
+        }
+        Ok(())
+    }
+
+    fn io_ended(
+        &mut self,
+        outcome: IoOutcome,
+        packets: &mut Vec<(Option<Rank>, PoolPacket)>,
+    ) -> Result<(), Error> {
+        match (outcome, self.shared.rank) {
+            (IoOutcome::Written(written), ROOT) => packets.extend(self.written(ROOT, written)?),
+            (IoOutcome::Written(written), _) => packets.push((Some(ROOT), PoolPacket::Written(written))),
+            (IoOutcome::Committed(committed), _) => {
+                let Some(schedule) = &mut self.schedule else { return Ok(()) };
+                schedule.end(self.shared.clock.now_ns());
+                schedule
+                    .notice
+                    .clone()
+                    .map_or(Ok(()), |by| Err(Error::interrupted(by, committed.clone())))?;
+                if let Err(why) = committed {
+                    warn(&format!("{why}; the run goes on, and tries again after the interval"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The run has ended: waits for what is being written.
+    pub(super) fn end(&mut self) {
+        self.io.take().into_iter().for_each(Background::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_is_saved_when_each_worker_has_made_a_copy_or_its_last() {
+        let copies = Copies::new(2);
+        let image = |end: u64| {
+            let done = 0..end;
+            Ok(WorkerImage { done: vec![done], accumulated: vec![end as u8] })
+        };
+        copies.wanted.store(1, Ordering::Relaxed);
+        assert!(!copies.put(WorkerId(0), Some(1), image(3)), "one has made none");
+        assert!(copies.put(WorkerId(1), None, image(5)) && copies.has_all(1));
+        assert!(!copies.has_all(2), "the first works on");
+        assert!(copies.put(WorkerId(0), Some(2), image(4)) || copies.has_all(2));
+        let images: Vec<WorkerImage> =
+            wire::decode(&copies.encode().expect("it can be written")).expect("it can be read");
+        assert_eq!(images.iter().map(|image| image.done[0].end).collect::<Vec<_>>(), [4, 5]);
+        copies.put(WorkerId(0), Some(3), Err("no".into()));
+        assert_eq!(copies.encode(), Err("no".into()));
+    }
+}
