@@ -70,6 +70,13 @@ impl Signal {
         Signal { sum: self.sum + others.sum, max: self.max.max(others.max) }
     }
 
+    /// Of the same ranks when they have been idle since, and that was this part of the time since the window was opened.
+    #[must_use]
+    pub fn diluted(self, part: f64) -> Signal {
+        let part = part.clamp(0.0, 1.0);
+        Signal { sum: self.sum * part, max: self.max * part }
+    }
+
     /// What the busiest rank was busy beyond the mean of `ranks` ranks, as a part of the time.
     pub fn excess(&self, ranks: u32) -> f64 {
         (self.max - self.sum / f64::from(ranks.max(1))).max(0.0)

@@ -26,7 +26,7 @@ use super::problem::{Pair, Problem, Rules};
 /// The cell that keeps the books, on rank 0 all along.
 const LOGGER: [u16; 3] = [0, 0, 0];
 
-/// The energies of each step; a service, of which that on rank 0 counts.
+/// The energies of each step, once the last is complete; a service, of which that on rank 0 counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EnergyLog(Arc<Mutex<Vec<Energy>>>);
 
@@ -64,6 +64,8 @@ pub(crate) struct Cell {
     /// Particles of all cells.
     count: u64,
     logs_energy: bool,
+    /// Of the cell that keeps the books: of each step that is complete.
+    energies: Vec<Energy>,
     pairs: Array<PairCompute>,
     particles: Particles,
     /// Steps that are complete or under way.
@@ -97,6 +99,7 @@ impl Cell {
             rules: problem.rules,
             count: problem.count(),
             logs_energy: index == LOGGER,
+            energies: Vec::new(),
             pairs,
             particles: Particles(problem.initial[problem.rules.grid.position(index)].clone()),
             step: 0,
@@ -190,7 +193,11 @@ impl Chunk for Cell {
             Message::Complete { step, cells, particles, energy } => {
                 let expected = (self.rules.grid.count() as i64, self.count as i64);
                 assert_eq!((cells, particles), expected, "no cell and no particle is lost in step {step}");
-                ctx.service::<EnergyLog>().0.lock().unwrap_or_else(PoisonError::into_inner).push(energy);
+                self.energies.push(energy);
+                if step == self.rules.iterations {
+                    let mut log = ctx.service::<EnergyLog>().0.lock().unwrap_or_else(PoisonError::into_inner);
+                    *log = std::mem::take(&mut self.energies);
+                }
                 let observers = ctx.service::<Observers<Particles>>();
                 match step {
                     0 => observers.begin(ctx),

@@ -70,8 +70,8 @@ pub(crate) enum SyncPacket {
     AggregatedReports(Box<AggregatedReports>, NextSync),
     /// The sync that the sender and the ranks below it report to next has changed. To the parent.
     NextSyncChanged(NextSync),
-    /// How busy the sender and the ranks below it are. To the parent.
-    Signal(Signal),
+    /// How busy the sender and the ranks below it are, and whether all of them are idle from now on. To the parent.
+    Signal { signal: Signal, rests: bool },
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// What the sender and the ranks below it have measured in a window. To the parent.

@@ -90,12 +90,12 @@ impl PollSchedule {
         self.signal_ns < u64::MAX && instruments.time_ns() >= self.signal_ns
     }
 
-    /// A signal is due. False if it is not to be sent (rule 7).
-    fn begin_signal(&mut self, handled: u64, next_ns: u64) -> bool {
+    /// A signal is due. Returns whether it is to say that the rank has work; none if it is not to be sent (rule 7).
+    fn begin_signal(&mut self, handled: u64, next_ns: u64) -> Option<bool> {
         self.signal_ns = next_ns;
         let works = std::mem::replace(&mut self.signalled, handled) != handled;
         let was_at_work = std::mem::replace(&mut self.signals_work, works);
-        works || was_at_work
+        (works || was_at_work).then_some(works)
     }
 
     /// Tells whether there is something to poll (rule 1).
@@ -165,10 +165,10 @@ impl Worker<'_> {
             self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
         }
         let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
-        if self.poll_schedule.begin_signal(handled, now_ns + self.shared.info.signal_ns) {
+        if let Some(works) = self.poll_schedule.begin_signal(handled, now_ns + self.shared.info.signal_ns) {
             // Where nothing is measured, windows open by the clock alone.
             let signal = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
-            self.with_core(|core, now_ns, out| core.signalled(rank, signal, now_ns, out));
+            self.with_core(|core, now_ns, out| core.signalled(rank, signal, !works, now_ns, out));
         }
     }
 

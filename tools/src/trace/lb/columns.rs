@@ -9,7 +9,7 @@ use crate::trace::page::{Cell, Table};
 /// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.
 type Column = (&'static str, &'static str, fn(&Trace, &SyncEffect<'_>) -> Cell);
 
-const COLUMNS: [Column; 18] = [
+const COLUMNS: [Column; 19] = [
     ("sync", "sync", |_, sync| Cell::Count(sync.report.sync)),
     ("at_ns", "at", |_, sync| Cell::ns(sync.report.at_ns)),
     ("strategy", "strategy", |trace, _| Cell::text_of(&trace.run.lb)),
@@ -24,6 +24,7 @@ const COLUMNS: [Column; 18] = [
     ("moved_bytes", "bytes", |_, sync| Cell::Bytes(sync.report.moved_bytes)),
     ("gain_ns", "predicted saving", |_, sync| if_proposed(sync, sync.proposed_gain_ns())),
     ("saved_ns", "measured saving", |_, sync| sync.saved_ns().map_or(Cell::Empty, Cell::Ns)),
+    ("judged_gain_ns", "expected", |_, sync| if_proposed(sync, sync.report.gain_ns as f64)),
     ("needed_gain_ns", "needed", |_, sync| if_proposed(sync, sync.report.needed_ns as f64)),
     ("collect_ns", "collect", |_, sync| Cell::ns(sync.report.collect_ns)),
     ("decide_ns", "decide", |_, sync| Cell::ns(sync.report.decide_ns)),
@@ -35,8 +36,9 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
     predicted, counted by messages handled; predicted saving: of the next phase, for as many steps as that had; measured \
-    saving: how much longer that would have taken had nothing moved, by its own loads; needed: the saving above which moves \
-    are made, their cost; in a window that, or what predictions err by if it is more, over the part of their savings that \
+    saving: how much longer that would have taken had nothing moved, by its own loads; expected: what moves were expected \
+    to save when they were judged, until the next decision was thought likely; needed: the saving above which moves are \
+    made, their cost; in a window that, or what predictions err by if it is more, over the part of their savings that \
     plans have kept; collect: from the first rank to the \
     last, mostly waiting for the slowest; decide: the strategy's own time, on rank 0; migrate: until the last chunk has \
     landed. What workers did for syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and \

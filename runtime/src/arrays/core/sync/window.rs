@@ -4,7 +4,7 @@
 //!
 //! | packet | path | content |
 //! |---|---|---|
-//! | [`Signal`] | up the tree, every few ms | how busy the sender and the ranks below it are |
+//! | [`Signal`] | up the tree, every few ms while the sender has work, and once more | how busy the sender and the ranks below it are, and whether all are idle from now on |
 //! | [`OpenWindow`] | down the tree | the number of the window |
 //! | [`WindowReports`] | up the tree | what the sender and the ranks below it have measured |
 //! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
@@ -45,8 +45,10 @@ use crate::ids::{ChunkId, Rank};
 /// One rank's part of windows.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
+    /// When the window was opened here, ns.
+    opened_ns: u64,
     /// The last signals of this rank and its children in this window.
-    signals: LiteMap<Rank, Signal>,
+    signals: LiteMap<Rank, LastSignal>,
     /// Reports of this rank and its children.
     reports: Convergecast<Option<AggregatedReports>>,
     /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
@@ -55,16 +57,44 @@ pub(crate) struct Windows {
     late: LiteMap<ChunkId, u64>,
 }
 
+/// What a rank, or a child with the ranks below it, has signalled last.
+#[derive(Clone, Copy, Debug)]
+struct LastSignal {
+    signal: Signal,
+    /// All of these ranks are idle: they signal no more until they have work.
+    rests: bool,
+    at_ns: u64,
+}
+
 impl Windows {
-    /// This rank, or a child with the ranks below it, signals. Returns what all of them have signalled.
-    pub(crate) fn signalled(&mut self, from: Rank, signal: Signal) -> Signal {
-        self.signals.insert(from, signal);
-        self.signals.values().fold(Signal::default(), |sum, &signal| sum.and(signal))
+    /// This rank, or a child with the ranks below it, signals; if it `rests`, it is idle from now on. Returns what all of them
+    /// have signalled, as of now, and whether all rest.
+    pub(crate) fn signalled(
+        &mut self,
+        from: Rank,
+        signal: Signal,
+        rests: bool,
+        now_ns: u64,
+    ) -> (Signal, bool) {
+        self.signals.insert(from, LastSignal { signal, rests, at_ns: now_ns });
+        let since_opened = |at_ns: u64| at_ns.saturating_sub(self.opened_ns) as f64;
+        let of_now = |last: &LastSignal| match last.rests {
+            true => last.signal.diluted(since_opened(last.at_ns) / since_opened(now_ns).max(1.0)),
+            false => last.signal,
+        };
+        let all = self.signals.values().map(of_now).fold(Signal::default(), Signal::and);
+        (all, self.signals.values().all(|last| last.rests))
+    }
+
+    /// True if this rank has signalled nothing in this window, or that it is idle.
+    pub(crate) fn rests(&self, rank: Rank) -> bool {
+        self.signals.get(&rank).is_none_or(|last| last.rests)
     }
 
     /// A window is opened: signals of the last one count no more.
-    pub(crate) fn forget_signals(&mut self) {
+    pub(crate) fn forget_signals(&mut self, now_ns: u64) {
         self.signals.clear();
+        self.opened_ns = now_ns;
     }
 
     /// Adds the report of this rank or a child. Returns all of them after the last one.
@@ -101,5 +131,26 @@ impl Windows {
     /// Takes the kept insertions, in the order in which they came.
     pub(crate) fn take_insertions(&mut self) -> Vec<(Rank, Box<ChunkTransfer>)> {
         std::mem::take(&mut self.insertions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_that_has_become_idle_counts_for_less_and_less() {
+        let (mut windows, ms) = (Windows::default(), 1_000_000);
+        windows.forget_signals(100 * ms);
+        windows.signalled(Rank(1), Signal::of(1.0), true, 110 * ms);
+        let (all, rest) = windows.signalled(Rank(0), Signal::of(1.0), false, 120 * ms);
+        assert!((all.excess(2) - 0.25).abs() < 1e-9 && !rest, "{all:?}: busy for half of the time");
+        let (all, _) = windows.signalled(Rank(0), Signal::of(1.0), false, 200 * ms);
+        assert!((all.excess(2) - 0.45).abs() < 1e-9, "{all:?}");
+        let (_, rest) = windows.signalled(Rank(0), Signal::of(0.9), true, 210 * ms);
+        assert!(rest && windows.rests(Rank(0)));
+        windows.forget_signals(210 * ms);
+        let (all, _) = windows.signalled(Rank(0), Signal::of(1.0), false, 220 * ms);
+        assert_eq!(all.excess(2), 0.5, "the other has been idle since the window was opened");
     }
 }
