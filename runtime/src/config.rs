@@ -11,17 +11,18 @@ mod tests;
 mod variables;
 
 use std::cmp::Ordering as CmpOrdering;
-use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use std::{fmt, fs};
 
 use lb_strategies::Shape;
 
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
-use crate::checkpoint::{Saved, Settings, chosen, newest_whole, offering_older};
+use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -87,6 +88,8 @@ pub struct Config {
     slowed: Vec<(u32, f64)>,
     /// Settings besides these that must be the same in all processes: names and values.
     also_agreed: Vec<(String, String)>,
+    /// Settings of the program that a restart must have as its checkpoint: names and values.
+    program: Vec<(String, String)>,
 }
 
 /// Workers of a simulated run, at most: ranks keep something for each other, and are looked at in turn.
@@ -120,6 +123,7 @@ impl Default for Config {
             restarts_process: false,
             slowed: Vec::new(),
             also_agreed: Vec::new(),
+            program: Vec::new(),
         }
     }
 }
@@ -185,6 +189,23 @@ impl Config {
     pub fn agree(mut self, name: impl Into<String>, value: impl fmt::Display) -> Config {
         self.also_agreed.push((name.into(), value.to_string()));
         self
+    }
+
+    /// Names a setting of the program that chunks or iterations depend on, such as its input or its step. A checkpoint has it, and a
+    /// restart with another value is refused.
+    ///
+    /// ```
+    /// let config = caribou::Config::default().saved_with("timestep", 0.01);
+    /// # let _ = config;
+    /// ```
+    #[must_use]
+    pub fn saved_with(mut self, name: impl Into<String>, value: impl fmt::Display) -> Config {
+        self.program.push((name.into(), value.to_string()));
+        self
+    }
+
+    pub(crate) fn program_settings(&self) -> &[(String, String)] {
+        &self.program
     }
 
     /// All that must be the same in all processes of a job, by name: first what the program has named, of which the rest
@@ -405,16 +426,29 @@ impl Config {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let mut config = self.clone();
-        config.checkpoint.iter_mut().for_each(|settings| settings.run = run);
+        if let Some(settings) = &mut config.checkpoint {
+            (settings.run, settings.program) = (run, self.program.clone());
+        }
         let wrong = |why| wrong("CARIBOU_RESTART", why);
         config.restart = match (self.restart.as_deref(), &self.checkpoint) {
             (Some(dir), None) if dir == Path::new("auto") => {
                 let why = "auto goes on from the directory of CARIBOU_CHECKPOINT, which is not set";
                 return Err(wrong(why.into()));
             }
-            (Some(dir), Some(settings)) if dir == Path::new("auto") => self.newest_whole(&settings.dir),
+            (Some(dir), Some(settings)) if dir == Path::new("auto") => {
+                self.newest_whole(&settings.dir).map_err(wrong)?
+            }
             (dir, _) => dir.map(chosen).transpose().map_err(wrong)?,
         };
+        if let (None, Some(settings), 0, true) =
+            (&self.restart, &self.checkpoint, run, self.launch().speaks())
+            && !list(&settings.dir).is_empty()
+        {
+            warn(&format!(
+                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
+                settings.dir.display()
+            ));
+        }
         if let (Some(path), true) = (&config.restart, self.restarts_process) {
             let saved = Saved::open(path).map_err(|why| wrong(offering_older(path, why)))?;
             match run.cmp(&saved.manifest.run) {
@@ -440,19 +474,28 @@ impl Config {
         Config { restarts_process: true, ..self.restart(dir) }
     }
 
-    /// The newest checkpoint of a directory that is not damaged. Tells the user of others.
-    fn newest_whole(&self, dir: &Path) -> Option<PathBuf> {
-        let (whole, damaged) = newest_whole(dir);
-        if self.launch().speaks() {
-            damaged.iter().for_each(|why| warn(why));
-            if whole.is_none() {
-                print_line(&format!(
-                    "caribou: begins anew, {} has no checkpoint to go on from",
-                    dir.display()
-                ));
-            }
+    /// The newest checkpoint of a directory that is not damaged; none if there is no checkpoint. Tells the user of damaged ones.
+    /// Where all are damaged, or the directory cannot be read, a run that began anew would remove what may be mended.
+    fn newest_whole(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
+        if let Err(why) = fs::read_dir(dir)
+            && why.kind() != ErrorKind::NotFound
+        {
+            return Err(format!("{} cannot be read: {why}", dir.display()));
         }
-        whole
+        let (whole, mut damaged) = newest_whole(dir);
+        let speaks = self.launch().speaks();
+        if whole.is_some() {
+            damaged.iter().filter(|_| speaks).for_each(|why| warn(why));
+        } else if !damaged.is_empty() {
+            let first = damaged.swap_remove(0);
+            return Err(format!(
+                "no checkpoint of {} is whole, remove them to begin anew: {first}",
+                dir.display()
+            ));
+        } else if speaks {
+            print_line(&format!("caribou: begins anew, {} has no checkpoint to go on from", dir.display()));
+        }
+        Ok(whole)
     }
 
     /// The same for a program that cannot be saved.

@@ -1,10 +1,11 @@
 //! Notices: the machine is taken back soon, or somebody ends the run. SIGTERM and SIGUSR1 give notice to a run that makes
 //! checkpoints: it saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
 //!
-//! The first signal gives notice. A second SIGTERM ends the process at once, as the first does where no run listens. A thread
+//! The first signal gives notice. A second SIGTERM ends the process at once, as the first does where no run listens; SIGUSR1
+//! never does once a run listens. A thread
 //! of the process hears the signals, from the first run that listens to the end of the process.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::{io, thread};
 
@@ -21,16 +22,22 @@ static HEARING: OnceLock<Option<String>> = OnceLock::new();
 pub(crate) struct Listener {
     /// The signal that gave notice, until it is taken; 0 before.
     signal: AtomicI32,
-    /// True once it has heard one.
-    heard: OnceLock<()>,
+    /// True once it has heard a signal.
+    heard: AtomicBool,
+    /// True once it has heard SIGTERM.
+    terminated: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Listener {
+    fn waking(wake: Box<dyn Fn() + Send + Sync>) -> Listener {
+        let (signal, heard, terminated) = (AtomicI32::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        Listener { signal, heard, terminated, wake }
+    }
+
     /// Listens from now on, and calls `wake` when notice is given. The error says why signals cannot be heard.
     pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
-        let listener =
-            Arc::new(Listener { signal: AtomicI32::new(0), heard: OnceLock::new(), wake: Box::new(wake) });
+        let listener = Arc::new(Listener::waking(Box::new(wake)));
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(&listener));
@@ -55,20 +62,19 @@ impl Listener {
         }
     }
 
-    /// A signal has come. True if it is the first.
+    /// A signal has come. True if it is a second SIGTERM, which ends the process.
     fn hear(&self, signal: i32) -> bool {
-        let first = self.heard.set(()).is_ok();
-        if first {
+        if !self.heard.swap(true, Ordering::AcqRel) {
             self.signal.store(signal, Ordering::Release);
             (self.wake)();
         }
-        first
+        signal == SIGTERM && self.terminated.swap(true, Ordering::AcqRel)
     }
 }
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").field("heard", &self.heard.get().is_some()).finish_non_exhaustive()
+        f.debug_struct("Listener").field("heard", &self.heard).finish_non_exhaustive()
     }
 }
 
@@ -85,8 +91,8 @@ fn heard(signal: i32) {
         let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.iter().filter_map(Weak::upgrade).collect()
     };
-    let first = all.iter().fold(false, |first, listener| listener.hear(signal) | first);
-    if all.is_empty() || (!first && signal == SIGTERM) {
+    let ends = all.iter().fold(false, |ends, listener| listener.hear(signal) | ends);
+    if all.is_empty() || ends {
         // It does not return for these signals.
         let _ = emulate_default_handler(signal);
     }
@@ -101,13 +107,14 @@ mod tests {
         let woken = Arc::new(AtomicI32::new(0));
         let listener = {
             let woken = woken.clone();
-            let wake = Box::new(move || {
+            Listener::waking(Box::new(move || {
                 woken.fetch_add(1, Ordering::Relaxed);
-            });
-            Listener { signal: AtomicI32::new(0), heard: OnceLock::new(), wake }
+            }))
         };
         assert_eq!(listener.take(), None);
-        assert!(listener.hear(SIGUSR1) && !listener.hear(SIGTERM));
+        assert!(!listener.hear(SIGUSR1) && !listener.hear(SIGUSR1));
+        assert!(!listener.hear(SIGTERM), "the first after another signal");
+        assert!(listener.hear(SIGTERM));
         assert_eq!((listener.take(), listener.take()), (Some("SIGUSR1"), None));
         assert_eq!(woken.load(Ordering::Relaxed), 1);
     }

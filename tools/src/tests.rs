@@ -134,7 +134,10 @@ fn bad_options_are_one_line_that_says_what_was_expected() {
             "--chunks 10000 --ranks 4294967295: the snapshot needs 859.0 GB",
         ),
         (&["strategie"], "similar subcommands exist: 'trace', 'strategies'"),
-        (&[], "no command; expected one of strategies, balance, simulate, trace, top (--help explains)"),
+        (
+            &[],
+            "no command; expected one of strategies, balance, simulate, trace, checkpoint, top (--help explains)",
+        ),
         (&["trace"], "no command; expected one of summary, "),
     ] {
         let line = caribou(arguments).expect_err("refused");

@@ -91,6 +91,10 @@ impl<P: Program> Comparison<P> {
                 configs.len()
             )));
         }
+        let problem = format!("{} of {} {}", program.description(), total.count, total.unit);
+        let same =
+            |config: Config| config.saved_with("problem", &problem).saved_with("--check", options.check);
+        let configs = configs.into_iter().map(same).collect();
         Ok(Self { program, experiment, configs, options, label: None })
     }
 

@@ -44,6 +44,9 @@ pub(crate) struct Manifest {
     pub(crate) pool: Option<PoolSignature>,
     /// The number of the run in its process, from 0.
     pub(crate) run: u32,
+    /// Settings of the program that a restart must have as well, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) program: Vec<(String, String)>,
     /// By rank.
     pub(crate) files: Vec<Written>,
     /// Time from the start of the run, ns.
@@ -126,8 +129,24 @@ impl Saved {
                 "format {format}, of Caribou {caribou}; this one reads format {FORMAT}"
             )));
         }
-        let manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
+        let manifest: Manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
+        if manifest.files.is_empty() {
+            return Err(damaged(&"it has no files, expected one for each rank"));
+        }
         Ok(Saved { path, manifest })
+    }
+
+    /// Checks that it is of a program with these settings. The error names the first that differs.
+    pub(crate) fn check_program(&self, settings: &[(String, String)]) -> Result<(), String> {
+        let differing = self.manifest.program.iter().zip(settings).find(|(saved, its)| saved != its);
+        let path = self.path.display();
+        match differing {
+            Some(((name, saved), (_, its))) => {
+                Err(format!("{path} is of another program: its {name} is {saved}, this one's {its}"))
+            }
+            None if self.manifest.program.len() == settings.len() => Ok(()),
+            None => Err(format!("{path} is of another program, with other settings")),
+        }
     }
 
     /// Its directory.

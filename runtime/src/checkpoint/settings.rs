@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], as in checkpoints,every=10m,keep=3";
+const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], TIME a whole number of ms, s, m or h, as in checkpoints,every=10m,keep=3";
 
 /// Where and how often a run writes checkpoints.
 ///
@@ -22,12 +22,14 @@ pub struct Settings {
     pub(crate) keep: u32,
     /// The number of the run in its process.
     pub(crate) run: u32,
+    /// Settings of the program, by name.
+    pub(crate) program: Vec<(String, String)>,
 }
 
 impl Settings {
     /// A checkpoint every 10 minutes in this directory, which is made if it does not exist; the last 3 are kept.
     pub fn new(dir: impl Into<PathBuf>) -> Settings {
-        Settings { dir: dir.into(), every: Duration::from_secs(600), keep: 3, run: 0 }
+        Settings { dir: dir.into(), every: Duration::from_secs(600), keep: 3, run: 0, program: Vec::new() }
     }
 
     /// The time from one checkpoint to the next.

@@ -22,6 +22,7 @@ pub(crate) struct Store {
     keep: u32,
     /// The number of the run in its process.
     run: u32,
+    program: Vec<(String, String)>,
     /// On rank 0: held for as long as the run writes there.
     lock: Option<File>,
 }
@@ -33,7 +34,7 @@ impl Store {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
         let lock = if rank == ROOT { Some(lock(&dir)?) } else { None };
-        Ok(Store { lock, keep: settings.keep, run: settings.run, dir })
+        Ok(Store { lock, keep: settings.keep, run: settings.run, program: settings.program.clone(), dir })
     }
 
     /// The number of the next checkpoint.
@@ -60,7 +61,7 @@ impl Store {
 
     /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
     pub(crate) fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
-        let manifest = &Manifest { run: self.run, ..manifest };
+        let manifest = &Manifest { run: self.run, program: self.program.clone(), ..manifest };
         let (partial, whole) = (self.partial(number), self.dir.join(format!("{number:06}")));
         let commit = || {
             for (rank, file) in manifest.files.iter().enumerate() {

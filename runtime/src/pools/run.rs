@@ -123,7 +123,13 @@ impl Pool<'_> {
         let work = match &config.restart {
             Some(path) => {
                 let wrong = |why| Error::Config { setting: "CARIBOU_RESTART".into(), why };
-                go_on(Work::new(self, init, body), path, self.config.launch().speaks()).map_err(wrong)?
+                go_on(
+                    Work::new(self, init, body),
+                    path,
+                    config.program_settings(),
+                    self.config.launch().speaks(),
+                )
+                .map_err(wrong)?
             }
             None => Work::new(self, init, body),
         };
@@ -155,7 +161,12 @@ impl Pool<'_> {
 }
 
 /// The work of a pool that goes on from this checkpoint.
-fn go_on<'p, A, I, B>(work: Work<'p, A, I, B>, path: &Path, speaks: bool) -> Result<Work<'p, A, I, B>, String>
+fn go_on<'p, A, I, B>(
+    work: Work<'p, A, I, B>,
+    path: &Path,
+    settings: &[(String, String)],
+    speaks: bool,
+) -> Result<Work<'p, A, I, B>, String>
 where
     A: Accumulator,
     I: Fn() -> A + Sync,
@@ -167,6 +178,7 @@ where
         let its = saved.content().join(", ");
         return Err(format!("{name} is of another program: {its}; this is {}", signature.text()));
     }
+    saved.check_program(settings)?;
     if speaks {
         print_line(&saved.announcement());
     }

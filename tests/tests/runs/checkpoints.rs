@@ -367,6 +367,19 @@ fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
 }
 
 #[test]
+fn a_restart_with_another_setting_of_the_program_is_refused() {
+    let dir = directory("settings");
+    let config = |step: f64| Config::default().simulate(5).ranks(2).saved_with("timestep", step);
+    let settings = Settings::new(&dir).every(Duration::from_millis(1));
+    let died = mix(config(0.5).checkpoint(settings), Some(100));
+    assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
+    let why = mix(config(0.25).restart(&dir), None).expect_err("it has another step").to_string();
+    assert!(why.contains("its timestep is 0.5, this one's 0.25"), "{why}");
+    assert!(mix(config(0.5).restart(&dir), None).is_ok());
+    fs::remove_dir_all(dir).expect("it is there");
+}
+
+#[test]
 fn a_checkpoint_of_another_pool_is_refused() {
     let dir = directory("other-pool");
     let config = Config::default().simulate(3).ranks(2);

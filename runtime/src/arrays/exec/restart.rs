@@ -51,6 +51,7 @@ pub(super) fn restart(
 ) -> Result<RankImage, String> {
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
     let (manifest, name) = (&saved.manifest, path.display());
+    saved.check_program(config.program_settings())?;
     if let Some(pool) = &manifest.pool {
         return Err(format!("{name} is of another program: {}", pool.text()));
     }
