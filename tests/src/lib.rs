@@ -6,6 +6,8 @@
 mod pages {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../docs/checkpoints.md")]
+    struct Checkpoints;
     #[doc = include_str!("../../docs/dynamic.md")]
     struct Dynamic;
     #[doc = include_str!("../../docs/pools.md")]
