@@ -421,9 +421,13 @@ impl Config {
         self.restart.is_some()
     }
 
-    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process.
+    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process that makes checkpoints
+    /// or goes on from one.
     pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
+        if self.checkpoint.is_none() && self.restart.is_none() {
+            return Ok(self.clone());
+        }
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let mut config = self.clone();
         if let Some(settings) = &mut config.checkpoint {
@@ -498,9 +502,16 @@ impl Config {
         Ok(whole)
     }
 
-    /// The same for a program that cannot be saved.
-    pub(crate) fn without_checkpoints(&self) -> Config {
-        Config { checkpoint: None, restart: None, ..self.clone() }
+    /// The same for a program that makes one run: a restart by the environment is of that.
+    #[must_use]
+    pub fn of_one_run(self) -> Config {
+        Config { restarts_process: false, ..self }
+    }
+
+    /// The same for a run that is not to be saved, and does not go on from a checkpoint.
+    #[must_use]
+    pub fn without_checkpoints(self) -> Config {
+        Config { checkpoint: None, restart: None, ..self }
     }
 
     /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:

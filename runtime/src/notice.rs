@@ -1,9 +1,9 @@
 //! Notices: the machine is taken back soon, or somebody ends the run. SIGTERM and SIGUSR1 give notice to a run that makes
 //! checkpoints: it saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
 //!
-//! The first signal gives notice. A second SIGTERM ends the process at once, as the first does where no run listens; SIGUSR1
-//! never does once a run listens. A thread
-//! of the process hears the signals, from the first run that listens to the end of the process.
+//! The first signal gives notice to the run, and to those that the process makes after it. A second SIGTERM ends the process
+//! at once. While no run listens, before the first, between two and after the last, both signals do what they do by default.
+//! A thread of the process hears them, from the first run that listens to the end of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -15,6 +15,10 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// The listeners of this process.
 static LISTENERS: Mutex<Vec<Weak<Listener>>> = Mutex::new(Vec::new());
+/// The signal that has given notice to this process; 0 before.
+static NOTICE: AtomicI32 = AtomicI32::new(0);
+/// True once SIGTERM has given notice.
+static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// The reason why signals cannot be heard, if they cannot; unset before the first run that listens.
 static HEARING: OnceLock<Option<String>> = OnceLock::new();
 
@@ -22,22 +26,20 @@ static HEARING: OnceLock<Option<String>> = OnceLock::new();
 pub(crate) struct Listener {
     /// The signal that gave notice, until it is taken; 0 before.
     signal: AtomicI32,
-    /// True once it has heard a signal.
+    /// True once notice was given.
     heard: AtomicBool,
-    /// True once it has heard SIGTERM.
-    terminated: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Listener {
-    fn waking(wake: Box<dyn Fn() + Send + Sync>) -> Listener {
-        let (signal, heard, terminated) = (AtomicI32::new(0), AtomicBool::new(false), AtomicBool::new(false));
-        Listener { signal, heard, terminated, wake }
+    /// A listener that has heard this signal before, if it is not 0.
+    fn waking(before: i32, wake: Box<dyn Fn() + Send + Sync>) -> Listener {
+        Listener { signal: AtomicI32::new(before), heard: AtomicBool::new(before != 0), wake }
     }
 
     /// Listens from now on, and calls `wake` when notice is given. The error says why signals cannot be heard.
     pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
-        let listener = Arc::new(Listener::waking(Box::new(wake)));
+        let listener = Arc::new(Listener::waking(NOTICE.load(Ordering::Acquire), Box::new(wake)));
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(&listener));
@@ -62,13 +64,12 @@ impl Listener {
         }
     }
 
-    /// A signal has come. True if it is a second SIGTERM, which ends the process.
-    fn hear(&self, signal: i32) -> bool {
+    /// A signal has come: the first gives notice.
+    fn hear(&self, signal: i32) {
         if !self.heard.swap(true, Ordering::AcqRel) {
             self.signal.store(signal, Ordering::Release);
             (self.wake)();
         }
-        signal == SIGTERM && self.terminated.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -91,7 +92,13 @@ fn heard(signal: i32) {
         let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.iter().filter_map(Weak::upgrade).collect()
     };
-    let ends = all.iter().fold(false, |ends, listener| listener.hear(signal) | ends);
+    let ends = signal == SIGTERM && TERMINATED.load(Ordering::Acquire);
+    if !all.is_empty() {
+        // A run that begins later has to hear of it too.
+        let _ = NOTICE.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
+        TERMINATED.fetch_or(signal == SIGTERM, Ordering::AcqRel);
+    }
+    all.iter().for_each(|listener| listener.hear(signal));
     if all.is_empty() || ends {
         // It does not return for these signals.
         let _ = emulate_default_handler(signal);
@@ -107,15 +114,17 @@ mod tests {
         let woken = Arc::new(AtomicI32::new(0));
         let listener = {
             let woken = woken.clone();
-            Listener::waking(Box::new(move || {
+            let wake = Box::new(move || {
                 woken.fetch_add(1, Ordering::Relaxed);
-            }))
+            });
+            Listener::waking(0, wake)
         };
         assert_eq!(listener.take(), None);
-        assert!(!listener.hear(SIGUSR1) && !listener.hear(SIGUSR1));
-        assert!(!listener.hear(SIGTERM), "the first after another signal");
-        assert!(listener.hear(SIGTERM));
+        listener.hear(SIGUSR1);
+        listener.hear(SIGTERM);
         assert_eq!((listener.take(), listener.take()), (Some("SIGUSR1"), None));
         assert_eq!(woken.load(Ordering::Relaxed), 1);
+        let next = Listener::waking(SIGTERM, Box::new(|| ()));
+        assert_eq!(next.take(), Some("SIGTERM"), "the process was told before this run began");
     }
 }

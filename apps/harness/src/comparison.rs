@@ -92,8 +92,9 @@ impl<P: Program> Comparison<P> {
             )));
         }
         let problem = format!("{} of {} {}", program.description(), total.count, total.unit);
-        let same =
-            |config: Config| config.saved_with("problem", &problem).saved_with("--check", options.check);
+        let same = |config: Config| {
+            config.saved_with("problem", &problem).saved_with("--check", options.check).of_one_run()
+        };
         let configs = configs.into_iter().map(same).collect();
         Ok(Self { program, experiment, configs, options, label: None })
     }

@@ -53,7 +53,7 @@ pub(crate) fn run_layered(
 ) -> Result<Report, Error> {
     let strategy = lb_strategies::ARRAYS.default_policy().into();
     // Only programs whose chunks are the user's can be saved.
-    let own = config.without_checkpoints();
+    let own = config.clone().without_checkpoints();
     run_arrays(config, &ArrayProgram { describe: setup_function(setup), shape, text, strategy, config: own })
 }
 

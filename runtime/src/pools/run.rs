@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::pool::PoolStrategy;
 
+use crate::checkpoint::background::catching;
 use crate::checkpoint::{Saved, Store, offering_older};
 use crate::config::Config;
 use crate::error::Error;
@@ -123,13 +124,9 @@ impl Pool<'_> {
         let work = match &config.restart {
             Some(path) => {
                 let wrong = |why| Error::Config { setting: "CARIBOU_RESTART".into(), why };
-                go_on(
-                    Work::new(self, init, body),
-                    path,
-                    config.program_settings(),
-                    self.config.launch().speaks(),
-                )
-                .map_err(wrong)?
+                let (settings, speaks) = (config.program_settings(), self.config.launch().speaks());
+                // It merges what was accumulated: the code for that is the program's.
+                catching(|| go_on(Work::new(self, init, body), path, settings, speaks)).map_err(wrong)?
             }
             None => Work::new(self, init, body),
         };

@@ -1,5 +1,6 @@
 //! The problem: particles, the box and how it is cut, and what one step does to the particles of a cell.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use caribou::Index;
@@ -148,6 +149,13 @@ impl Rules {
 }
 
 impl Problem {
+    /// A hash of the initial particles: their places and velocities.
+    pub(crate) fn initial_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.initial.iter().flatten().for_each(|particle| format!("{particle:?}").hash(&mut hasher));
+        hasher.finish()
+    }
+
     /// Particles at these places, with velocities drawn at a temperature.
     pub(crate) fn new(rules: Rules, places: &[Vector], temperature: f64, seed: u64) -> Self {
         let velocities = velocities(places.len(), temperature, seed);

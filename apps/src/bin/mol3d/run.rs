@@ -56,6 +56,7 @@ impl Program for Molecules {
             "cutoff": cutoff,
             "timestep": timestep,
             "exchange": exchange,
+            "initial": self.problem.initial_hash(),
         })
     }
 

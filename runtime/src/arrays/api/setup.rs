@@ -190,8 +190,8 @@ impl Setup {
     /// A group: an array with one chunk on each rank, whose index is the rank's number. Its chunks take no part in syncs and
     /// never migrate. For what belongs to a process, such as a file, a cache or a connection.
     ///
-    /// A [checkpoint](crate::checkpoint) does not have them: a restarted run makes new ones, on its own number of ranks.
-    /// Messages and contributions of the old ones are not sent again.
+    /// A [checkpoint](crate::checkpoint) does not have them: a restarted run makes new ones, on its own number of ranks, and their
+    /// [`start`](Chunk::start) runs again. Messages and contributions of the old ones are not sent again.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target};

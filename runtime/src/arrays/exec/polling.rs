@@ -90,10 +90,11 @@ impl PollSchedule {
         self.signal_ns < u64::MAX && instruments.time_ns() >= self.signal_ns
     }
 
-    /// A signal is due. Returns whether it is to say that the rank has work; none if it is not to be sent (rule 7).
-    fn begin_signal(&mut self, handled: u64, next_ns: u64) -> Option<bool> {
+    /// A signal is due. Returns whether it is to say that the rank has work; none if it is not to be sent (rule 7). `handled` is of
+    /// this worker; others of the rank may work.
+    fn begin_signal(&mut self, handled: u64, others_work: bool, next_ns: u64) -> Option<bool> {
         self.signal_ns = next_ns;
-        let works = std::mem::replace(&mut self.signalled, handled) != handled;
+        let works = std::mem::replace(&mut self.signalled, handled) != handled || others_work;
         let was_at_work = std::mem::replace(&mut self.signals_work, works);
         (works || was_at_work).then_some(works)
     }
@@ -164,8 +165,14 @@ impl Worker<'_> {
             let by = format!("{signal} to the process of rank {rank}");
             self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
         }
+        let mut stops = false;
+        self.with_core(|core, _, _| stops = core.holds_timers());
         let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
-        if let Some(works) = self.poll_schedule.begin_signal(handled, now_ns + self.shared.info.signal_ns) {
+        let (next_ns, others_work) =
+            (now_ns + self.shared.info.signal_ns, !self.shared.scheduler.others_are_parked());
+        // While all ranks stop for a checkpoint nothing is told, and that a rank rests must not be lost.
+        let works = if stops { None } else { self.poll_schedule.begin_signal(handled, others_work, next_ns) };
+        if let Some(works) = works {
             // Where nothing is measured, windows open by the clock alone.
             let signal = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
             self.with_core(|core, now_ns, out| core.signalled(rank, signal, !works, now_ns, out));

@@ -203,6 +203,9 @@ impl<'r> Worker<'r> {
     #[cold]
     pub(super) fn send_due(&mut self, free_list: &mut FreeList) -> bool {
         let now_ns = self.shared.clock.now_ns();
+        if self.timers.next_ns().is_none_or(|at_ns| at_ns > now_ns) {
+            return false;
+        }
         let mut any = false;
         let mut held = false;
         self.with_core(|core, _, _| held = core.holds_timers());

@@ -1,6 +1,6 @@
 //! Checkpoints of a pool. No worker waits for one.
 //!
-//! | who | does |
+//! | part of the run | does |
 //! |---|---|
 //! | rank 0 | says that a checkpoint is due: [`Save`](PoolPacket::Save) |
 //! | a worker | when its range ends, copies what it has accumulated, with the iterations that are in it |
@@ -35,7 +35,7 @@ use crate::wire;
 const LAST: u64 = u64::MAX;
 
 /// A copy of a worker, or the reason why it could not be made, with the number of the checkpoint that it is for.
-type NumberedImage = (u64, Result<WorkerImage, String>);
+type NumberedImage = (u64, Result<Arc<WorkerImage>, String>);
 
 /// The copies of the workers of a rank.
 pub(crate) struct Copies {
@@ -63,7 +63,7 @@ impl Copies {
         image: Result<WorkerImage, String>,
     ) -> bool {
         let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        images[worker.index()] = Some((number.unwrap_or(LAST), image));
+        images[worker.index()] = Some((number.unwrap_or(LAST), image.map(Arc::new)));
         are_there(&images, self.wanted())
     }
 
@@ -72,13 +72,21 @@ impl Copies {
         are_there(&self.images.lock().unwrap_or_else(PoisonError::into_inner), number)
     }
 
-    /// All copies, encoded, or the reason why one could not be made.
-    fn encode(&self) -> Result<Vec<u8>, String> {
-        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        let images: Result<Vec<WorkerImage>, String> =
-            images.iter().flatten().map(|(_, image)| image.clone()).collect();
-        wire::encode(&images?).map_err(|why| why.to_string())
+    /// Takes all copies, or the reason why one could not be made. Last ones stay for later checkpoints.
+    fn take(&self) -> Result<Vec<Arc<WorkerImage>>, String> {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let take = |image: &mut Option<NumberedImage>| match image {
+            Some((LAST, last)) => Some(last.clone()),
+            _ => image.take().map(|(_, image)| image),
+        };
+        images.iter_mut().filter_map(take).collect()
     }
+}
+
+/// The content of the file of a rank.
+fn encode(images: &[Arc<WorkerImage>]) -> Result<Vec<u8>, String> {
+    let images: Vec<&WorkerImage> = images.iter().map(|image| &**image).collect();
+    wire::encode(&images).map_err(|why| why.to_string())
 }
 
 fn are_there(images: &[Option<NumberedImage>], number: u64) -> bool {
@@ -180,8 +188,9 @@ impl<'m> Checkpointer<'m> {
         }
         if let Some(number) = self.saving.filter(|&number| self.its.copies.has_all(number)) {
             self.saving = None;
-            let (bytes, store, rank) = (self.its.copies.encode(), self.its.store.clone(), self.shared.rank);
-            self.start_io(move || store.write_rank(number, rank, &bytes?), IoOutcome::Written, &mut packets)?;
+            let (images, store, rank) = (self.its.copies.take(), self.its.store.clone(), self.shared.rank);
+            let write = move || store.write_rank(number, rank, &encode(&images?)?);
+            self.start_io(write, IoOutcome::Written, &mut packets)?;
         }
         if let Some(outcome) = self.io.as_ref().and_then(Background::outcome) {
             self.io = None;
@@ -303,9 +312,11 @@ mod tests {
         assert!(!copies.has_all(2), "the first works on");
         assert!(copies.put(WorkerId(0), Some(2), image(4)) || copies.has_all(2));
         let images: Vec<WorkerImage> =
-            wire::decode(&copies.encode().expect("it can be written")).expect("it can be read");
+            wire::decode(&encode(&copies.take().expect("all are there")).expect("it can be written"))
+                .expect("it can be read");
         assert_eq!(images.iter().map(|image| image.done[0].end).collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(copies.take().expect("it is the last one").len(), 1);
         copies.put(WorkerId(0), Some(3), Err("no".into()));
-        assert_eq!(copies.encode(), Err("no".into()));
+        assert_eq!(copies.take(), Err("no".into()));
     }
 }

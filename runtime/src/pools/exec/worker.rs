@@ -189,7 +189,10 @@ impl<'p> Worker<'p> {
         at_work.set_idle();
         let end_ns = shared.clock.now_ns();
         if let Err(panic) = executed {
-            let doing = format!("executing iterations {}..{}", range.start, range.end);
+            let indices = shared.work.indices(&range);
+            let (first, last) = (indices.first(), indices.last());
+            let (start, end) = first.zip(last).map_or((0, 0), |(first, last)| (first.start, last.end));
+            let doing = format!("executing iterations {start}..{end}");
             let panic = panic_message(&*panic);
             shared.fail(Error::Panicked { rank: shared.rank, doing, panic });
             return State::Over;
