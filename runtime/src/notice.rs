@@ -2,7 +2,7 @@
 //! checkpoints: it saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
 //!
 //! The first signal gives notice to the run, and to those that the process makes after it. A second SIGTERM ends the process
-//! at once. While no run listens, before the first, between two and after the last, both signals do what they do by default.
+//! at once. While no run listens and none has been given notice, both signals do what they do by default.
 //! A thread of the process hears them, from the first run that listens to the end of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -92,14 +92,18 @@ fn heard(signal: i32) {
         let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.iter().filter_map(Weak::upgrade).collect()
     };
-    let ends = signal == SIGTERM && TERMINATED.load(Ordering::Acquire);
-    if !all.is_empty() {
+    // A process that was given notice is about to end, also when its run has ended already.
+    let ends = match NOTICE.load(Ordering::Acquire) {
+        0 => all.is_empty(),
+        _ => signal == SIGTERM && TERMINATED.load(Ordering::Acquire),
+    };
+    if !ends {
         // A run that begins later has to hear of it too.
         let _ = NOTICE.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
         TERMINATED.fetch_or(signal == SIGTERM, Ordering::AcqRel);
     }
     all.iter().for_each(|listener| listener.hear(signal));
-    if all.is_empty() || ends {
+    if ends {
         // It does not return for these signals.
         let _ = emulate_default_handler(signal);
     }
