@@ -6,23 +6,21 @@
 //! the nearest name.
 
 mod balancing;
+mod restart;
 #[cfg(test)]
 mod tests;
 mod variables;
 
-use std::cmp::Ordering as CmpOrdering;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, fs};
 
 use lb_strategies::Shape;
 
 use self::balancing::Balancing;
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
-use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older};
+use crate::checkpoint::Settings;
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::launch::{self, Launch};
@@ -31,7 +29,7 @@ pub use crate::measure::counters::BackgroundSource;
 pub use crate::measure::topology::plan::Pin;
 use crate::text::counted;
 use crate::trace::Filter;
-use crate::warn::{print_line, warn};
+use crate::warn::warn;
 pub use lb_strategies::{Period, Prediction};
 
 /// The nature of ranks: threads, or processes.
@@ -419,87 +417,6 @@ impl Config {
     /// True if a run goes on from a checkpoint.
     pub fn restarts(&self) -> bool {
         self.restart.is_some()
-    }
-
-    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process that makes checkpoints
-    /// or goes on from one.
-    pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
-        static RUNS: AtomicU32 = AtomicU32::new(0);
-        if self.checkpoint.is_none() && self.restart.is_none() {
-            return Ok(self.clone());
-        }
-        let run = RUNS.fetch_add(1, Ordering::Relaxed);
-        let mut config = self.clone();
-        if let Some(settings) = &mut config.checkpoint {
-            (settings.run, settings.program) = (run, self.program.clone());
-        }
-        let wrong = |why| wrong("CARIBOU_RESTART", why);
-        config.restart = match (self.restart.as_deref(), &self.checkpoint) {
-            (Some(dir), None) if dir == Path::new("auto") => {
-                let why = "auto goes on from the directory of CARIBOU_CHECKPOINT, which is not set";
-                return Err(wrong(why.into()));
-            }
-            (Some(dir), Some(settings)) if dir == Path::new("auto") => {
-                self.newest_whole(&settings.dir).map_err(wrong)?
-            }
-            (dir, _) => dir.map(chosen).transpose().map_err(wrong)?,
-        };
-        if let (None, Some(settings), 0, true) =
-            (&self.restart, &self.checkpoint, run, self.launch().speaks())
-            && !list(&settings.dir).is_empty()
-        {
-            warn(&format!(
-                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
-                settings.dir.display()
-            ));
-        }
-        if let (Some(path), true) = (&config.restart, self.restarts_process) {
-            let saved = Saved::open(path).map_err(|why| wrong(offering_older(path, why)))?;
-            match run.cmp(&saved.manifest.run) {
-                CmpOrdering::Equal => {}
-                CmpOrdering::Less => {
-                    if self.launch().speaks() {
-                        let (path, its) = (path.display(), saved.manifest.run);
-                        print_line(&format!(
-                            "caribou: run {run} is made again, {path} is of run {its} of the process"
-                        ));
-                    }
-                    (config.restart, config.checkpoint) = (None, None);
-                }
-                CmpOrdering::Greater => config.restart = None,
-            }
-        }
-        Ok(config)
-    }
-
-    /// As [`restart`](Self::restart), of the process: of its runs the one goes on that the checkpoint is of. Those before it are
-    /// made again, without checkpoints; those after it begin.
-    pub(crate) fn restart_process(self, dir: impl Into<PathBuf>) -> Config {
-        Config { restarts_process: true, ..self.restart(dir) }
-    }
-
-    /// The newest checkpoint of a directory that is not damaged; none if there is no checkpoint. Tells the user of damaged ones.
-    /// Where all are damaged, or the directory cannot be read, a run that began anew would remove what may be mended.
-    fn newest_whole(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
-        if let Err(why) = fs::read_dir(dir)
-            && why.kind() != ErrorKind::NotFound
-        {
-            return Err(format!("{} cannot be read: {why}", dir.display()));
-        }
-        let (whole, mut damaged) = newest_whole(dir);
-        let speaks = self.launch().speaks();
-        if whole.is_some() {
-            damaged.iter().filter(|_| speaks).for_each(|why| warn(why));
-        } else if !damaged.is_empty() {
-            let first = damaged.swap_remove(0);
-            return Err(format!(
-                "no checkpoint of {} is whole, remove them to begin anew: {first}",
-                dir.display()
-            ));
-        } else if speaks {
-            print_line(&format!("caribou: begins anew, {} has no checkpoint to go on from", dir.display()));
-        }
-        Ok(whole)
     }
 
     /// The same for a program that makes one run: a restart by the environment is of that.

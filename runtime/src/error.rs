@@ -230,14 +230,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// A run was told to end, by whom this says, and has made a checkpoint of this name, or has failed to.
-    pub(crate) fn interrupted(by: String, checkpoint: Result<String, String>) -> Error {
-        match checkpoint {
-            Ok(checkpoint) => Error::Interrupted { by, checkpoint },
-            Err(why) => Error::InterruptedUnsaved { by, why },
-        }
-    }
-
     /// The exit code for a program that ends with this error: 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a signal ended a
     /// run whose state is saved, 2 if a setting is wrong, 1 otherwise.
     ///

@@ -13,6 +13,11 @@ use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::config::Config;
+use crate::ids::{ROOT, Rank};
+use crate::launch::Launch;
+use crate::warn::warn;
+
 /// The listeners of this process.
 static LISTENERS: Mutex<Vec<Weak<Listener>>> = Mutex::new(Vec::new());
 /// The signal that has given notice to this process; 0 before.
@@ -37,8 +42,20 @@ impl Listener {
         Listener { signal: AtomicI32::new(before), heard: AtomicBool::new(before != 0), wake }
     }
 
-    /// Listens from now on, and calls `wake` when notice is given. The error says why signals cannot be heard.
-    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
+    /// Listens from now on where this rank does so for its process, and calls `wake` when notice is given. A simulated run hears
+    /// nothing. Warns if signals cannot be heard.
+    pub(crate) fn of_rank(
+        rank: Rank,
+        config: &Config,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Option<Arc<Listener>> {
+        let is_first = rank == ROOT || config.launch() != Launch::Alone;
+        let listens = is_first && config.simulate.is_none();
+        listens.then(|| Listener::new(wake))?.inspect_err(|why| warn(why)).ok()
+    }
+
+    /// The error says why signals cannot be heard.
+    fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
         let listener = Arc::new(Listener::waking(NOTICE.load(Ordering::Acquire), Box::new(wake)));
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|other| other.strong_count() > 0);
@@ -55,13 +72,14 @@ impl Listener {
         self.signal.load(Ordering::Acquire) != 0
     }
 
-    /// The name of the signal that has given notice, once.
-    pub(crate) fn take(&self) -> Option<&'static str> {
-        match self.signal.swap(0, Ordering::AcqRel) {
-            0 => None,
-            SIGUSR1 => Some("SIGUSR1"),
-            _ => Some("SIGTERM"),
-        }
+    /// The signal that has given notice, to the process of this rank, once.
+    pub(crate) fn take(&self, rank: Rank) -> Option<String> {
+        let signal = match self.signal.swap(0, Ordering::AcqRel) {
+            0 => return None,
+            SIGUSR1 => "SIGUSR1",
+            _ => "SIGTERM",
+        };
+        Some(format!("{signal} to the process of rank {rank}"))
     }
 
     /// A signal has come: the first gives notice.
@@ -123,12 +141,13 @@ mod tests {
             });
             Listener::waking(0, wake)
         };
-        assert_eq!(listener.take(), None);
+        let told = |signal: &str| Some(format!("{signal} to the process of rank 3"));
+        assert_eq!(listener.take(Rank(3)), None);
         listener.hear(SIGUSR1);
         listener.hear(SIGTERM);
-        assert_eq!((listener.take(), listener.take()), (Some("SIGUSR1"), None));
+        assert_eq!((listener.take(Rank(3)), listener.take(Rank(3))), (told("SIGUSR1"), None));
         assert_eq!(woken.load(Ordering::Relaxed), 1);
         let next = Listener::waking(SIGTERM, Box::new(|| ()));
-        assert_eq!(next.take(), Some("SIGTERM"), "the process was told before this run began");
+        assert_eq!(next.take(Rank(3)), told("SIGTERM"), "the process was told before this run began");
     }
 }

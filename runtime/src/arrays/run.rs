@@ -120,10 +120,7 @@ impl ArrayProgram<()> {
     ) -> Result<ArrayProgram<impl Fn(u32) -> Result<RankSetup, Error> + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
         let config = config.with_chosen_checkpoint()?;
-        let text = match &config.restart {
-            Some(checkpoint) => format!("{} that goes on from {}", shape.programs(), checkpoint.display()),
-            None => shape.programs().into(),
-        };
+        let text = config.going_on(shape.programs().into());
         Ok(ArrayProgram { describe: setup_function(setup), shape, text, strategy, config })
     }
 }

@@ -1,35 +1,57 @@
-//! What a thread of its own does in the background, such as writing a file.
+//! Parts of a checkpoint that a thread of its own writes.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
+use super::saved::Written;
 use crate::panics::panic_message;
 
-/// What a thread does, and how it ended.
-pub(crate) struct Background<T> {
-    outcome: Arc<OnceLock<T>>,
+/// How a part of a checkpoint was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IoOutcome {
+    /// The copy of a rank.
+    Written(Result<Written, String>),
+    /// The whole of it, by rank 0: its name, or the reason why it was not completed.
+    Committed(Result<String, String>),
+}
+
+/// A part of a checkpoint that a thread writes.
+pub(crate) struct Background {
+    outcome: Arc<OnceLock<IoOutcome>>,
     thread: JoinHandle<()>,
 }
 
-impl<T: Clone + Send + Sync + 'static> Background<T> {
-    /// Starts a thread that does this, and wakes who waits for it. A panic is an error.
-    pub(crate) fn start<O: 'static>(
-        act: impl FnOnce() -> Result<O, String> + Send + 'static,
-        outcome: fn(Result<O, String>) -> T,
+/// A part of a checkpoint whose writing was started.
+pub(crate) enum Started {
+    Runs(Background),
+    /// In virtual time, or because there is no thread to write with.
+    Ended(IoOutcome),
+}
+
+impl Background {
+    /// Starts a thread that writes, and calls `wake` when it has; in virtual time writes at once. A panic is an error.
+    pub(crate) fn start<T: 'static>(
+        is_virtual: bool,
+        write: impl FnOnce() -> Result<T, String> + Send + 'static,
+        outcome: fn(Result<T, String>) -> IoOutcome,
         wake: impl FnOnce() + Send + 'static,
-    ) -> io::Result<Background<T>> {
+    ) -> Started {
+        if is_virtual {
+            return Started::Ended(outcome(catching(write)));
+        }
         let ended = Arc::new(OnceLock::new());
         let body = {
             let ended = ended.clone();
             move || {
-                let _ = ended.set(outcome(catching(act)));
+                let _ = ended.set(outcome(catching(write)));
                 wake();
             }
         };
-        let thread = thread::Builder::new().name("caribou saves".into()).spawn(body)?;
-        Ok(Background { outcome: ended, thread })
+        match thread::Builder::new().name("caribou saves".into()).spawn(body) {
+            Ok(thread) => Started::Runs(Background { outcome: ended, thread }),
+            Err(why) => Started::Ended(outcome(Err(format!("no thread to write with: {why}")))),
+        }
     }
 
     /// True once it has ended.
@@ -38,7 +60,7 @@ impl<T: Clone + Send + Sync + 'static> Background<T> {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn outcome(&self) -> Option<T> {
+    pub(crate) fn outcome(&self) -> Option<IoOutcome> {
         self.outcome.get().cloned()
     }
 
@@ -61,14 +83,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_error_and_whoever_waits_is_woken() {
+    fn a_panic_is_an_error_and_the_waiting_thread_is_woken() {
         let (sender, receiver) = channel();
         let wake = move || sender.send(()).expect("it is waited for");
-        let fails = || -> Result<(), String> { panic!("no disk") };
-        let background = Background::start(fails, |outcome| outcome, wake).expect("there are threads");
+        let fails = || -> Result<String, String> { panic!("no disk") };
+        let Started::Runs(background) = Background::start(false, fails, IoOutcome::Committed, wake) else {
+            panic!("there are threads")
+        };
         receiver.recv().expect("it wakes");
         assert!(background.has_ended());
-        assert_eq!(background.outcome(), Some(Err("no disk".into())));
+        assert_eq!(background.outcome(), Some(IoOutcome::Committed(Err("no disk".into()))));
         background.join();
     }
 }

@@ -69,17 +69,17 @@ impl PoolSignature {
 }
 
 impl Manifest {
-    /// The files of all ranks, or the first reason why one was not written.
-    pub(crate) fn new(
+    /// The same with the files of all ranks, or the first reason why one was not written.
+    pub(super) fn with_files(
+        self,
         mut written: Vec<(Rank, Result<Written, String>)>,
-        elapsed_ns: u64,
     ) -> Result<Manifest, String> {
         written.sort_by_key(|&(rank, _)| rank);
         let file = |(rank, written): (Rank, Result<Written, String>)| {
             written.map_err(|why| format!("rank {rank}: {why}"))
         };
         let files = written.into_iter().map(file).collect::<Result<_, _>>()?;
-        Ok(Manifest { files, elapsed_ns, ..Manifest::default() })
+        Ok(Manifest { files, ..self })
     }
 }
 

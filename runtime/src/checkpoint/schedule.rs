@@ -1,5 +1,7 @@
 //! The schedule of checkpoints, as rank 0 keeps it.
 
+use crate::error::Error;
+
 /// When rank 0 makes the next checkpoint, and the one that it makes now.
 #[derive(Debug)]
 pub(crate) struct Schedule {
@@ -9,7 +11,7 @@ pub(crate) struct Schedule {
     pub(crate) number: u64,
     /// True until the present checkpoint is committed.
     in_progress: bool,
-    /// Who has told the run to end.
+    /// The signal that has told the run to end, and the rank whose process got it.
     pub(crate) notice: Option<String>,
 }
 
@@ -43,8 +45,27 @@ impl Schedule {
         (self.in_progress, self.next_ns) = (false, u64::MAX);
     }
 
-    /// The present checkpoint is complete, or has failed.
-    pub(crate) fn end(&mut self, now_ns: u64) {
+    /// The present checkpoint is complete, and has this name, or was not made. Returns a line for the user, if there is one.
+    ///
+    /// # Errors
+    /// The run was told to end: it was the last one.
+    pub(crate) fn committed(
+        &mut self,
+        checkpoint: Result<String, String>,
+        now_ns: u64,
+    ) -> Result<Option<String>, Error> {
+        self.end(now_ns);
+        match (self.notice.clone(), checkpoint) {
+            (Some(by), Ok(checkpoint)) => Err(Error::Interrupted { by, checkpoint }),
+            (Some(by), Err(why)) => Err(Error::InterruptedUnsaved { by, why }),
+            (None, Ok(_)) => Ok(None),
+            (None, Err(why)) => {
+                Ok(Some(format!("{why}; the run goes on, and tries again after the interval")))
+            }
+        }
+    }
+
+    fn end(&mut self, now_ns: u64) {
         self.in_progress = false;
         self.number += 1;
         self.next_ns = now_ns.saturating_add(self.every_ns);

@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
-    pub(crate) fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
+    fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
         let manifest = &Manifest { run: self.run, program: self.program.clone(), ..manifest };
         let (partial, whole) = (self.partial(number), self.dir.join(format!("{number:06}")));
         let commit = || {
@@ -84,8 +84,23 @@ impl Store {
         Ok(whole.display().to_string())
     }
 
+    /// All ranks have written their files, or have failed to: completes the checkpoint, or removes what there is of it. Returns its
+    /// name, or the reason why it was not made.
+    pub(crate) fn complete(
+        &self,
+        number: u64,
+        manifest: Manifest,
+        written: Vec<(Rank, Result<Written, String>)>,
+    ) -> Result<String, String> {
+        let committed = manifest.with_files(written).and_then(|manifest| self.commit(number, manifest));
+        committed.map_err(|why| {
+            self.abandon(number);
+            format!("checkpoint {number} was not made: {why}")
+        })
+    }
+
     /// Removes what is left of a checkpoint that failed.
-    pub(crate) fn abandon(&self, number: u64) {
+    fn abandon(&self, number: u64) {
         // One that cannot be removed does no harm: it is not whole.
         let _ = fs::remove_dir_all(self.partial(number));
     }

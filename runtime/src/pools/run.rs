@@ -8,7 +8,7 @@ use lb_strategies::pool::PoolStrategy;
 
 use crate::checkpoint::background::catching;
 use crate::checkpoint::{Saved, Store, offering_older};
-use crate::config::Config;
+use crate::config::{Config, wrong};
 use crate::error::Error;
 use crate::ids::Rank;
 use crate::measure::speed::Speed;
@@ -123,10 +123,10 @@ impl Pool<'_> {
         let config = self.config.with_chosen_checkpoint()?;
         let work = match &config.restart {
             Some(path) => {
-                let wrong = |why| Error::Config { setting: "CARIBOU_RESTART".into(), why };
                 let (settings, speaks) = (config.program_settings(), self.config.launch().speaks());
                 // It merges what was accumulated: the code for that is the program's.
-                catching(|| go_on(Work::new(self, init, body), path, settings, speaks)).map_err(wrong)?
+                catching(|| go_on(Work::new(self, init, body), path, settings, speaks))
+                    .map_err(|why| wrong("CARIBOU_RESTART", why))?
             }
             None => Work::new(self, init, body),
         };
@@ -228,7 +228,7 @@ where
     /// Where this rank writes checkpoints, if any are made.
     fn store(&self, rank: Rank) -> Result<Option<Arc<Store>>, Error> {
         let store = self.config.checkpoint.as_ref().map(|settings| Store::new(settings, rank).map(Arc::new));
-        store.transpose().map_err(|why| Error::Config { setting: "CARIBOU_CHECKPOINT".into(), why })
+        store.transpose().map_err(|why| wrong("CARIBOU_CHECKPOINT", why))
     }
 
     fn deliver(&self, accumulated: Accumulated, whole: PoolResult) {
@@ -256,11 +256,7 @@ where
 
     #[cfg(feature = "mpi")]
     fn text(&self) -> String {
-        let pool = format!("a pool of {} iterations", self.pool.iterations);
-        match &self.config.restart {
-            Some(checkpoint) => format!("{pool} that goes on from {}", checkpoint.display()),
-            None => pool,
-        }
+        self.config.going_on(format!("a pool of {} iterations", self.pool.iterations))
     }
 
     fn lb<'c>(&self, config: &'c Config) -> &'c str {

@@ -158,9 +158,15 @@ fn directory(name: &str) -> PathBuf {
     dir
 }
 
-/// A run that dies at this step, and all that follow it, with checkpoints as often as possible; restarted until none dies.
-/// Returns the digest, and the number of restarts that found a checkpoint.
-fn survive(dir: &PathBuf, configs: impl IntoIterator<Item = Config>, dies_at: &[u64]) -> (u64, u32) {
+/// A run that dies at the first of these steps or iterations, and those that follow it, with checkpoints as often as possible;
+/// restarted until none dies. Returns the result, and the number of restarts that found a checkpoint.
+fn survive<T>(
+    dir: &Path,
+    configs: impl IntoIterator<Item = Config>,
+    dies_at: &[u64],
+    run: impl Fn(Config, Option<u64>) -> Result<T, Error>,
+    is_death: fn(&Error) -> bool,
+) -> (T, u32) {
     let settings = Settings::new(dir).every(Duration::from_millis(1)).keep(2);
     let (mut restarts, mut deaths) = (0, dies_at.iter());
     for config in configs {
@@ -170,13 +176,23 @@ fn survive(dir: &PathBuf, configs: impl IntoIterator<Item = Config>, dies_at: &[
         let config = if has_any { config.restart(dir) } else { config };
         let what = format!("{config:?}");
         let dies_at = deaths.next().copied();
-        match mix(config, dies_at) {
-            Ok(digest) => return (digest, restarts),
-            Err(Error::Program { .. }) if dies_at.is_some() => {}
+        match run(config, dies_at) {
+            Ok(result) => return (result, restarts),
+            Err(error) if dies_at.is_some() && is_death(&error) => {}
             Err(error) => panic!("{what}: {error}"),
         }
     }
     panic!("the last run does not die");
+}
+
+/// The program has failed by itself.
+fn fails(error: &Error) -> bool {
+    matches!(error, Error::Program { .. })
+}
+
+/// An iteration has panicked.
+fn panics(error: &Error) -> bool {
+    matches!(error, Error::Panicked { .. })
 }
 
 /// Changes, removes, repeats or inserts some of these bytes.
@@ -267,7 +283,7 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
     for ranks in [[2, 1, 3], [1, 4, 2], [3, 2, 2]] {
         for (workers, wire) in [(1, false), (2, true)] {
             let configs = ranks.map(|ranks| config(ranks, workers, wire));
-            let (digest, restarts) = survive(&dir, configs, &[70, 100]);
+            let (digest, restarts) = survive(&dir, configs, &[70, 100], mix, fails);
             assert_eq!(digest, expected, "{ranks:?}, {workers}, {wire}");
             all_restarts += restarts;
             fs::remove_dir_all(&dir).expect("it is there");
@@ -293,7 +309,8 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
                 .expect("it is there")
                 .balance(caribou::config::Period::Every(Duration::from_micros(50)))
         };
-        let (digest, restarts) = survive(&dir, (0..3).map(config), &[30 + seed % 40, 60 + seed % 50]);
+        let (digest, restarts) =
+            survive(&dir, (0..3).map(config), &[30 + seed % 40, 60 + seed % 50], mix, fails);
         assert_eq!(
             digest, expected,
             "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
@@ -307,8 +324,8 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
 const ITERATIONS: u64 = 400;
 
 /// The sum of numbers that only their indices decide, and how many there are. Iteration `dies_at` panics.
-fn tally(config: &Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
-    let (config, what) = (config.clone(), format!("{config:?}"));
+fn tally(config: Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
+    let what = format!("{config:?}");
     with_timeout(&what, move || {
         let outcome = caribou::pool(
             &config,
@@ -327,26 +344,9 @@ fn tally(config: &Config, dies_at: Option<u64>) -> Result<(u64, u64), Error> {
     })
 }
 
-/// A pool that dies at these iterations, one after the other, with checkpoints as often as possible. Returns the tally, and the
-/// number of restarts that found a checkpoint.
-fn survive_pool(dir: &Path, configs: impl IntoIterator<Item = Config>, dies_at: &[u64]) -> ((u64, u64), u32) {
-    let settings = Settings::new(dir).every(Duration::from_millis(1)).keep(2);
-    let (mut restarts, mut deaths) = (0, dies_at.iter());
-    for config in configs {
-        let config = config.checkpoint(settings.clone()).restart("auto");
-        restarts += u32::from(!caribou::checkpoint::list(dir).is_empty());
-        match (tally(&config, deaths.next().copied()), &config) {
-            (Ok(tally), _) => return (tally, restarts),
-            (Err(Error::Panicked { .. }), _) => {}
-            (Err(error), config) => panic!("{config:?}: {error}"),
-        }
-    }
-    panic!("the last run does not die");
-}
-
 #[test]
 fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
-    let expected = tally(&Config::default().workers(1), None).expect("nothing is wrong");
+    let expected = tally(Config::default().workers(1), None).expect("nothing is wrong");
     let (dir, mut all_restarts) = (directory("pools"), 0);
     for seed in caribou_tests::seeds(60) {
         let config = |number: u64| {
@@ -355,7 +355,7 @@ fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
             config.workers(1 + (seed / 3 % 3) as u32).lb(lb).expect("it is there")
         };
         let dies_at = [seed * 37 % ITERATIONS, seed * 101 % ITERATIONS];
-        let (tally, restarts) = survive_pool(&dir, (0..3).map(config), &dies_at);
+        let (tally, restarts) = survive(&dir, (0..3).map(config), &dies_at, tally, panics);
         assert_eq!(
             tally, expected,
             "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
@@ -384,7 +384,7 @@ fn a_checkpoint_of_another_pool_is_refused() {
     let dir = directory("other-pool");
     let config = Config::default().simulate(3).ranks(2);
     let settings = Settings::new(&dir).every(Duration::from_millis(1));
-    let died = tally(&config.clone().checkpoint(settings), Some(300));
+    let died = tally(config.clone().checkpoint(settings), Some(300));
     assert!(matches!(died, Err(Error::Panicked { .. })), "{died:?}");
     let shorter = caribou::pool(&config.clone().restart(&dir), 10, || (0, 0), |_: &mut (u64, u64), _| {});
     let why = shorter.map(|_| ()).expect_err("it has fewer iterations").to_string();

@@ -9,7 +9,6 @@
 //! | [`coordinator`] | rank 0 collects the reports, has them balanced, keeps the record ([`sync_log`]) |
 //! | [`migration`] | the decision ([`move_list`]) is carried out; what it moved is measured ([`migration_bytes`]) |
 
-use lb_strategies::window_policy::Signal;
 use serde::{Deserialize, Serialize};
 
 use self::coordinator::Coordinator;
@@ -18,7 +17,7 @@ use self::migration_bytes::MigrationBytes;
 use self::move_list::MoveList;
 use self::report_aggregation::{AggregatedReports, NextSync, ReportAggregation};
 use self::sync_arrivals::Syncs;
-use self::window::Windows;
+use self::window::{RankSignal, Windows};
 use super::collectives::tree::{Convergecast, Tree};
 pub(crate) mod coordinator;
 pub(crate) mod migration;
@@ -70,8 +69,8 @@ pub(crate) enum SyncPacket {
     AggregatedReports(Box<AggregatedReports>, NextSync),
     /// The sync that the sender and the ranks below it report to next has changed. To the parent.
     NextSyncChanged(NextSync),
-    /// How busy the sender and the ranks below it are, and whether all of them are idle from now on. To the parent.
-    Signal { signal: Signal, rests: bool },
+    /// How busy the sender and the ranks below it are. To the parent.
+    Signal(RankSignal),
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// What the sender and the ranks below it have measured in a window. To the parent.

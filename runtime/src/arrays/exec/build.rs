@@ -28,7 +28,6 @@ use crate::checkpoint::{Schedule, Store};
 use crate::config::{Config, wrong};
 use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, ROOT, Rank, SyncId, WorkerId};
-use crate::launch::Launch;
 use crate::measure::counters::{BackgroundSource, RankCounters};
 use crate::notice::Listener;
 use crate::panics;
@@ -37,7 +36,6 @@ use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
-use crate::warn::warn;
 
 /// The parts of a rank that differ between threads and simulation.
 pub(crate) struct RankParts {
@@ -96,12 +94,8 @@ pub(crate) fn build_rank(
         _ => core,
     };
     let gauges = RankCounters::new(workers, background);
-    // One rank of each process listens.
-    let listens = checkpoints.is_some()
-        && config.simulate.is_none()
-        && (rank == ROOT || config.launch() != Launch::Alone);
-    let notices = listens.then(|| Listener::new(parts.scheduler.waker(WorkerId(0))));
-    let notices = notices.and_then(|listener| listener.inspect_err(|why| warn(why)).ok());
+    let listen = |_: &Arc<Store>| Listener::of_rank(rank, config, parts.scheduler.waker(WorkerId(0)));
+    let notices = checkpoints.as_ref().and_then(listen);
     let measures = config.measure && config.simulate.is_none();
     RankShared {
         info: RankInfo {

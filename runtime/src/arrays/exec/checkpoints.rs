@@ -13,22 +13,10 @@ use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit
 use crate::arrays::core::routing::envelope::{Delivery, Envelope};
 use crate::arrays::core::routing::in_flight::Epoch;
 use crate::arrays::core::routing::message_list::MessageNode;
-use crate::checkpoint::background::{Background, catching};
-use crate::checkpoint::{Manifest, Written};
+use crate::checkpoint::Manifest;
+use crate::checkpoint::background::{Background, IoOutcome, Started};
 use crate::ids::{CellId, ChunkId};
 use crate::wire::{self, WireError};
-
-/// A part of a checkpoint that a thread writes.
-pub(super) type PendingIo = Background<IoOutcome>;
-
-/// How a part of a checkpoint was written.
-#[derive(Clone)]
-pub(super) enum IoOutcome {
-    /// The copy of this rank.
-    Written(Result<Written, String>),
-    /// The whole of it, by rank 0: its name, or the reason why it was not completed.
-    Committed(Result<String, String>),
-}
 
 impl Worker<'_> {
     /// Copies this stopped rank, and starts to write the copy.
@@ -57,15 +45,13 @@ impl Worker<'_> {
         io: impl FnOnce() -> Result<T, String> + Send + 'static,
         outcome: fn(Result<T, String>) -> IoOutcome,
     ) {
-        if self.shared.clock.is_virtual() {
-            return self.io_ended(outcome(catching(io)));
-        }
-        match Background::start(io, outcome, self.shared.scheduler.waker(self.id)) {
-            Ok(background) => {
+        let wake = self.shared.scheduler.waker(self.id);
+        match Background::start(self.shared.clock.is_virtual(), io, outcome, wake) {
+            Started::Runs(background) => {
                 self.pending_io = Some(background);
                 self.update_poll_schedule();
             }
-            Err(why) => self.io_ended(outcome(Err(format!("no thread to write with: {why}")))),
+            Started::Ended(outcome) => self.io_ended(outcome),
         }
     }
 
@@ -186,15 +172,8 @@ impl Worker<'_> {
     pub(super) fn commit(&mut self, number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten>) {
         let store = self.shared.checkpoints.clone().expect("a run with a directory makes checkpoints");
         let elapsed_ns = self.shared.clock.now_ns();
-        let commit = move || {
-            let manifest = Manifest::new(written, elapsed_ns);
-            let committed =
-                manifest.and_then(|manifest| store.commit(number, Manifest { arrays, ..manifest }));
-            committed.map_err(|why| {
-                store.abandon(number);
-                format!("checkpoint {number} was not made: {why}")
-            })
-        };
+        let manifest = Manifest { arrays, elapsed_ns, ..Manifest::default() };
+        let commit = move || store.complete(number, manifest, written);
         self.start_io(commit, IoOutcome::Committed);
     }
 }

@@ -44,6 +44,7 @@ use crate::arrays::core::lifecycle::LifecyclePacket;
 use crate::arrays::core::lifecycle::transfer::ChunkBody;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::message_list::FreeList;
+use crate::arrays::core::sync::window::RankSignal;
 use crate::ids::{CellId, ChunkId, Rank};
 use crate::transport::PacketHandler;
 
@@ -161,8 +162,7 @@ impl Worker<'_> {
     #[cold]
     fn signal(&mut self) {
         let rank = self.shared.info.rank;
-        if let Some(signal) = self.shared.notices.as_ref().and_then(|listener| listener.take()) {
-            let by = format!("{signal} to the process of rank {rank}");
+        if let Some(by) = self.shared.notices.as_ref().and_then(|listener| listener.take(rank)) {
             self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
         }
         let mut stops = false;
@@ -174,8 +174,9 @@ impl Worker<'_> {
         let works = if stops { None } else { self.poll_schedule.begin_signal(handled, others_work, next_ns) };
         if let Some(works) = works {
             // Where nothing is measured, windows open by the clock alone.
-            let signal = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
-            self.with_core(|core, now_ns, out| core.signalled(rank, signal, !works, now_ns, out));
+            let busy = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
+            let signal = RankSignal { busy, rests: !works };
+            self.with_core(|core, now_ns, out| core.signalled(rank, signal, now_ns, out));
         }
     }
 

@@ -13,7 +13,6 @@
 use std::sync::Arc;
 
 use super::cells::Cell;
-use super::checkpoints::PendingIo;
 use super::deciding::PendingDecision;
 use super::instruments::Instruments;
 use super::local_delivery::LocalDelivery;
@@ -32,6 +31,7 @@ use crate::arrays::core::lifecycle::handler::Handler;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::envelope::Payload;
 use crate::arrays::core::routing::message_list::{MessageList, Outbox};
+use crate::checkpoint::background::Background;
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::transport::handle::TransportHandle;
@@ -49,7 +49,7 @@ pub(crate) struct Worker<'r> {
     /// The sync that is being decided while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
     /// The part of a checkpoint that is being written.
-    pub(super) pending_io: Option<PendingIo>,
+    pub(super) pending_io: Option<Background>,
     pub(super) poll_schedule: PollSchedule,
     pub(super) instruments: Instruments<'r>,
     pub(super) simulated: Simulated,

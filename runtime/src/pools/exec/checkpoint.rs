@@ -21,8 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rank::Shared;
-use crate::checkpoint::background::{Background, catching};
+use crate::checkpoint::background::{Background, IoOutcome, Started};
 use crate::checkpoint::{Manifest, Schedule, Settings, Store, Written};
+use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank, WorkerId};
 use crate::notice::Listener;
@@ -93,13 +94,6 @@ fn are_there(images: &[Option<NumberedImage>], number: u64) -> bool {
     images.iter().all(|image| image.as_ref().is_some_and(|&(made, _)| made >= number))
 }
 
-/// How a part of a checkpoint was written.
-#[derive(Clone)]
-enum IoOutcome {
-    Written(Result<Written, String>),
-    Committed(Result<String, String>),
-}
-
 /// What a rank makes checkpoints with.
 pub(crate) struct RankCheckpoints {
     pub(super) copies: Copies,
@@ -116,39 +110,31 @@ impl RankCheckpoints {
 /// The part of checkpoints that the communication thread of a rank does.
 pub(super) struct Checkpointer<'m> {
     shared: &'m Shared<'m>,
-    its: &'m RankCheckpoints,
+    checkpoints: &'m RankCheckpoints,
     ranks: u32,
     listener: Option<Arc<Listener>>,
     /// On rank 0.
     schedule: Option<Schedule>,
     /// The checkpoint for which workers still make copies.
     saving: Option<u64>,
-    io: Option<Background<IoOutcome>>,
+    io: Option<Background>,
     /// On rank 0: the files of the present checkpoint.
     written: Vec<(Rank, Result<Written, String>)>,
 }
 
 impl<'m> Checkpointer<'m> {
-    /// `listens` where this rank hears signals for its process.
     pub(super) fn new(
         shared: &'m Shared<'m>,
-        its: &'m RankCheckpoints,
+        checkpoints: &'m RankCheckpoints,
         ranks: u32,
-        listens: bool,
+        config: &Config,
     ) -> Checkpointer<'m> {
-        let schedule = || Schedule::new(its.every_ns, its.store.next_number());
-        let team = shared.shared_driver.team.clone();
-        let listener = listens.then(|| {
-            Listener::new(move || {
-                team.sleepers[0].wake();
-            })
-        });
-        let listener = listener.and_then(|listener| listener.inspect_err(|why| warn(why)).ok());
+        let schedule = || Schedule::new(checkpoints.every_ns, checkpoints.store.next_number());
         Checkpointer {
             shared,
-            its,
+            checkpoints,
             ranks,
-            listener,
+            listener: Listener::of_rank(shared.rank, config, shared.shared_driver.comm_waker()),
             schedule: (shared.rank == ROOT).then(schedule),
             saving: None,
             io: None,
@@ -165,17 +151,17 @@ impl<'m> Checkpointer<'m> {
     pub(super) fn has_work(&self) -> bool {
         self.listener.as_ref().is_some_and(|listener| listener.is_given())
             || self.io.as_ref().is_some_and(Background::has_ended)
-            || self.saving.is_some_and(|number| self.its.copies.has_all(number))
+            || self.saving.is_some_and(|number| self.checkpoints.copies.has_all(number))
     }
 
-    /// Does what can be done now. Returns packets to send; those without a receiver are for all other ranks.
-    pub(super) fn poll(&mut self) -> Result<Vec<(Option<Rank>, PoolPacket)>, Error> {
+    /// Does what can be done now. Returns packets to send.
+    pub(super) fn poll(&mut self) -> Result<Vec<(Rank, PoolPacket)>, Error> {
         let mut packets = Vec::new();
-        if let Some(signal) = self.listener.as_ref().and_then(|listener| listener.take()) {
-            let by = format!("{signal} to the process of rank {}", self.shared.rank);
+        let rank = self.shared.rank;
+        if let Some(by) = self.listener.as_ref().and_then(|listener| listener.take(rank)) {
             match &mut self.schedule {
                 Some(schedule) => schedule.give_notice(by),
-                None => packets.push((Some(ROOT), PoolPacket::Notice(by))),
+                None => packets.push((ROOT, PoolPacket::Notice(by))),
             }
         }
         let now_ns = self.shared.clock.now_ns();
@@ -184,11 +170,11 @@ impl<'m> Checkpointer<'m> {
             let number = schedule.number;
             self.written.clear();
             self.save(number);
-            packets.push((None, PoolPacket::Save { number }));
+            packets.extend((1..self.ranks).map(|rank| (Rank(rank), PoolPacket::Save { number })));
         }
-        if let Some(number) = self.saving.filter(|&number| self.its.copies.has_all(number)) {
+        if let Some(number) = self.saving.filter(|&number| self.checkpoints.copies.has_all(number)) {
             self.saving = None;
-            let (images, store, rank) = (self.its.copies.take(), self.its.store.clone(), self.shared.rank);
+            let (images, store) = (self.checkpoints.copies.take(), self.checkpoints.store.clone());
             let write = move || store.write_rank(number, rank, &encode(&images?)?);
             self.start_io(write, IoOutcome::Written, &mut packets)?;
         }
@@ -202,7 +188,7 @@ impl<'m> Checkpointer<'m> {
     /// Rank 0 has said that a checkpoint is due: the workers make copies as soon as they can.
     pub(super) fn save(&mut self, number: u64) {
         self.saving = Some(number);
-        self.its.copies.wanted.store(number, Ordering::Release);
+        self.checkpoints.copies.wanted.store(number, Ordering::Release);
         for worker in (0..self.shared.recording.workers()).map(WorkerId) {
             self.shared.shared_driver.worker(worker).wake();
         }
@@ -215,75 +201,43 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// Rank 0: a rank has written its file, or has failed to.
-    pub(super) fn written(
-        &mut self,
-        rank: Rank,
-        written: Result<Written, String>,
-    ) -> Result<Vec<(Option<Rank>, PoolPacket)>, Error> {
-        let mut packets = Vec::new();
+    /// Rank 0: a rank has written its file, or has failed to. After the last one it completes the checkpoint.
+    pub(super) fn written(&mut self, rank: Rank, written: Result<Written, String>) -> Result<(), Error> {
         self.written.push((rank, written));
-        if self.written.len() == self.ranks as usize {
-            self.commit(&mut packets)?;
-        }
-        Ok(packets)
-    }
-
-    fn commit(&mut self, packets: &mut Vec<(Option<Rank>, PoolPacket)>) -> Result<(), Error> {
-        let Some(schedule) = &self.schedule else { return Ok(()) };
-        let (number, store) = (schedule.number, self.its.store.clone());
+        let Some(schedule) = self.schedule.as_ref().filter(|_| self.written.len() == self.ranks as usize)
+        else {
+            return Ok(());
+        };
+        let (number, store) = (schedule.number, self.checkpoints.store.clone());
         let (written, elapsed_ns) = (std::mem::take(&mut self.written), self.shared.clock.now_ns());
         let pool = Some(self.shared.work.signature());
-        let commit = move || {
-            let manifest = Manifest::new(written, elapsed_ns);
-            let committed = manifest.and_then(|manifest| store.commit(number, Manifest { pool, ..manifest }));
-            committed.map_err(|why| {
-                store.abandon(number);
-                format!("checkpoint {number} was not made: {why}")
-            })
-        };
-        self.start_io(commit, IoOutcome::Committed, packets)
+        let manifest = Manifest { pool, elapsed_ns, ..Manifest::default() };
+        let commit = move || store.complete(number, manifest, written);
+        self.start_io(commit, IoOutcome::Committed, &mut Vec::new())
     }
 
     fn start_io<T: 'static>(
         &mut self,
         io: impl FnOnce() -> Result<T, String> + Send + 'static,
         outcome: fn(Result<T, String>) -> IoOutcome,
-        packets: &mut Vec<(Option<Rank>, PoolPacket)>,
+        packets: &mut Vec<(Rank, PoolPacket)>,
     ) -> Result<(), Error> {
-        if self.shared.clock.is_virtual() {
-            return self.io_ended(outcome(catching(io)), packets);
-        }
-        let team = self.shared.shared_driver.team.clone();
-        match Background::start(io, outcome, move || {
-            team.sleepers[0].wake();
-        }) {
-            Ok(background) => self.io = Some(background),
-            Err(why) => {
-                return self.io_ended(outcome(Err(format!("no thread to write with: {why}"))), packets);
-            }
+        let wake = self.shared.shared_driver.comm_waker();
+        match Background::start(self.shared.clock.is_virtual(), io, outcome, wake) {
+            Started::Runs(background) => self.io = Some(background),
+            Started::Ended(outcome) => self.io_ended(outcome, packets)?,
         }
         Ok(())
     }
 
-    fn io_ended(
-        &mut self,
-        outcome: IoOutcome,
-        packets: &mut Vec<(Option<Rank>, PoolPacket)>,
-    ) -> Result<(), Error> {
+    fn io_ended(&mut self, outcome: IoOutcome, packets: &mut Vec<(Rank, PoolPacket)>) -> Result<(), Error> {
         match (outcome, self.shared.rank) {
-            (IoOutcome::Written(written), ROOT) => packets.extend(self.written(ROOT, written)?),
-            (IoOutcome::Written(written), _) => packets.push((Some(ROOT), PoolPacket::Written(written))),
+            (IoOutcome::Written(written), ROOT) => self.written(ROOT, written)?,
+            (IoOutcome::Written(written), _) => packets.push((ROOT, PoolPacket::Written(written))),
             (IoOutcome::Committed(committed), _) => {
                 let Some(schedule) = &mut self.schedule else { return Ok(()) };
-                schedule.end(self.shared.clock.now_ns());
-                schedule
-                    .notice
-                    .clone()
-                    .map_or(Ok(()), |by| Err(Error::interrupted(by, committed.clone())))?;
-                if let Err(why) = committed {
-                    warn(&format!("{why}; the run goes on, and tries again after the interval"));
-                }
+                let line = schedule.committed(committed, self.shared.clock.now_ns())?;
+                line.into_iter().for_each(|line| warn(&line));
             }
         }
         Ok(())

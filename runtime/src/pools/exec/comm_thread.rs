@@ -91,9 +91,8 @@ impl<'m> CommThread<'m> {
         let samples =
             processes && shared.rank != ROOT && !config.watchdog.is_zero() && !shared.clock.is_virtual();
         let sample_every_ns = samples.then(|| sample_interval(config).as_nanos() as u64);
-        let listens = !shared.clock.is_virtual() && (processes || shared.rank == ROOT);
-        let checkpointer =
-            shared.checkpoints.as_ref().map(|its| Checkpointer::new(shared, its, ranks, listens));
+        let checkpoints = shared.checkpoints.as_ref();
+        let checkpointer = checkpoints.map(|its| Checkpointer::new(shared, its, ranks, config));
         let (wire, watchdog_limit, policy) = (config.wire, config.watchdog, config.lb_spec(Shape::Pools));
         CommThread {
             shared,
@@ -141,7 +140,7 @@ impl<'m> CommThread<'m> {
         self.report_all_waiting();
         if let Some(checkpointer) = &mut self.checkpointer {
             let packets = checkpointer.poll()?;
-            self.queue_all(packets);
+            self.shared.shared_driver.lock().outbound.extend(packets);
         }
         self.send_outbound()?;
         self.hand_over()?;
@@ -181,8 +180,7 @@ impl<'m> CommThread<'m> {
             PoolPacket::Save { number } => self.checkpointer.iter_mut().for_each(|it| it.save(number)),
             PoolPacket::Written(written) => {
                 if let Some(checkpointer) = &mut self.checkpointer {
-                    let packets = checkpointer.written(from, written)?;
-                    self.queue_all(packets);
+                    checkpointer.written(from, written)?;
                 }
             }
             PoolPacket::Notice(by) => {
@@ -249,17 +247,6 @@ impl<'m> CommThread<'m> {
 
     fn queue(&self, to: Rank, packet: PoolPacket) {
         self.shared.shared_driver.lock().outbound.push((to, packet));
-    }
-
-    /// Queues packets to a rank, or to all others.
-    fn queue_all(&self, packets: Vec<(Option<Rank>, PoolPacket)>) {
-        for (to, packet) in packets {
-            match (to, packet) {
-                (Some(rank), packet) => self.queue(rank, packet),
-                (None, PoolPacket::Save { number }) => self.broadcast(|| PoolPacket::Save { number }),
-                (None, packet) => unreachable!("{packet:?} is for one rank"),
-            }
-        }
     }
 
     fn broadcast(&self, packet: impl Fn() -> PoolPacket) {

@@ -111,6 +111,14 @@ impl SharedDriver {
         &self.team.sleepers[COMM_THREAD]
     }
 
+    /// A function that wakes the communication thread from a thread that may outlive the run.
+    pub(super) fn comm_waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let team = self.team.clone();
+        move || {
+            team.sleepers[COMM_THREAD].wake();
+        }
+    }
+
     /// The sleeper of a worker.
     pub(super) fn worker(&self, worker: WorkerId) -> &Sleeper {
         &self.team.sleepers[COMM_THREAD + 1 + worker.index()]

@@ -213,15 +213,9 @@ impl RankCore {
     /// run was told to end.
     pub(crate) fn committed(&mut self, checkpoint: Result<String, String>, now_ns: u64, out: &mut Commands) {
         let Some(schedule) = &mut self.checkpoints.schedule else { return };
-        schedule.end(now_ns);
-        match (schedule.notice.clone(), checkpoint) {
-            (Some(by), checkpoint) => self.fail(Error::interrupted(by, checkpoint), out),
-            (None, Err(why)) => {
-                out.later.push_back(Task::Warn(format!(
-                    "{why}; the run goes on, and tries again after the interval"
-                )));
-            }
-            (None, Ok(_)) => {}
+        match schedule.committed(checkpoint, now_ns) {
+            Ok(line) => out.later.extend(line.map(Task::Warn)),
+            Err(interrupted) => self.fail(interrupted, out),
         }
     }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use lb_strategies::balancer::{Balancer, Decision};
-use lb_strategies::window_policy::{Look, Signal};
+use lb_strategies::window_policy::Look;
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands, Task};
@@ -23,7 +23,7 @@ use crate::arrays::core::sync::migration_bytes::MigrationBytes;
 use crate::arrays::core::sync::report_aggregation::{AggregatedReports, UpwardReports};
 use crate::arrays::core::sync::sync_arrivals::{MeasuredChunk, MeasuredRank, SyncArrival, UnmeasuredReport};
 use crate::arrays::core::sync::sync_log::SyncLog;
-use crate::arrays::core::sync::window::Windows;
+use crate::arrays::core::sync::window::{RankSignal, Windows};
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank, SyncId};
 use crate::measure::records::Sample;
@@ -45,7 +45,7 @@ impl RankCore {
                 self.sync.reports.child_next(from, next);
                 self.report(now_ns, out);
             }
-            SyncPacket::Signal { signal, rests } => self.signalled(from, signal, rests, now_ns, out),
+            SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
             SyncPacket::OpenWindow { number, decides } => {
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
@@ -194,28 +194,20 @@ impl RankCore {
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// This rank, or a child with all ranks below it, has told how busy it is, and whether it is idle from now on. Rank 0 may
-    /// open a window.
-    pub(crate) fn signalled(
-        &mut self,
-        from: Rank,
-        signal: Signal,
-        rests: bool,
-        now_ns: u64,
-        out: &mut Commands,
-    ) {
+    /// This rank, or a child with all ranks below it, has told how busy it is. Rank 0 may open a window.
+    pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64, out: &mut Commands) {
         let Some(windows) = &mut self.sync.windows else { return };
-        let (signal, rests) = windows.signalled(from, signal, rests, now_ns);
+        let signal = windows.signalled(from, signal, now_ns);
         let passes_on = from == self.tree.rank || windows.rests(self.tree.rank);
         if self.checkpoints.stops() || self.begin_checkpoint(now_ns, out) {
             return;
         }
         match &mut self.sync.coordinator {
             // What a child says goes on with this rank's own signal, which comes in time unless it is idle.
-            None if passes_on => self.send_up(SyncPacket::Signal { signal, rests }, now_ns, out),
+            None if passes_on => self.send_up(SyncPacket::Signal(signal), now_ns, out),
             None => {}
             Some(coordinator) => {
-                let look = coordinator.look(&signal, now_ns);
+                let look = coordinator.look(&signal.busy, now_ns);
                 self.open_window(look, now_ns, out);
             }
         }

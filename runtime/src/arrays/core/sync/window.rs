@@ -35,6 +35,7 @@
 
 use lb_strategies::window_policy::Signal;
 use litemap::LiteMap;
+use serde::{Deserialize, Serialize};
 
 use super::report_aggregation::AggregatedReports;
 use crate::arrays::core::collectives::tree::{Convergecast, Tree};
@@ -57,38 +58,37 @@ pub(crate) struct Windows {
     late: LiteMap<ChunkId, u64>,
 }
 
-/// What a rank, or a child with the ranks below it, has signalled last.
+/// What a rank signals, with the ranks below it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct RankSignal {
+    pub(crate) busy: Signal,
+    /// All of these ranks are idle from now on: they signal no more until they have work.
+    pub(crate) rests: bool,
+}
+
+/// A signal, and when it came.
 #[derive(Clone, Copy, Debug)]
 struct LastSignal {
-    signal: Signal,
-    /// All of these ranks are idle: they signal no more until they have work.
-    rests: bool,
+    signal: RankSignal,
     at_ns: u64,
 }
 
 impl Windows {
-    /// This rank, or a child with the ranks below it, signals; if it `rests`, it is idle from now on. Returns what all of them
-    /// have signalled, as of now, and whether all rest.
-    pub(crate) fn signalled(
-        &mut self,
-        from: Rank,
-        signal: Signal,
-        rests: bool,
-        now_ns: u64,
-    ) -> (Signal, bool) {
-        self.signals.insert(from, LastSignal { signal, rests, at_ns: now_ns });
+    /// This rank, or a child with the ranks below it, signals. Returns what all of them have signalled, as of now.
+    pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64) -> RankSignal {
+        self.signals.insert(from, LastSignal { signal, at_ns: now_ns });
         let since_opened = |at_ns: u64| at_ns.saturating_sub(self.opened_ns) as f64;
-        let of_now = |last: &LastSignal| match last.rests {
-            true => last.signal.diluted(since_opened(last.at_ns) / since_opened(now_ns).max(1.0)),
-            false => last.signal,
+        let busy_now = |&LastSignal { signal: RankSignal { busy, rests }, at_ns }: &LastSignal| match rests {
+            true => busy.diluted(since_opened(at_ns) / since_opened(now_ns).max(1.0)),
+            false => busy,
         };
-        let all = self.signals.values().map(of_now).fold(Signal::default(), Signal::and);
-        (all, self.signals.values().all(|last| last.rests))
+        let busy = self.signals.values().map(busy_now).fold(Signal::default(), Signal::and);
+        RankSignal { busy, rests: self.signals.values().all(|last| last.signal.rests) }
     }
 
     /// True if this rank has signalled nothing in this window, or that it is idle.
     pub(crate) fn rests(&self, rank: Rank) -> bool {
-        self.signals.get(&rank).is_none_or(|last| last.rests)
+        self.signals.get(&rank).is_none_or(|last| last.signal.rests)
     }
 
     /// A window is opened: signals of the last one count no more.
@@ -141,16 +141,21 @@ mod tests {
     #[test]
     fn a_rank_that_has_become_idle_counts_for_less_and_less() {
         let (mut windows, ms) = (Windows::default(), 1_000_000);
+        let works = |busy| RankSignal { busy: Signal::of(busy), rests: false };
+        let rests = |busy| RankSignal { busy: Signal::of(busy), rests: true };
         windows.forget_signals(100 * ms);
-        windows.signalled(Rank(1), Signal::of(1.0), true, 110 * ms);
-        let (all, rest) = windows.signalled(Rank(0), Signal::of(1.0), false, 120 * ms);
-        assert!((all.excess(2) - 0.25).abs() < 1e-9 && !rest, "{all:?}: busy for half of the time");
-        let (all, _) = windows.signalled(Rank(0), Signal::of(1.0), false, 200 * ms);
-        assert!((all.excess(2) - 0.45).abs() < 1e-9, "{all:?}");
-        let (_, rest) = windows.signalled(Rank(0), Signal::of(0.9), true, 210 * ms);
-        assert!(rest && windows.rests(Rank(0)));
+        windows.signalled(Rank(1), rests(1.0), 110 * ms);
+        let all = windows.signalled(Rank(0), works(1.0), 120 * ms);
+        assert!((all.busy.excess(2) - 0.25).abs() < 1e-9 && !all.rests, "{all:?}: busy for half of the time");
+        let all = windows.signalled(Rank(0), works(1.0), 200 * ms);
+        assert!((all.busy.excess(2) - 0.45).abs() < 1e-9, "{all:?}");
+        let all = windows.signalled(Rank(0), rests(0.9), 210 * ms);
+        assert!(all.rests && windows.rests(Rank(0)));
         windows.forget_signals(210 * ms);
-        let (all, _) = windows.signalled(Rank(0), Signal::of(1.0), false, 220 * ms);
-        assert!((all.excess(2) - 0.5).abs() < 1e-9, "the other has been idle since the window was opened");
+        let all = windows.signalled(Rank(0), works(1.0), 220 * ms);
+        assert!(
+            (all.busy.excess(2) - 0.5).abs() < 1e-9,
+            "the other has been idle since the window was opened"
+        );
     }
 }

@@ -1,0 +1,119 @@
+//! The checkpoint that a run goes on from.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::{Config, wrong};
+use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older};
+use crate::error::Error;
+use crate::warn::{print_line, warn};
+
+impl Config {
+    /// As [`restart`](Self::restart), of the process: of its runs the one goes on that the checkpoint is of. Those before it are
+    /// made again, without checkpoints; those after it begin.
+    pub(super) fn restart_process(self, dir: impl Into<PathBuf>) -> Config {
+        Config { restarts_process: true, ..self.restart(dir) }
+    }
+
+    /// The same with the checkpoint that a restart begins from. To be called once for each run of the process that makes
+    /// checkpoints or goes on from one.
+    pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        if self.checkpoint.is_none() && self.restart.is_none() {
+            return Ok(self.clone());
+        }
+        let run = RUNS.fetch_add(1, Relaxed);
+        let program = || self.program.clone();
+        let checkpoint =
+            self.checkpoint.clone().map(|settings| Settings { run, program: program(), ..settings });
+        let restart = match &self.restart {
+            Some(dir) => self.chosen(dir).map_err(|why| wrong("CARIBOU_RESTART", why))?,
+            None => {
+                self.warn_of_another_run(run);
+                None
+            }
+        };
+        let config = Config { checkpoint, restart, ..self.clone() };
+        if config.restarts_process { config.of_run(run) } else { Ok(config) }
+    }
+
+    /// The checkpoint that this setting of a restart means; none if the run begins anew.
+    fn chosen(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
+        match &self.checkpoint {
+            _ if dir != Path::new("auto") => chosen(dir).map(Some),
+            Some(settings) => self.newest_whole(&settings.dir),
+            None => Err("auto goes on from the directory of CARIBOU_CHECKPOINT, which is not set".into()),
+        }
+    }
+
+    /// The newest checkpoint of a directory that is not damaged; none if there is no checkpoint. Tells the user of damaged ones.
+    /// Where all are damaged, or the directory cannot be read, a run that began anew would remove what may be mended.
+    fn newest_whole(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
+        if let Err(why) = fs::read_dir(dir)
+            && why.kind() != ErrorKind::NotFound
+        {
+            return Err(format!("{} cannot be read: {why}", dir.display()));
+        }
+        let (whole, damaged) = newest_whole(dir);
+        let speaks = self.launch().speaks();
+        match (&whole, damaged.first()) {
+            (Some(_), _) => damaged.iter().filter(|_| speaks).for_each(|why| warn(why)),
+            (None, Some(first)) => {
+                let dir = dir.display();
+                return Err(format!("no checkpoint of {dir} is whole, remove them to begin anew: {first}"));
+            }
+            (None, None) if speaks => {
+                print_line(&format!(
+                    "caribou: begins anew, {} has no checkpoint to go on from",
+                    dir.display()
+                ));
+            }
+            (None, None) => {}
+        }
+        Ok(whole)
+    }
+
+    /// The first run of a process begins anew: warns if it will remove the checkpoints of another.
+    fn warn_of_another_run(&self, run: u32) {
+        if let Some(Settings { dir, .. }) = &self.checkpoint
+            && run == 0
+            && self.launch().speaks()
+            && !list(dir).is_empty()
+        {
+            warn(&format!(
+                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
+                dir.display()
+            ));
+        }
+    }
+
+    /// The same for the run of this number of the process, which may not be that of the checkpoint.
+    fn of_run(self, run: u32) -> Result<Config, Error> {
+        let Some(path) = &self.restart else { return Ok(self) };
+        let saved = Saved::open(path).map_err(|why| wrong("CARIBOU_RESTART", offering_older(path, why)))?;
+        Ok(match run.cmp(&saved.manifest.run) {
+            Ordering::Equal => self,
+            Ordering::Greater => Config { restart: None, ..self },
+            Ordering::Less => {
+                if self.launch().speaks() {
+                    let (path, its) = (path.display(), saved.manifest.run);
+                    print_line(&format!(
+                        "caribou: run {run} is made again, {path} is of run {its} of the process"
+                    ));
+                }
+                self.without_checkpoints()
+            }
+        })
+    }
+
+    /// The description of a program, with the checkpoint that it goes on from.
+    pub(crate) fn going_on(&self, program: String) -> String {
+        match &self.restart {
+            Some(checkpoint) => format!("{program} that goes on from {}", checkpoint.display()),
+            None => program,
+        }
+    }
+}
