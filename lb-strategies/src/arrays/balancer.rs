@@ -310,7 +310,7 @@ impl Balancer {
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
         let price_ns = least_ns.saturating_sub(self.forgone_gain_ns);
         let horizon = self.longest_horizon();
-        let verdict = worth_asking(expected, model, horizon, &self.move_cost(), price_ns);
+        let verdict = worth_asking(expected, model, horizon, &self.least_move_cost(expected), price_ns);
         let of_phase = |ns| ns / horizon;
         let Verdict { accepted, gain_ns, cost_ns } = verdict;
         (!accepted).then_some(Verdict { accepted, gain_ns: of_phase(gain_ns), cost_ns: of_phase(cost_ns) })
@@ -340,9 +340,9 @@ impl Balancer {
         self.in_windows && self.phase_ns < SHORT_NS
     }
 
-    /// The cost of a move: assumed at syncs, so that the same reports are decided alike.
-    fn move_cost(&self) -> MoveCost {
-        if self.in_windows { self.move_price.cost() } else { MOVE_COST }
+    /// The least cost of a move: assumed at syncs, so that the same reports are decided alike.
+    fn least_move_cost(&self, expected: &Snapshot) -> MoveCost {
+        if self.in_windows { self.move_price.least(expected) } else { MOVE_COST }
     }
 
     /// The load that is 1 in the history, ticks.
@@ -568,7 +568,7 @@ impl Balancer {
                 self.forgone_gain_ns = 0;
                 let verdict = match self.in_windows {
                     true => self.judge(expected, &assignment, stays_ns),
-                    false => accept(expected, &assignment, model, 1, &self.move_cost()),
+                    false => accept(expected, &assignment, model, 1, &MOVE_COST),
                 };
                 (assignment, Verdict { accepted: verdict.accepted || !must_pay, ..verdict }, Some(took_ns))
             }

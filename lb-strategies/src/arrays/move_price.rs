@@ -1,8 +1,11 @@
 //! What moving chunks costs on this machine, learned from the moves that were made.
 
+use std::collections::BTreeSet;
+
 use super::accept::MoveCost;
 use super::balancer::MOVE_COST;
 use super::snapshot::{Assignment, Snapshot};
+use crate::rank::Rank;
 
 /// The most weight of the newest migration, once the price is known.
 const WEIGHT_MAX: f64 = 0.3;
@@ -18,44 +21,49 @@ const BYTES_MIN: u64 = 1 << 20;
 /// Bytes that may leave a rank before the price is known.
 const BYTES_UNKNOWN: u64 = 16 << 20;
 
-/// The time that bytes take: assumed at first, then what migrations took, by their bytes. Ranks send at the same time, so what
-/// counts is what the busiest rank sends or receives.
+/// The way of a chunk from rank to rank. Workers of one rank share its chunks: nothing moves between them.
+#[derive(Clone, Copy)]
+enum Way {
+    WithinHost,
+    BetweenHosts,
+}
+
+impl Way {
+    const COUNT: usize = 2;
+
+    fn between(snapshot: &Snapshot, from: Rank, to: Rank) -> Way {
+        let host = |rank: Rank| snapshot.ranks.get(rank.index()).map_or(0, |rank| rank.host);
+        if host(from) == host(to) { Way::WithinHost } else { Way::BetweenHosts }
+    }
+}
+
+/// What bytes cost on one way: assumed at first, then what migrations took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MovePrice {
+struct BytePrice {
     ns_per_byte: f64,
     /// Bytes that were measured.
     measured: u64,
-    /// Bytes of the busiest rank in the migration in progress.
-    bytes: u64,
 }
 
-impl Default for MovePrice {
-    fn default() -> MovePrice {
-        MovePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, measured: 0, bytes: 0 }
+impl Default for BytePrice {
+    fn default() -> BytePrice {
+        BytePrice { ns_per_byte: 1e9 / MOVE_COST.bytes_per_second, measured: 0 }
     }
 }
 
-impl MovePrice {
-    /// This plan is carried out. Gives the time that its moves are expected to take, ns.
-    pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
-        let (chunks, bytes) = busiest(snapshot, plan);
-        self.bytes = bytes;
-        self.cost().cost_ns(chunks, bytes)
-    }
-
-    /// The migration in progress has ended: it has taken this long, ns.
-    pub(super) fn end(&mut self, took_ns: u64) {
-        let bytes = std::mem::take(&mut self.bytes);
+impl BytePrice {
+    /// So many bytes have taken `longer` times as long as expected.
+    fn learn(&mut self, bytes: u64, longer: f64) {
         if bytes < BYTES_MIN {
             return;
         }
-        let mut ns_per_byte = took_ns as f64 / bytes as f64;
+        let mut longer = longer;
         let mut weight = bytes as f64 / (bytes.saturating_add(BYTES_KNOWN)) as f64;
         if self.is_known() {
-            ns_per_byte = ns_per_byte.min(DEARER_MAX * self.ns_per_byte);
+            longer = longer.min(DEARER_MAX);
             weight = weight.min(WEIGHT_MAX);
         }
-        self.ns_per_byte += weight * (ns_per_byte - self.ns_per_byte);
+        self.ns_per_byte *= 1.0 + weight * (longer - 1.0);
         self.measured = self.measured.saturating_add(bytes);
     }
 
@@ -63,30 +71,100 @@ impl MovePrice {
         self.measured >= BYTES_KNOWN
     }
 
+    fn relax(&mut self) {
+        self.ns_per_byte += RELAXED * (1e9 / MOVE_COST.bytes_per_second - self.ns_per_byte);
+    }
+}
+
+/// What a rank sends or receives in a migration.
+#[derive(Clone, Copy, Debug, Default)]
+struct Traffic {
+    chunks: usize,
+    /// By [`Way`].
+    bytes: [u64; Way::COUNT],
+}
+
+impl Traffic {
+    fn add(&mut self, way: Way, bytes: u64) {
+        self.chunks += 1;
+        let sum = &mut self.bytes[way as usize];
+        *sum = sum.saturating_add(bytes);
+    }
+}
+
+/// The price of moves. Ranks send at the same time, so the rank that sends or receives for longest is what counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MovePrice {
+    /// By [`Way`].
+    prices: [BytePrice; Way::COUNT],
+    /// Of the rank that needs longest for the migration in progress.
+    traffic: Traffic,
+}
+
+impl MovePrice {
+    /// This plan is carried out. Gives the time that its moves are expected to take, ns.
+    pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
+        self.traffic = self.busiest(snapshot, plan);
+        self.traffic_ns(&self.traffic)
+    }
+
+    /// The migration in progress has ended: it has taken this long, ns. Where it used both ways, each has taken as many times
+    /// longer than expected as the whole.
+    pub(super) fn end(&mut self, took_ns: u64) {
+        let traffic = std::mem::take(&mut self.traffic);
+        let longer = took_ns as f64 / self.bytes_ns(&traffic).max(1.0);
+        for (price, bytes) in self.prices.iter_mut().zip(traffic.bytes) {
+            price.learn(bytes, longer);
+        }
+    }
+
     /// Nothing moves: what was once dear may have become cheaper.
     pub(super) fn relax(&mut self) {
-        self.ns_per_byte += RELAXED * (1e9 / MOVE_COST.bytes_per_second - self.ns_per_byte);
+        self.prices.iter_mut().for_each(BytePrice::relax);
     }
 
     /// Time that the moves of a plan take, ns.
     pub(super) fn cost_ns(&self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
-        let (chunks, bytes) = busiest(snapshot, plan);
-        self.cost().cost_ns(chunks, bytes)
+        self.traffic_ns(&self.busiest(snapshot, plan))
     }
 
-    /// Time of a move, and of its bytes.
-    pub(super) fn cost(&self) -> MoveCost {
-        MoveCost { bytes_per_second: 1e9 / self.ns_per_byte, ..MOVE_COST }
+    /// The cost of the cheapest way that there is: within a host, if any has two ranks.
+    pub(super) fn least(&self, snapshot: &Snapshot) -> MoveCost {
+        let hosts: BTreeSet<u32> = snapshot.ranks.iter().map(|rank| rank.host).collect();
+        let way = if hosts.len() < snapshot.ranks.len() { Way::WithinHost } else { Way::BetweenHosts };
+        MoveCost { bytes_per_second: 1e9 / self.prices[way as usize].ns_per_byte, ..MOVE_COST }
     }
 
-    /// The part of a plan that may be carried out: its first moves, while the price of bytes is not known.
-    pub(super) fn limit(&self, snapshot: &Snapshot, mut plan: Assignment) -> Assignment {
-        if self.is_known() {
-            return plan;
+    fn bytes_ns(&self, traffic: &Traffic) -> f64 {
+        let bytes_ns = |(price, &bytes): (&BytePrice, &u64)| price.ns_per_byte * bytes as f64;
+        self.prices.iter().zip(&traffic.bytes).map(bytes_ns).sum()
+    }
+
+    fn traffic_ns(&self, traffic: &Traffic) -> u64 {
+        MOVE_COST.cost_ns(traffic.chunks, 0).saturating_add(self.bytes_ns(traffic) as u64)
+    }
+
+    /// The traffic of the rank that needs longest for a plan.
+    fn busiest(&self, snapshot: &Snapshot, plan: &Assignment) -> Traffic {
+        let mut sent = vec![Traffic::default(); snapshot.ranks.len()];
+        let mut received = sent.clone();
+        for (chunk, to) in plan.moves(snapshot) {
+            let way = Way::between(snapshot, chunk.rank, to);
+            let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
+            ends.into_iter().flatten().for_each(|traffic| traffic.add(way, chunk.bytes));
         }
+        let all = sent.into_iter().chain(received);
+        all.max_by_key(|traffic| self.traffic_ns(traffic)).unwrap_or_default()
+    }
+
+    /// The part of a plan that may be carried out: of moves whose price is not known, only the first of each rank.
+    pub(super) fn limit(&self, snapshot: &Snapshot, mut plan: Assignment) -> Assignment {
         let mut sent = vec![0_u64; snapshot.ranks.len()];
         let moves = snapshot.chunks.iter().zip(&mut plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
         for (chunk, to) in moves {
+            if self.prices[Way::between(snapshot, chunk.rank, *to) as usize].is_known() {
+                continue;
+            }
             let Some(bytes) = sent.get_mut(chunk.rank.index()) else { continue };
             if *bytes > 0 && bytes.saturating_add(chunk.bytes) > BYTES_UNKNOWN {
                 *to = chunk.rank;
@@ -98,26 +176,10 @@ impl MovePrice {
     }
 }
 
-/// The most chunks, and the most bytes, that a rank sends or receives in a plan.
-fn busiest(snapshot: &Snapshot, plan: &Assignment) -> (usize, u64) {
-    let mut sent = vec![(0, 0_u64); snapshot.ranks.len()];
-    let mut received = sent.clone();
-    for (chunk, to) in plan.moves(snapshot) {
-        let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
-        for (chunks, bytes) in ends.into_iter().flatten() {
-            *chunks += 1;
-            *bytes = bytes.saturating_add(chunk.bytes);
-        }
-    }
-    let all = || sent.iter().chain(&received);
-    (all().map(|rank| rank.0).max().unwrap_or(0), all().map(|rank| rank.1).max().unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arrays::synthetic::Workload;
-    use crate::rank::Rank;
 
     /// Four chunks of 10 MB on each of two ranks, of which this many move to the other.
     fn plan(moves: usize) -> (Snapshot, Assignment) {
@@ -135,7 +197,7 @@ mod tests {
         snapshot.chunks[0].bytes = 4096;
         price.begin(&snapshot, &one);
         price.end(50_000_000);
-        assert_eq!(price.cost(), MOVE_COST);
+        assert_eq!(price.least(&snapshot), MOVE_COST);
         let (snapshot, all) = plan(8);
         let mut costs_ns = (0..16).map(|_| {
             price.begin(&snapshot, &all);
@@ -177,6 +239,69 @@ mod tests {
     fn allowed(price: &MovePrice) -> usize {
         let (snapshot, all) = plan(8);
         price.limit(&snapshot, all).moves(&snapshot).count()
+    }
+
+    /// Ranks 0 and 1 on one host, 2 and 3 on another; a chunk of 10 MB of rank 0 moves to `to`, of `count` chunks.
+    fn plan_to(to: u32, count: usize) -> (Snapshot, Assignment) {
+        let mut snapshot = Workload::Equal.snapshot(16, 4, 1);
+        snapshot.chunks.iter_mut().for_each(|chunk| chunk.bytes = 10_000_000);
+        snapshot.ranks.iter_mut().zip([0, 0, 1, 1]).for_each(|(rank, host)| rank.host = host);
+        let mut plan = Assignment::current(&snapshot);
+        let of_first = snapshot.chunks.iter().zip(&mut plan.ranks).filter(|(chunk, _)| chunk.rank == Rank(0));
+        of_first.take(count).for_each(|(_, rank)| *rank = Rank(to));
+        (snapshot, plan)
+    }
+
+    #[test]
+    fn moves_between_hosts_have_a_price_of_their_own() {
+        let mut price = MovePrice::default();
+        let (snapshot, near) = plan_to(1, 4);
+        let (_, far) = plan_to(2, 4);
+        for _ in 0..20 {
+            price.begin(&snapshot, &near);
+            price.end(10_000_000);
+            price.begin(&snapshot, &far);
+            price.end(400_000_000);
+        }
+        let (near_ns, far_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &far));
+        assert!((9_900_000..10_100_000).contains(&near_ns), "{near_ns}");
+        assert!((380_000_000..401_000_000).contains(&far_ns), "{far_ns}");
+        assert_eq!(
+            price.least(&snapshot).cost_ns(4, 40_000_000),
+            near_ns,
+            "the cheapest move stays on its host"
+        );
+        let (mut apart, _) = plan_to(1, 4);
+        apart.ranks.iter_mut().zip(0..).for_each(|(rank, host)| rank.host = host);
+        assert_eq!(price.least(&apart).cost_ns(4, 40_000_000), far_ns, "no two ranks share a host");
+    }
+
+    #[test]
+    fn where_bytes_go_both_ways_each_price_is_found() {
+        let mut price = MovePrice::default();
+        let (snapshot, mut both) = plan_to(1, 4);
+        both.ranks.iter_mut().filter(|rank| **rank == Rank(1)).take(2).for_each(|rank| *rank = Rank(2));
+        let (_, near) = plan_to(1, 4);
+        for _ in 0..60 {
+            price.begin(&snapshot, &both);
+            price.end(205_000_000);
+            price.begin(&snapshot, &near);
+            price.end(10_000_000);
+        }
+        let (near_ns, both_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &both));
+        assert!((9_000_000..11_000_000).contains(&near_ns), "{near_ns}");
+        assert!((180_000_000..230_000_000).contains(&both_ns), "{both_ns}");
+    }
+
+    #[test]
+    fn only_ways_without_a_price_are_tried_with_few_bytes() {
+        let mut price = MovePrice::default();
+        let (snapshot, near) = plan_to(1, 4);
+        let (_, far) = plan_to(2, 4);
+        price.begin(&snapshot, &near);
+        price.end(10_000_000);
+        let moves = |plan| price.limit(&snapshot, plan).moves(&snapshot).count();
+        assert_eq!((moves(near), moves(far)), (4, 1));
     }
 
     #[test]

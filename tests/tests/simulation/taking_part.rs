@@ -1,9 +1,13 @@
 //! Reductions of steps that only some chunks take part in, and chunks without parents, by seed: the number of contributions to
 //! each step is exactly that of the chunks that take part in it, while chunks migrate, come, leave the reductions and go.
+//!
+//! They migrate at syncs, or in windows while an array that moves at syncs only lives beside them, and stays.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use caribou::{Array, Chunk, Config, Ctx, Placement, Reducer, Target, Values};
+use caribou::config::Period;
+use caribou::{Array, Chunk, Config, Ctx, Error, Placement, Reducer, Report, Target, Values};
 use serde::{Deserialize, Serialize};
 
 use super::{repeat, seeds};
@@ -23,12 +27,15 @@ struct Member {
     step: u64,
     guests: Array<Guest>,
     judge: Array<Judge>,
+    guests_stay: bool,
 }
 
 /// A chunk of an array that begins empty: it contributes once, comes to a sync, and goes.
 #[derive(Serialize, Deserialize)]
 struct Guest {
     judge: Array<Judge>,
+    /// Tells whether it never migrates.
+    stays: bool,
 }
 
 /// Hears all results.
@@ -92,11 +99,9 @@ impl Chunk for Member {
         }
         if let Some(which) = INSERTS.iter().position(|&inserts| inserts == step && me < FIRST) {
             let which = which as u32;
-            ctx.insert(
-                100 * (which + 1) + me,
-                Member { step: step + 1, guests: self.guests, judge: self.judge },
-            );
-            ctx.insert_root(self.guests, which * FIRST + me, Guest { judge: self.judge });
+            let Member { guests, judge, guests_stay, .. } = *self;
+            ctx.insert(100 * (which + 1) + me, Member { step: step + 1, guests, judge, guests_stay });
+            ctx.insert_root(guests, which * FIRST + me, Guest { judge, stays: guests_stay });
         }
         self.step += 1;
         match self.step {
@@ -121,6 +126,10 @@ impl Chunk for Guest {
     }
 
     fn receive(&mut self, (): (), _: &mut Ctx<'_, Self>) {}
+
+    fn on_arrive(&mut self) {
+        assert!(!self.stays, "a chunk that moves at syncs only has moved in a window");
+    }
 }
 
 impl Chunk for Judge {
@@ -143,21 +152,46 @@ impl Chunk for Judge {
     }
 }
 
-#[test]
-fn those_that_take_part_in_a_step_are_counted_and_no_others() {
+fn simulate(seed: u64, period: Period) -> Result<Report, Error> {
+    let lb = ["none", "rotate", "random"][(seed % 3) as usize];
+    let config = Config::default()
+        .simulate(seed)
+        .ranks(1 + (seed % 5) as u32)
+        .balance(period)
+        .mail_limit([u64::MAX, 1, 300][(seed / 3 % 3) as usize])
+        .wire_always(seed % 2 == 1)
+        .lb(lb)?;
+    let guests_stay = !matches!(period, Period::Steps(_));
+    caribou::run(config, move |setup| {
+        let judge =
+            setup.array_without_sync(1, Placement::Block, |_| Judge { by_step: BTreeMap::new(), guests: 0 });
+        let guests = setup.array_at_syncs(0, Placement::Hash, |_| unreachable!("there are none"));
+        let member = move |_| Member { step: 0, guests, judge, guests_stay };
+        setup.array_with(FIRST, Placement::RoundRobin, member);
+    })
+}
+
+/// Checks all seeds. Returns the number of moves.
+fn check(period: Period) -> u64 {
+    let mut moved = 0;
     for seed in seeds(200) {
-        let lb = ["none", "rotate", "random"][(seed % 3) as usize];
-        let config = Config::default().simulate(seed).ranks(1 + (seed % 5) as u32).period(20).lb(lb);
-        let report = caribou::run(config.expect("it is in the table"), |setup| {
-            let judge = setup
-                .array_without_sync(1, Placement::Block, |_| Judge { by_step: BTreeMap::new(), guests: 0 });
-            let guests = setup.array_with(0, Placement::Hash, |_| unreachable!("there are none"));
-            setup.array_with(FIRST, Placement::RoundRobin, move |_| Member { step: 0, guests, judge });
-        });
+        let report = simulate(seed, period);
         let report =
             report.unwrap_or_else(|error| panic!("seed {seed}: {error}\nrepeat with: {}", repeat(seed)));
         let by_step: BTreeMap<u64, u64> = report.value().expect("the judge has heard all");
         assert_eq!(by_step, expected(), "repeat with: {}", repeat(seed));
         assert_eq!(report.undelivered.messages, 0, "repeat with: {}", repeat(seed));
+        moved += report.sync_totals.moved;
     }
+    moved
+}
+
+#[test]
+fn those_that_take_part_in_a_step_are_counted_and_no_others() {
+    check(Period::Steps(20));
+}
+
+#[test]
+fn they_are_counted_in_windows_beside_chunks_that_move_at_syncs_only() {
+    assert!(check(Period::Every(Duration::from_micros(1))) > 0, "chunks move");
 }
