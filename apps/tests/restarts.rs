@@ -16,6 +16,7 @@ const PIC: &str = env!("CARGO_BIN_EXE_pic");
 const WAVE2D: &str = env!("CARGO_BIN_EXE_wave2d");
 const MONTECARLO: &str = env!("CARGO_BIN_EXE_montecarlo");
 const MOL3D: &str = env!("CARGO_BIN_EXE_mol3d");
+const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
 
 /// The number of looks for a checkpoint, 5 ms apart, after which a run counts as hanging.
 const LOOKS_MAX: u32 = 12_000;
@@ -30,7 +31,11 @@ fn directory(name: &str) -> PathBuf {
 fn start(program: &str, arguments: &str, ranks: u32, checkpoints: &str) -> Child {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());
-    let lb = if program == MONTECARLO { "leases" } else { "refine" };
+    let lb = match program {
+        MONTECARLO => "leases",
+        JACOBI => "adaptive",
+        _ => "refine",
+    };
     command.args(["--check", "--lb", lb, "--ranks", &ranks.to_string()]);
     command.args(["--checkpoint", checkpoints, "--restart", "auto"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -122,6 +127,7 @@ fn a_program_that_is_killed_at_any_moment_ends_with_the_right_result() {
         (WAVE2D, "--grid 128 --chunk 16 --iterations 4000"),
         (MOL3D, "--particles 2000 --iterations 150"),
         (PIC, "--grid 100 --particles 5000 --iterations 800"),
+        (JACOBI, "--size 200 --tolerance 0 --steps 4000"),
     ];
     let programs = if named("KILLS").is_some() { &all[..] } else { &all[..2] };
     let (mut killed, mut restarted, mut anew, mut finished) = (0, 0, 0, 0);

@@ -25,7 +25,10 @@
 //! is made of a program that reduces over sections or spawns chunks.
 //!
 //! Of a [pool](crate::pool()): what each worker has accumulated, and the iterations that are in it; the others are executed by the
-//! restarted run. Supersteps have none.
+//! restarted run.
+//!
+//! Of a program in [supersteps](crate::supersteps()): the shared data and, if steps change them, the units, between two steps. There
+//! is one file a worker.
 //!
 //! # Notice
 //!
@@ -45,6 +48,8 @@ mod store;
 pub use saved::{Saved, list};
 pub use settings::Settings;
 
-pub(crate) use saved::{Manifest, PoolSignature, Written, chosen, newest_whole, offering_older};
+pub(crate) use saved::{
+    Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,
+};
 pub(crate) use schedule::Schedule;
 pub(crate) use store::Store;

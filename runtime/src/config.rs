@@ -501,14 +501,10 @@ impl Config {
             (self.lb_reports, "CARIBOU_LB_REPORTS"),
             (!self.measure, "CARIBOU_MEASURE"),
         ];
-        let saved =
-            [(self.checkpoint.is_some(), "CARIBOU_CHECKPOINT"), (self.restart.is_some(), "CARIBOU_RESTART")];
-        let saved =
-            saved.into_iter().map(move |(made, setting)| (made && shape == Shape::Supersteps, setting));
         let mail = self.mail_limit != Config::default().mail_limit && shape == Shape::Pools;
         let made = made.into_iter().map(move |(made, setting)| (made && shape != Shape::Arrays, setting));
         let speaks = self.launch().speaks();
-        let told = made.chain(saved).chain([(mail, "CARIBOU_MAIL_LIMIT")]);
+        let told = made.chain([(mail, "CARIBOU_MAIL_LIMIT")]);
         told.filter_map(move |(without, setting)| (without && speaks).then_some(setting))
     }
 

@@ -13,9 +13,11 @@
 //! | `messages` | the messages between shares |
 //! | `edges`, `exchange`, `redistribution` | boundary data of units, parts of all shares, units on their way to a new worker |
 //! | `measure` | what a share did in a step |
+//! | `checkpoint` | saves the state between two steps, and restarts from it |
 //! | `run`, `report` | starts them; what a run tells |
 
 pub(crate) mod api;
+mod checkpoint;
 mod compute;
 mod edges;
 mod exchange;

@@ -59,7 +59,7 @@ pub(crate) fn run_layered(
 
 fn run_arrays<D>(config: &Config, arrays: &ArrayProgram<D>) -> Result<Report, Error>
 where
-    D: Fn(u32) -> Result<RankSetup, Error> + Send + Sync,
+    D: Fn(Rank, u32) -> Described + Send + Sync,
 {
     let report = match config.simulates()? {
         Some(seed) => {
@@ -100,6 +100,9 @@ impl Runtime {
     }
 }
 
+/// What the setup of a rank describes.
+type Described = Result<RankSetup, Error>;
+
 /// The setup of a program of arrays, with its shape and strategy.
 pub(crate) struct ArrayProgram<D> {
     describe: D,
@@ -117,7 +120,7 @@ impl ArrayProgram<()> {
     pub(crate) fn new(
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
-    ) -> Result<ArrayProgram<impl Fn(u32) -> Result<RankSetup, Error> + Send + Sync>, Error> {
+    ) -> Result<ArrayProgram<impl Fn(Rank, u32) -> Described + Send + Sync>, Error> {
         let (shape, strategy) = (lb_strategies::Shape::Arrays, config.balance_arrays()?);
         let config = config.with_chosen_checkpoint()?;
         let text = config.going_on(shape.programs().into());
@@ -125,7 +128,7 @@ impl ArrayProgram<()> {
     }
 }
 
-impl<D: Fn(u32) -> Result<RankSetup, Error> + Sync> Shape for ArrayProgram<D> {
+impl<D: Fn(Rank, u32) -> Described + Sync> Shape for ArrayProgram<D> {
     type Packet = Packet;
     type Figures = Figures;
     type Rank<'s>
@@ -193,11 +196,9 @@ impl ReadyRank for ReadyArrays {
 }
 
 /// Calls a setup function for so many ranks, and returns what it describes.
-fn setup_function(
-    setup: impl Fn(&mut Setup) + Send + Sync,
-) -> impl Fn(u32) -> Result<RankSetup, Error> + Send + Sync {
-    move |ranks| {
-        let mut described = Setup::new(ranks);
+fn setup_function(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn(Rank, u32) -> Described + Send + Sync {
+    move |rank, ranks| {
+        let mut described = Setup::new(rank, ranks);
         setup(&mut described);
         described.finish()
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +43,9 @@ pub(crate) struct Manifest {
     /// Of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pool: Option<PoolSignature>,
+    /// Of a program in supersteps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) supersteps: Option<SuperstepsState>,
     /// The number of the run in its process, from 0.
     pub(crate) run: u32,
     /// Settings of the program that a restart must have as well, by name.
@@ -65,6 +69,49 @@ impl PoolSignature {
     /// For people.
     pub(crate) fn text(&self) -> String {
         format!("a pool of {} iterations that accumulates `{}`", self.iterations, self.accumulated)
+    }
+}
+
+/// The state of a program in supersteps between two steps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SuperstepsState {
+    pub(crate) units: u64,
+    /// The names of the types.
+    pub(crate) unit: String,
+    pub(crate) shared: String,
+    /// Tells whether steps change units: only then are they saved.
+    pub(crate) changes: bool,
+    /// The step that follows.
+    pub(crate) step: u64,
+    /// Number of units in each file.
+    pub(crate) shares: Vec<u64>,
+}
+
+impl SuperstepsState {
+    /// Tells whether the other is of the same program, in any step.
+    pub(crate) fn is_of_same(&self, other: &SuperstepsState) -> bool {
+        let program = |state: &SuperstepsState| {
+            let SuperstepsState { units, unit, shared, changes, .. } = state.clone();
+            (units, unit, shared, changes)
+        };
+        program(self) == program(other)
+    }
+
+    /// The units of each file.
+    pub(crate) fn files(&self) -> Vec<Range<u64>> {
+        let end = |end: &mut u64, units: &u64| {
+            let begin = std::mem::replace(end, end.saturating_add(*units));
+            Some(begin..*end)
+        };
+        self.shares.iter().scan(0, end).collect()
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let SuperstepsState { units, unit, shared, .. } = self;
+        let step =
+            if self.shares.is_empty() { String::new() } else { format!(", before step {}", self.step) };
+        format!("a program in supersteps of {units} units `{unit}` that share `{shared}`{step}")
     }
 }
 
@@ -133,6 +180,12 @@ impl Saved {
         if manifest.files.is_empty() {
             return Err(damaged(&"it has no files, expected one for each rank"));
         }
+        if let Some(SuperstepsState { units, shares, .. }) = &manifest.supersteps {
+            let all = shares.iter().try_fold(0_u64, |all, &share| all.checked_add(share));
+            if shares.len() != manifest.files.len() || all != Some(*units) {
+                return Err(damaged(&"its files do not have all units once"));
+            }
+        }
         Ok(Saved { path, manifest })
     }
 
@@ -174,14 +227,19 @@ impl Saved {
     pub fn content(&self) -> Vec<String> {
         let arrays = (0..).zip(&self.manifest.arrays);
         let arrays = arrays.map(|(number, array): (u32, _)| format!("array {number}: {}", array.text()));
-        arrays.chain(self.manifest.pool.as_ref().map(PoolSignature::text)).collect()
+        let Manifest { pool, supersteps, .. } = &self.manifest;
+        let others = [pool.as_ref().map(PoolSignature::text), supersteps.as_ref().map(SuperstepsState::text)];
+        arrays.chain(others.into_iter().flatten()).collect()
     }
 
     /// A line that says from where a restart goes on.
     pub(crate) fn announcement(&self) -> String {
-        let ranks = counted(self.ranks(), "rank", "ranks");
         let (path, elapsed) = (self.path.display(), self.elapsed());
-        format!("caribou: goes on from {path}, {elapsed:.3?} after its run began, {ranks} then")
+        let (step, ranks) = match &self.manifest.supersteps {
+            Some(state) => (format!(" with step {}", state.step), counted(self.ranks(), "worker", "workers")),
+            None => (String::new(), counted(self.ranks(), "rank", "ranks")),
+        };
+        format!("caribou: goes on from {path}{step}, {elapsed:.3?} after its run began, {ranks} then")
     }
 
     /// Reads all files, one after the other.

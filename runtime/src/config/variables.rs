@@ -164,14 +164,14 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_CHECKPOINT",
         default: "unset",
-        meaning: "of arrays and pools: the directory of checkpoints, how often one is made, in ms, s, m or h, and how many are kept: DIR[,every=10m][,keep=3]",
+        meaning: "the directory of checkpoints, how often one is made, in ms, s, m or h, and how many are kept: DIR[,every=10m][,keep=3]",
         example: "checkpoints,every=1m",
         set: |config, value| Ok(config.checkpoint(value.parse()?)),
     },
     Variable {
         name: "CARIBOU_RESTART",
         default: "unset",
-        meaning: "of arrays and pools: go on from the newest checkpoint of this directory, or from this one (DIR/000007); auto: from the newest that is not damaged in the directory of CARIBOU_CHECKPOINT, and begin anew if there is none",
+        meaning: "go on from the newest checkpoint of this directory, or from this one (DIR/000007); auto: from the newest that is not damaged in the directory of CARIBOU_CHECKPOINT, and begin anew if there is none",
         example: "checkpoints",
         set: |config, value| Ok(config.restart_process(value)),
     },

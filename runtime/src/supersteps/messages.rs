@@ -7,8 +7,10 @@ use lb_strategies::supersteps::Division;
 use serde::{Deserialize, Serialize};
 
 use super::api::Supersteps;
+use super::checkpoint::Save;
 use super::measure::StepStats;
 use super::units::Units;
+use crate::checkpoint::Written;
 
 /// A message between shares.
 #[derive(Serialize, Deserialize)]
@@ -35,6 +37,10 @@ pub(super) enum ShareMessage<P: Supersteps> {
     Stats { step: u64, worker: usize, worked: StepStats },
     /// Units at the end of the run, to the first share.
     FinalUnits(Units<P::Unit>),
+    /// A share has written its file of a checkpoint, or has failed to. To the first share.
+    Written { worker: usize, written: Result<Written, String> },
+    /// A process was told to end, by the signal and to the rank that this names. To the first share.
+    Notice(String),
 }
 
 /// What all shares do at the end of a step.
@@ -44,6 +50,8 @@ pub(super) struct StepPlan {
     pub(super) division: Option<Division>,
     /// Weight of the longest slice of a job, once the speed of the workers is known.
     pub(super) slice: Option<f64>,
+    /// The checkpoint of which the state after this step is.
+    pub(super) save: Option<Save>,
 }
 
 /// The result of a job: the parts of its slices.

@@ -2,12 +2,14 @@
 //!
 //! Each call of the program carries a description of the call, which the report of a panic shows.
 
+use std::any::type_name;
 use std::ops::Range;
 
 use lb_strategies::supersteps::Row;
 
 use super::api::{Exchange, Job, Parts, Supersteps, Then};
 use super::measure::Stopwatch;
+use crate::checkpoint::SuperstepsState;
 use crate::panics::with_panic_context;
 
 /// The data that all shares of a process have in common.
@@ -46,6 +48,13 @@ impl<P: Supersteps> Program<P> {
             || format!("combining the parts of step {step}"),
             || self.user.combine(shared, parts),
         )
+    }
+
+    /// The state of a run, but for its step and division.
+    pub(super) fn state(&self) -> SuperstepsState {
+        let (unit, shared) = (type_name::<P::Unit>().into(), type_name::<P::Shared>().into());
+        let (units, changes) = (self.row.units(), self.changes());
+        SuperstepsState { units, unit, shared, changes, ..SuperstepsState::default() }
     }
 
     pub(super) fn changes(&self) -> bool {

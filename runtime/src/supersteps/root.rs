@@ -7,6 +7,7 @@ use lb_strategies::supersteps::{Divider, Division, Step};
 use serde::{Deserialize, Serialize};
 
 use super::api::{Supersteps, Then};
+use super::checkpoint::Checkpoints;
 use super::measure::{SLICE_NS, StepStats};
 use super::messages::StepPlan;
 use super::report::{DivisionReport, SuperstepWorker};
@@ -30,7 +31,9 @@ pub(super) struct Root<P: Supersteps> {
     units: u64,
     /// Steps for which the statistics of some worker are missing.
     open: BTreeMap<u64, OpenStep>,
-    /// Number of steps that were reported to the policy.
+    /// The step that the run began with: 0 if it is no restart.
+    first_step: u64,
+    /// Number of steps that were reported to the policy, with those before the first.
     known: u64,
     figures: Figures,
     /// Weight of a slice for which the slowest worker takes [`SLICE_NS`].
@@ -45,6 +48,8 @@ pub(super) struct Root<P: Supersteps> {
     collected: BTreeMap<u64, Vec<P::Unit>>,
     /// Number of units that are still to be collected.
     missing: u64,
+    /// Present if checkpoints are made.
+    pub(super) checkpoints: Option<Checkpoints>,
 }
 
 #[derive(Default)]
@@ -95,7 +100,14 @@ pub(super) struct Figures {
 }
 
 impl<P: Supersteps> Root<P> {
-    pub(super) fn new(policy: &'static str, divider: Box<dyn Divider>, workers: usize, units: u64) -> Self {
+    /// That of a run which begins with this step.
+    pub(super) fn new(
+        policy: &'static str,
+        divider: Box<dyn Divider>,
+        (workers, units): (usize, u64),
+        first_step: u64,
+        checkpoints: Option<Checkpoints>,
+    ) -> Self {
         let figures = Figures { workers: vec![SuperstepWorker::default(); workers], ..Figures::default() };
         Root {
             policy,
@@ -105,7 +117,8 @@ impl<P: Supersteps> Root<P> {
             workers,
             units,
             open: BTreeMap::new(),
-            known: 0,
+            first_step,
+            known: first_step,
             figures,
             slice: None,
             records: None,
@@ -113,6 +126,7 @@ impl<P: Supersteps> Root<P> {
             end: None,
             collected: BTreeMap::new(),
             missing: units,
+            checkpoints,
         }
     }
 
@@ -127,13 +141,14 @@ impl<P: Supersteps> Root<P> {
     }
 
     /// The plan for the end of this step. None until all shares have ended the step before the previous one.
-    pub(super) fn next(&mut self, step: u64) -> Option<StepPlan> {
+    pub(super) fn next(&mut self, step: u64, now_ns: u64) -> Option<StepPlan> {
         if self.known + 1 < step {
             return None;
         }
         self.announced = self.chosen.take();
         let division = self.announced.as_ref().map(|(division, _)| division.clone());
-        Some(StepPlan { division, slice: self.slice })
+        let save = self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.begin(now_ns));
+        Some(StepPlan { division, slice: self.slice, save })
     }
 
     /// A step is over.
@@ -206,7 +221,7 @@ impl<P: Supersteps> Root<P> {
         self.known += 1;
         let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
         let division = self.divider.after(&Step {
-            number,
+            number: number - self.first_step,
             works: step.worked.values().map(StepStats::work).collect(),
             seconds: (step.ended_ns - step.begun_ns) as f64 / 1e9,
             redivision_seconds: moving_ns as f64 / 1e9,
@@ -245,7 +260,7 @@ impl<P: Supersteps> Root<P> {
         units: Units<P::Unit>,
         ctx: &mut Ctx<'_, Share<P>>,
     ) {
-        self.figures.steps = steps;
+        self.figures.steps = steps - self.first_step;
         let now_ns = ctx.elapsed_ns();
         self.figures.elapsed_ns = now_ns - self.first_ns.unwrap_or(now_ns);
         self.end = Some(steps);

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::Shape;
+use lb_strategies::supersteps::row::held;
 use lb_strategies::supersteps::{Problem, Row, Weights};
 
 use super::api::Supersteps;
+use super::checkpoint::{Beginning, SavedState};
 use super::measure::Stopwatch;
 use super::program::Program;
 use super::report::{SuperstepOutcome, SuperstepReport};
@@ -96,21 +98,36 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
         let why = format!("the policy `{}` began with {why}", policy.name());
         Error::Config { setting: "CARIBOU_LB".into(), why }
     })?;
+    let config = &config.with_chosen_checkpoint()?;
     let program = Arc::new(Program::new(program, row, stopwatch));
     // The first share takes the divider.
     let divider = Arc::new(Mutex::new(Some(divider)));
     let setup = |setup: &mut Setup| {
         setup.service(program.clone());
         let placement = Placement::by(move |share: u32, _| share / per_rank);
+        let rank = setup.rank;
+        let shares = rank.0 * per_rank..(rank.0 + 1) * per_rank;
+        let held_by = |share: u32| (share, held(&first, share as usize));
+        let saved = match SavedState::open(config, rank, &program, shares.map(held_by)) {
+            Ok(saved) => saved,
+            Err(error) => return setup.refuse(error),
+        };
         let (program, divider, first, policy) =
             (program.clone(), divider.clone(), first.clone(), policy.name());
         setup.array_without_sync(workers as u32, placement, move |share: u32| {
+            let (share, is_first_of_rank) = (share as usize, share.is_multiple_of(per_rank));
+            let beginning =
+                saved.take(share).unwrap_or_else(|| Beginning::anew(&program, held(&first, share)));
             let divider = divider.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| share == 0);
-            let root = divider.map(|divider| Box::new(Root::new(policy, divider, workers, units)));
-            Share::new(share as usize, &program, first.clone(), root)
+            let root = divider.map(|divider| {
+                let (first_step, checkpoints) = (beginning.step, saved.checkpoints());
+                Box::new(Root::new(policy, divider, (workers, units), first_step, checkpoints))
+            });
+            Share::new(share, beginning, first.clone(), root, saved.saver(is_first_of_rank))
         });
     };
     let text = format!("a program in supersteps of {units} units, of weight {weight} together");
+    let text = config.going_on(text);
     let report = run_layered(config, Shape::Supersteps, text, setup)?;
     let (shared, units, Figures { steps, elapsed_ns, slowest_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();

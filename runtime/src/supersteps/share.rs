@@ -45,6 +45,7 @@ use lb_strategies::supersteps::row::held;
 use serde::{Deserialize, Serialize};
 
 use super::api::Supersteps;
+use super::checkpoint::{Beginning, Saver};
 use super::compute::CurrentJob;
 use super::edges::Boundary;
 use super::jobs::Jobs;
@@ -76,6 +77,9 @@ pub(super) struct Share<P: Supersteps> {
     /// Only on the first share.
     #[serde(skip)]
     pub(super) root: Option<Box<Root<P>>>,
+    /// Present if checkpoints are made.
+    #[serde(skip)]
+    pub(super) saver: Option<Saver>,
 }
 
 /// The state of a share: see the table at the head.
@@ -92,23 +96,24 @@ pub(super) enum State<P: Supersteps> {
 impl<P: Supersteps> Share<P> {
     pub(super) fn new(
         me: usize,
-        program: &Program<P>,
+        Beginning { step, shared, units }: Beginning<P>,
         division: Division,
         root: Option<Box<Root<P>>>,
+        saver: Option<Saver>,
     ) -> Self {
-        let range = held(&division, me);
         Share {
             me,
-            shared: program.begin(),
-            step: 0,
+            shared,
+            step,
             state: State::Ready,
-            units: Units { first: range.start, data: program.units(range) },
+            units,
             boundary: Boundary::new(),
             jobs: Jobs::new(division.units.len()),
             plan: None,
             meter: StepMeter::default(),
             division,
             root,
+            saver,
         }
     }
 
@@ -162,7 +167,10 @@ impl<P: Supersteps> Chunk for Share<P> {
             ShareMessage::JobUnits { step, .. } => {
                 *step < self.step || *step == self.step && self.is_in_step()
             }
-            ShareMessage::Stats { .. } | ShareMessage::FinalUnits(_) => true,
+            ShareMessage::Stats { .. }
+            | ShareMessage::FinalUnits(_)
+            | ShareMessage::Written { .. }
+            | ShareMessage::Notice(_) => true,
         }
     }
 
@@ -216,6 +224,8 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.root.as_mut().expect("the first share collects").collect(units);
                 self.conclude(ctx);
             }
+            ShareMessage::Written { worker, written } => self.written(worker, written, ctx),
+            ShareMessage::Notice(by) => self.noticed(by, ctx),
         }
     }
 

@@ -38,7 +38,7 @@ impl<P: Supersteps> Share<P> {
     pub(super) fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
         let due = self.is_in_step() && self.plan.is_none();
         let Some(root) = self.root.as_mut().filter(|_| due) else { return };
-        let Some(plan) = root.next(self.step) else { return };
+        let Some(plan) = root.next(self.step, ctx.elapsed_ns()) else { return };
         for other in 1..self.workers() {
             self.send(other, ShareMessage::Plan { step: self.step, next: plan.clone() }, ctx);
         }
@@ -65,6 +65,10 @@ impl<P: Supersteps> Share<P> {
         if then == Then::End {
             return self.finish(ctx);
         }
+        if let Some(save) = plan.save {
+            self.save(save, ctx);
+        }
+        self.follow_checkpoints(ctx);
         self.jobs.longest_slice = plan.slice;
         match plan.division.filter(|division| *division != self.division) {
             Some(division) => {

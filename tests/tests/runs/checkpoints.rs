@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use caribou::checkpoint::Settings;
+use caribou::supersteps::{Job, Parts, Supersteps, Then};
 use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Target, Values};
 use caribou_tests::with_timeout;
 use rand::RngExt;
@@ -391,5 +392,125 @@ fn a_checkpoint_of_another_pool_is_refused() {
     assert!(why.contains("a pool of 400 iterations") && why.contains("a pool of 10 iterations"), "{why}");
     let why = mix(config.restart(&dir), None).expect_err("it is no pool").to_string();
     assert!(why.contains("of another program: a pool of 400"), "{why}");
+    fs::remove_dir_all(dir).expect("it is there");
+}
+
+const CELLS: u64 = 23;
+
+/// Cells that mix with their neighbours and with a digest that all share; where they are fixed, only the digest changes.
+struct Cells {
+    steps: u64,
+    are_fixed: bool,
+    dies_at: Option<u64>,
+}
+
+impl Supersteps for Cells {
+    type Unit = u64;
+    type Edge = u64;
+    type Part = Vec<u64>;
+    type Shared = (u64, u64);
+
+    fn units(&self) -> u64 {
+        CELLS
+    }
+
+    fn begin(&self) -> (u64, u64) {
+        (0, 1)
+    }
+
+    fn unit(&self, number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn edge(&self, cell: &u64) -> Option<u64> {
+        Some(*cell)
+    }
+
+    fn changes(&self) -> bool {
+        !self.are_fixed
+    }
+
+    fn compute(&self, job: Job<'_, Self>) -> Vec<u64> {
+        assert!(self.dies_at.is_none_or(|step| job.step < step), "the power is off");
+        let mut before = job.before.copied().unwrap_or(7);
+        let mut mixed = Vec::new();
+        for at in 0..job.data.len() {
+            let after = job.data.get(at + 1).or(job.after).copied().unwrap_or(7);
+            let old = job.data[at];
+            let sides = before ^ after.rotate_left(3) ^ job.step;
+            mixed.push((old.rotate_left(9) ^ sides).wrapping_mul(job.shared.1 | 1));
+            before = old;
+        }
+        if !self.are_fixed {
+            job.data.copy_from_slice(&mixed);
+        }
+        mixed
+    }
+
+    fn combine(&self, (steps, digest): &mut (u64, u64), parts: Parts<'_, Vec<u64>>) -> Then {
+        for cell in parts.flat_map(|(_, cells)| cells) {
+            *digest = digest.rotate_left(5).wrapping_add(*cell);
+        }
+        *steps += 1;
+        if *steps == self.steps { Then::End } else { Then::Step }
+    }
+
+    fn collects(&self) -> bool {
+        true
+    }
+}
+
+/// The shared data and the cells at the end.
+fn mix_cells(config: Config, are_fixed: bool, dies_at: Option<u64>) -> Result<((u64, u64), Vec<u64>), Error> {
+    let what = format!("{config:?}");
+    with_timeout(&what, move || {
+        let outcome = caribou::supersteps(&config, Cells { steps: 40, are_fixed, dies_at })?;
+        Ok((outcome.shared, outcome.units))
+    })
+}
+
+#[test]
+fn a_program_in_supersteps_that_dies_goes_on_from_a_step_with_any_number_of_workers() {
+    let expected = [false, true].map(|are_fixed| {
+        let config = Config::default().simulate(1).ranks(1);
+        mix_cells(config, are_fixed, None).expect("nothing is wrong")
+    });
+    let (dir, mut all_restarts) = (directory("supersteps"), 0);
+    for seed in caribou_tests::seeds(60) {
+        let config = |number: u64| {
+            let lb = ["equal", "load-factor,every=3", "replicate,copies=2", "des", "adaptive"]
+                [(seed % 5) as usize];
+            let config = Config::default().simulate(seed + number).ranks(1 + ((seed + number) % 4) as u32);
+            config.wire_always(seed % 2 == 0).lb(lb).expect("it is there")
+        };
+        let are_fixed = seed % 3 == 0;
+        let run = |config, dies_at| mix_cells(config, are_fixed, dies_at);
+        let (mixed, restarts) =
+            survive(&dir, (0..3).map(config), &[5 + seed % 20, 15 + seed % 25], run, panics);
+        assert_eq!(
+            mixed,
+            expected[usize::from(are_fixed)],
+            "seed {seed}: SEED={seed} cargo test -p caribou-tests --test runs checkpoints"
+        );
+        all_restarts += restarts;
+        let _ = fs::remove_dir_all(&dir);
+    }
+    assert!(all_restarts >= 60, "{all_restarts}");
+}
+
+#[test]
+fn a_checkpoint_of_other_supersteps_is_refused() {
+    let dir = directory("other-supersteps");
+    let config = Config::default().simulate(3).ranks(2);
+    let settings = Settings::new(&dir).every(Duration::from_millis(1));
+    let died = mix_cells(config.clone().checkpoint(settings), false, Some(20));
+    assert!(matches!(died, Err(Error::Panicked { .. })), "{died:?}");
+    let refused = |why: Option<Error>, part: &str| {
+        let why = why.expect("it is another program").to_string();
+        assert!(why.contains("a program in supersteps of 23 units `u64`") && why.contains(part), "{why}");
+    };
+    refused(mix_cells(config.clone().restart(&dir), true, None).err(), "this is a program in supersteps");
+    refused(mix(config.clone().restart(&dir), None).err(), "of another program");
+    refused(tally(config.restart(&dir), None).err(), "this is a pool");
     fs::remove_dir_all(dir).expect("it is there");
 }

@@ -15,6 +15,7 @@ use crate::arrays::core::collectives::exit_value::ExitValue;
 use crate::arrays::core::collectives::reduction::{Reducer, ReductionSpec, ResultTarget, Values};
 use crate::arrays::core::lifecycle::handler::{ChunkRecord, Effect, Handler, SyncState};
 use crate::arrays::core::routing::envelope::{NODE_BYTES, Payload};
+use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire::{self, catching};
@@ -955,5 +956,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     pub fn fail(&mut self, why: impl Into<String>) {
         self.handler.outbox.push(Effect::Fail(why.into().into()));
+    }
+
+    /// Ends the run with this error.
+    pub(crate) fn fail_with(&mut self, error: Error) {
+        self.handler.outbox.push(Effect::End(Box::new(error)));
     }
 }

@@ -118,6 +118,7 @@ fn hashed_rank(key: u64, ranks: u32) -> u64 {
 /// ```
 #[derive(Default)]
 pub struct Setup {
+    pub(crate) rank: Rank,
     ranks: u32,
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
@@ -139,9 +140,9 @@ enum SyncMode {
 }
 
 impl Setup {
-    /// The setup of a run on so many ranks.
-    pub(crate) fn new(ranks: u32) -> Setup {
-        Setup { ranks, ..Setup::default() }
+    /// The setup of this of so many ranks.
+    pub(crate) fn new(rank: Rank, ranks: u32) -> Setup {
+        Setup { rank, ranks, ..Setup::default() }
     }
 
     /// An array of chunks, placed in blocks. Chunks that it consists of take part in every sync.
@@ -331,6 +332,11 @@ impl Setup {
     /// A value that all chunks on this rank can see through [`Ctx::service`](crate::Ctx::service), by its type.
     pub fn service<T: Send + Sync + 'static>(&mut self, service: T) {
         self.services.push(Box::new(service));
+    }
+
+    /// The run does not begin, for this reason.
+    pub(crate) fn refuse(&mut self, error: Error) {
+        self.error.get_or_insert(error);
     }
 
     pub(crate) fn finish(self) -> Result<RankSetup, Error> {

@@ -276,6 +276,7 @@ impl<C: Chunk> Effects<C> {
                 self.exit = true;
                 self.value = self.value.take().or(value);
             }
+            Effect::End(error) => self.failed = self.failed.take().or(Some(error.to_string())),
             Effect::Fail(why) => self.failed = self.failed.take().or(Some(why.into())),
         }
     }

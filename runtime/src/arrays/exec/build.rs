@@ -150,12 +150,12 @@ pub(crate) fn set_up(
     ranks: u32,
     config: &Config,
     strategy: &dyn Strategy,
-    describe: &dyn Fn(u32) -> Result<RankSetup, Error>,
+    describe: &dyn Fn(Rank, u32) -> Result<RankSetup, Error>,
 ) -> Result<(RankSetup, Beginning), Error> {
     // Names are formatted only after a panic: there may be millions of chunks.
     let (mut placing, mut making) = (None, None);
     let set_up = || {
-        let mut described = describe(ranks)?;
+        let mut described = describe(rank, ranks)?;
         if let Some(settings) = &config.checkpoint {
             let check = check_saved(config, &described.arrays, strategy);
             let store = check.and_then(|()| Store::new(settings, rank));

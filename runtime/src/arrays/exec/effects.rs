@@ -75,6 +75,10 @@ impl Worker<'_> {
                 value.into_iter().for_each(|value| self.shared.ending.set_exit_value(*value));
                 self.with_core(|core, _, out| core.exit(out));
             }
+            Effect::End(error) => {
+                self.fail(*error);
+                return HandlerOutcome::Ended;
+            }
             Effect::Fail(why) => {
                 let (rank, chunk) = (self.shared.info.rank, self.describe(chunk));
                 self.fail(Error::Program { rank, chunk, why: why.into() });

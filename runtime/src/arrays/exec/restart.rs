@@ -52,8 +52,8 @@ pub(super) fn restart(
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
     let (manifest, name) = (&saved.manifest, path.display());
     saved.check_program(config.program_settings())?;
-    if let Some(pool) = &manifest.pool {
-        return Err(format!("{name} is of another program: {}", pool.text()));
+    if manifest.arrays.is_empty() {
+        return Err(format!("{name} is of another program: {}", saved.content().join(", ")));
     }
     let signatures: Vec<_> = arrays.iter().map(|array| array.signature(ranks)).collect();
     if let Some(what) = restart_difference(&manifest.arrays, &signatures) {

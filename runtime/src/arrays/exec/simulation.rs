@@ -76,7 +76,7 @@ pub(crate) fn run(
     strategy: &Arc<dyn Strategy>,
     seed: u64,
     lb: &str,
-    describe: &dyn Fn(u32) -> Result<RankSetup, Error>,
+    describe: &dyn Fn(Rank, u32) -> Result<RankSetup, Error>,
 ) -> Result<Report, Error> {
     // A handler may run a simulation of its own.
     let _restore = Restore::later();
@@ -141,7 +141,7 @@ fn build(
     strategy: &Arc<dyn Strategy>,
     rank: Rank,
     ranks: u32,
-    describe: &dyn Fn(u32) -> Result<RankSetup, Error>,
+    describe: &dyn Fn(Rank, u32) -> Result<RankSetup, Error>,
     outcome: &Arc<Outcome>,
     recording: &Arc<Recording>,
 ) -> Result<(SimRank, Beginning), Error> {

@@ -16,6 +16,7 @@ use crate::arrays::core::collectives::population::Membership;
 use crate::arrays::core::collectives::reduction::{ReductionSpec, Values};
 use crate::arrays::core::collectives::section::{SectionContribution, SectionCounts};
 use crate::arrays::core::routing::message_list::{MessageNode, Outbox};
+use crate::error::Error;
 use crate::ids::{ArrayId, ChunkId, Rank, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 
@@ -66,8 +67,10 @@ pub(crate) enum Effect {
     /// The chunk has more deferred messages that are ready. It handles them once the outbox is sent.
     HandleDeferred,
     Exit(Option<Box<ExitValue>>),
-    /// The run is to end with this as its error.
+    /// The run is to end: the chunk says why.
     Fail(Box<str>),
+    /// The run is to end with this error.
+    End(Box<Error>),
 }
 
 /// The runtime's own record of a chunk; it migrates with the chunk.

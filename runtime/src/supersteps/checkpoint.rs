@@ -1,0 +1,322 @@
+//! Checkpoints of a program in supersteps: its state between two steps. No share waits for one.
+//!
+//! | part | when | does |
+//! |---|---|---|
+//! | first share | a checkpoint is due | says so in the plan of a step |
+//! | each share | at the end of that step | copies the units of its job, which a thread writes while the next steps run |
+//! | each share | at the end of a later step | tells the first share that its file is [`Written`](ShareMessage::Written) |
+//! | first share | all files are written | completes the checkpoint |
+//!
+//! After a notice each share writes at once, at the end of the step, and the run ends when the checkpoint is complete.
+//!
+//! # Why the files fit together
+//!
+//! A step is over for a share when it has the parts of all jobs, and has computed its own or received its units. So between a
+//! step and the next the jobs of all shares together are all units, as the step left them, each once; and `combine` gives all
+//! shares the same shared data, of which the first share's is written. The division of that step is in the manifest. A restart
+//! divides the units anew, for its own number of workers.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::api::Supersteps;
+use super::messages::ShareMessage;
+use super::program::Program;
+use super::share::{Share, program};
+use super::units::Units;
+use crate::arrays::api::ctx::Ctx;
+use crate::checkpoint::background::{Background, IoOutcome, Started};
+use crate::checkpoint::{Manifest, Saved, Schedule, Store, SuperstepsState, Written, offering_older};
+use crate::config::{Config, wrong};
+use crate::error::Error;
+use crate::ids::{ROOT, Rank};
+use crate::notice::Listener;
+use crate::warn::{print_line, warn};
+use crate::wire;
+
+/// The file of a share: the shared data, in that of the first; the units of its job, if steps change them.
+type ShareFile<S, U> = (Option<S>, Vec<U>);
+
+/// What all shares save at the end of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Save {
+    number: u64,
+    /// The run ends with it: each share writes before it goes on.
+    is_last: bool,
+}
+
+/// What a share makes checkpoints with.
+pub(super) struct Saver {
+    store: Arc<Store>,
+    /// On the first share of a process.
+    listener: Option<Arc<Listener>>,
+    is_virtual: bool,
+    io: Option<Background>,
+}
+
+impl Saver {
+    /// Starts to do this, or does it if `at_once`. Returns how it ended if it has.
+    fn start<T: 'static>(
+        &mut self,
+        at_once: bool,
+        io: impl FnOnce() -> Result<T, String> + Send + 'static,
+        outcome: fn(Result<T, String>) -> IoOutcome,
+    ) -> Option<IoOutcome> {
+        match Background::start(self.is_virtual || at_once, io, outcome, || ()) {
+            Started::Runs(background) => {
+                self.io = Some(background);
+                None
+            }
+            Started::Ended(outcome) => Some(outcome),
+        }
+    }
+
+    /// How what was started has ended, once.
+    fn take_outcome(&mut self) -> Option<IoOutcome> {
+        let outcome = self.io.as_ref()?.outcome()?;
+        self.io = None;
+        Some(outcome)
+    }
+}
+
+/// The run has ended: waits for what is being written.
+impl Drop for Saver {
+    fn drop(&mut self) {
+        self.io.take().into_iter().for_each(Background::join);
+    }
+}
+
+/// The checkpoints of a run, on the first share.
+pub(super) struct Checkpoints {
+    schedule: Schedule,
+    /// The state of which the present checkpoint is.
+    state: SuperstepsState,
+    /// The files of the present checkpoint.
+    written: Vec<(Rank, Result<Written, String>)>,
+}
+
+impl Checkpoints {
+    /// Begins a checkpoint if one is due.
+    pub(super) fn begin(&mut self, now_ns: u64) -> Option<Save> {
+        if !self.schedule.is_due(now_ns) {
+            return None;
+        }
+        self.schedule.begin();
+        self.written.clear();
+        Some(Save { number: self.schedule.number, is_last: self.schedule.notice.is_some() })
+    }
+}
+
+impl<P: Supersteps> Share<P> {
+    /// A step has ended, and the next has not begun: writes the units of this share.
+    pub(super) fn save(&mut self, Save { number, is_last }: Save, ctx: &mut Ctx<'_, Self>) {
+        let (program, me) = (program(ctx), self.me);
+        let units = if program.changes() { self.units.slice(&self.units_of(me)) } else { &[] };
+        let bytes = wire::encode(&((me == 0).then_some(&self.shared), units));
+        if let Some(checkpoints) = self.root.as_mut().and_then(|root| root.checkpoints.as_mut()) {
+            checkpoints.state =
+                SuperstepsState { step: self.step, shares: self.division.units.clone(), ..program.state() };
+        }
+        let Some(saver) = &mut self.saver else { return };
+        let store = saver.store.clone();
+        let write = move || store.write_rank(number, Rank(me as u32), &bytes.map_err(|why| why.to_string())?);
+        if let Some(outcome) = saver.start(is_last, write, IoOutcome::Written) {
+            self.io_ended(outcome, ctx);
+        }
+    }
+
+    /// Looks for a notice, and for what was written meanwhile.
+    pub(super) fn follow_checkpoints(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let Some(saver) = &mut self.saver else { return };
+        let notice = saver.listener.as_ref().and_then(|listener| listener.take(ctx.rank()));
+        let outcome = saver.take_outcome();
+        if let Some(by) = notice {
+            self.noticed(by, ctx);
+        }
+        if let Some(outcome) = outcome {
+            self.io_ended(outcome, ctx);
+        }
+    }
+
+    /// A process was told to end: the next checkpoint is due, and the last.
+    pub(super) fn noticed(&mut self, by: String, ctx: &mut Ctx<'_, Self>) {
+        match &mut self.root {
+            Some(root) => root.checkpoints.iter_mut().for_each(|all| all.schedule.give_notice(by.clone())),
+            None => self.send(0, ShareMessage::Notice(by), ctx),
+        }
+    }
+
+    fn io_ended(&mut self, outcome: IoOutcome, ctx: &mut Ctx<'_, Self>) {
+        match outcome {
+            IoOutcome::Written(written) => self.written(self.me, written, ctx),
+            IoOutcome::Committed(committed) => self.committed(committed, ctx),
+        }
+    }
+
+    /// A share has written its file, or has failed to. After the last one the first share completes the checkpoint.
+    pub(super) fn written(
+        &mut self,
+        worker: usize,
+        written: Result<Written, String>,
+        ctx: &mut Ctx<'_, Self>,
+    ) {
+        let Some(root) = &mut self.root else {
+            return self.send(0, ShareMessage::Written { worker, written }, ctx);
+        };
+        let (Some(checkpoints), Some(saver)) = (&mut root.checkpoints, &mut self.saver) else { return };
+        checkpoints.written.push((Rank(worker as u32), written));
+        if checkpoints.written.len() < self.division.units.len() {
+            return;
+        }
+        let (number, is_last) = (checkpoints.schedule.number, checkpoints.schedule.notice.is_some());
+        let (written, store) = (std::mem::take(&mut checkpoints.written), saver.store.clone());
+        let supersteps = Some(std::mem::take(&mut checkpoints.state));
+        let manifest = Manifest { supersteps, elapsed_ns: ctx.elapsed_ns(), ..Manifest::default() };
+        let commit = move || store.complete(number, manifest, written);
+        if let Some(outcome) = saver.start(is_last, commit, IoOutcome::Committed) {
+            self.io_ended(outcome, ctx);
+        }
+    }
+
+    fn committed(&mut self, committed: Result<String, String>, ctx: &mut Ctx<'_, Self>) {
+        let Some(checkpoints) = self.root.as_mut().and_then(|root| root.checkpoints.as_mut()) else { return };
+        match checkpoints.schedule.committed(committed, ctx.elapsed_ns()) {
+            Ok(line) => line.into_iter().for_each(|line| warn(&line)),
+            Err(interrupted) => ctx.fail_with(interrupted),
+        }
+    }
+}
+
+/// What a share begins with.
+pub(super) struct Beginning<P: Supersteps> {
+    pub(super) step: u64,
+    pub(super) shared: P::Shared,
+    pub(super) units: Units<P::Unit>,
+}
+
+impl<P: Supersteps> Beginning<P> {
+    /// That of a run that begins anew, with these units.
+    pub(super) fn anew(program: &Program<P>, units: Range<u64>) -> Beginning<P> {
+        let units = Units { first: units.start, data: program.units(units) };
+        Beginning { step: 0, shared: program.begin(), units }
+    }
+}
+
+/// What the shares of a rank restart from, and where they write checkpoints.
+pub(super) struct SavedState<P: Supersteps> {
+    /// By share; empty if the run begins anew.
+    beginnings: Mutex<BTreeMap<usize, Beginning<P>>>,
+    store: Option<Arc<Store>>,
+    config: Config,
+    rank: Rank,
+}
+
+impl<P: Supersteps> SavedState<P> {
+    /// That of shares with these units.
+    ///
+    /// # Errors
+    /// What is wrong with the directory or the checkpoint.
+    pub(super) fn open(
+        config: &Config,
+        rank: Rank,
+        program: &Program<P>,
+        shares: impl Iterator<Item = (u32, Range<u64>)>,
+    ) -> Result<SavedState<P>, Error> {
+        let store = config.checkpoint.as_ref().map(|settings| Store::new(settings, rank).map(Arc::new));
+        let store = store.transpose().map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?;
+        let speaks = rank == ROOT && config.launch().speaks();
+        let restarted = config.restart.as_ref().map(|path| restart(path, config, program, shares, speaks));
+        let restarted = restarted.transpose().map_err(|why| wrong("CARIBOU_RESTART", why))?;
+        let beginnings = Mutex::new(restarted.unwrap_or_default());
+        Ok(SavedState { beginnings, store, config: config.clone(), rank })
+    }
+
+    /// Takes what the checkpoint has for a share, if the run goes on from one.
+    pub(super) fn take(&self, share: usize) -> Option<Beginning<P>> {
+        self.beginnings.lock().unwrap_or_else(PoisonError::into_inner).remove(&share)
+    }
+
+    /// For the first share, if checkpoints are made.
+    pub(super) fn checkpoints(&self) -> Option<Checkpoints> {
+        let (settings, store) = self.config.checkpoint.as_ref().zip(self.store.as_ref())?;
+        let schedule = Schedule::new(settings.every.as_nanos() as u64, store.next_number());
+        Some(Checkpoints { schedule, state: SuperstepsState::default(), written: Vec::new() })
+    }
+
+    /// For each share, if checkpoints are made; one of the rank listens for notices.
+    pub(super) fn saver(&self, listens: bool) -> Option<Saver> {
+        let store = self.store.clone()?;
+        // The end of the step is soon enough to look.
+        let listener = listens.then(|| Listener::of_rank(self.rank, &self.config, || ())).flatten();
+        Some(Saver { store, listener, is_virtual: self.config.simulate.is_some(), io: None })
+    }
+}
+
+/// What a checkpoint has for shares with these units. The error names the file.
+fn restart<P: Supersteps>(
+    path: &Path,
+    config: &Config,
+    program: &Program<P>,
+    shares: impl Iterator<Item = (u32, Range<u64>)>,
+    speaks: bool,
+) -> Result<BTreeMap<usize, Beginning<P>>, String> {
+    let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
+    let (name, expected) = (path.display(), program.state());
+    let state = saved.manifest.supersteps.as_ref().filter(|state| state.is_of_same(&expected));
+    let Some(state) = state else {
+        let its = saved.content().join(", ");
+        return Err(format!("{name} is of another program: {its}; this is {}", expected.text()));
+    };
+    saved.check_program(config.program_settings())?;
+    if speaks {
+        print_line(&saved.announcement());
+    }
+    let damaged = |writer: usize, why: &str| format!("{name}/rank-{writer}: {why}");
+    let read = |writer: usize| -> Result<ShareFile<P::Shared, P::Unit>, String> {
+        let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
+        wire::decode(&bytes).map_err(|why| damaged(writer, &why.to_string()))
+    };
+    let (Some(shared), _) = read(0)? else { return Err(damaged(0, "it has no shared data")) };
+    let shared = wire::encode(&shared).map_err(|why| damaged(0, &why.to_string()))?;
+    let shares: Vec<(u32, Range<u64>)> = shares.collect();
+    let mut units = match program.changes() {
+        true => saved_units(&shares, &state.files(), |writer| read(writer).map(|(_, units)| units), damaged)?,
+        false => shares.iter().map(|(_, held)| program.units(held.clone())).collect(),
+    };
+    let begin = |((share, held), data): (&(u32, Range<u64>), Vec<P::Unit>)| {
+        let shared = wire::decode(&shared).map_err(|why| damaged(0, &why.to_string()))?;
+        let units = Units { first: held.start, data };
+        Ok((*share as usize, Beginning { step: state.step, shared, units }))
+    };
+    shares.iter().zip(units.drain(..)).map(begin).collect()
+}
+
+/// The units that these shares hold, from the files that have any of them: each is read once.
+fn saved_units<U: Clone>(
+    shares: &[(u32, Range<u64>)],
+    files: &[Range<u64>],
+    read: impl Fn(usize) -> Result<Vec<U>, String>,
+    damaged: impl Fn(usize, &str) -> String,
+) -> Result<Vec<Vec<U>>, String> {
+    let mut found: Vec<Vec<U>> = shares.iter().map(|_| Vec::new()).collect();
+    let common = |one: &Range<u64>, other: &Range<u64>| one.start.max(other.start)..one.end.min(other.end);
+    for (writer, numbers) in files.iter().enumerate() {
+        if shares.iter().all(|(_, held)| common(held, numbers).is_empty()) {
+            continue;
+        }
+        let (data, expected) = (read(writer)?, numbers.end - numbers.start);
+        if data.len() as u64 != expected {
+            return Err(damaged(writer, &format!("{} units, expected {expected}", data.len())));
+        }
+        let units = Units { first: numbers.start, data };
+        for ((_, held), found) in shares.iter().zip(&mut found) {
+            let common = common(held, numbers);
+            if !common.is_empty() {
+                found.extend_from_slice(units.slice(&common));
+            }
+        }
+    }
+    Ok(found)
+}
