@@ -14,7 +14,7 @@ use crate::ids::Rank;
 use crate::text::counted;
 
 /// The version of the files.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 pub(super) const MANIFEST: &str = "manifest";
 /// The longest manifest that is read, bytes.
 const MANIFEST_MAX: u64 = 64 << 20;
@@ -49,7 +49,7 @@ pub(crate) struct Manifest {
     pub(crate) program: Vec<(String, String)>,
     /// By rank.
     pub(crate) files: Vec<Written>,
-    /// Time from the start of the run, ns.
+    /// Time from the start of the run, with that of the runs that it went on from, ns.
     pub(crate) elapsed_ns: u64,
 }
 
@@ -85,18 +85,26 @@ impl Manifest {
 
 /// A manifest as it is in its file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Versioned<M> {
+struct Versioned<M> {
     format: u32,
     caribou: String,
     #[serde(flatten)]
     manifest: M,
 }
 
-impl<M> Versioned<M> {
-    /// As this version writes it.
-    pub(super) fn now(manifest: M) -> Versioned<M> {
-        Versioned { format: FORMAT, caribou: env!("CARGO_PKG_VERSION").to_owned(), manifest }
+impl Manifest {
+    /// The content of its file, as this version writes it: a line of JSON, and the checksum of that line.
+    pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let caribou = env!("CARGO_PKG_VERSION").to_owned();
+        let line = serde_json::to_vec(&Versioned { format: FORMAT, caribou, manifest: self })?;
+        let checksum = checksum_line(&line);
+        Ok([line, b"\n".to_vec(), checksum].concat())
     }
+}
+
+/// The line after a line of JSON: its checksum.
+fn checksum_line(line: &[u8]) -> Vec<u8> {
+    format!("{}\n", crc32fast::hash(line)).into_bytes()
 }
 
 /// A complete checkpoint. Its files are read, and found damaged, one by one.
@@ -121,13 +129,18 @@ impl Saved {
         let path = path.into();
         let damaged = |why: &dyn std::fmt::Display| format!("{}: {why}", path.join(MANIFEST).display());
         let text = read_up_to(&path.join(MANIFEST), MANIFEST_MAX).map_err(|why| damaged(&why))?;
+        let mut lines = text.splitn(2, |&byte| byte == b'\n');
+        let (line, checksum) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let versioned: Versioned<serde_json::Value> =
-            serde_json::from_slice(&text).map_err(|why| damaged(&why))?;
+            serde_json::from_slice(line).map_err(|why| damaged(&why))?;
         if versioned.format != FORMAT {
             let (format, caribou) = (versioned.format, versioned.caribou);
             return Err(damaged(&format!(
                 "format {format}, of Caribou {caribou}; this one reads format {FORMAT}"
             )));
+        }
+        if checksum != checksum_line(line) {
+            return Err(damaged(&"it is not what was written: its checksum differs"));
         }
         let manifest: Manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
         if manifest.files.is_empty() {
@@ -164,7 +177,7 @@ impl Saved {
         self.manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Time from the start of the run that wrote it.
+    /// Time from the start of the run that wrote it, with that of the runs that it went on from.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.manifest.elapsed_ns)
     }
@@ -218,8 +231,30 @@ pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
     if dir.join(MANIFEST).exists() {
         return Ok(dir.to_owned());
     }
+    check_directory(dir)?;
     let newest = list(dir).into_iter().next();
     newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
+}
+
+/// Makes sure that this is a directory.
+pub(super) fn check_directory(path: &Path) -> Result<(), String> {
+    let name = path.display();
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(format!("{name} is a file, expected a directory")),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(format!("{name} does not exist")),
+        Err(why) => Err(format!("{name} cannot be read: {why}")),
+    }
+}
+
+/// The newest directory after this checkpoint that is named like one, and has no manifest or cannot be read.
+pub(crate) fn passed_over(chosen: &Path) -> Option<PathBuf> {
+    let (dir, number) = (chosen.parent()?, number_of(chosen)?);
+    let is_passed_over = |&(other, is_whole): &(u64, bool)| {
+        is_whole && other > number && !path_of(dir, other).join(MANIFEST).exists()
+    };
+    let newest = numbered(dir).into_iter().filter(is_passed_over).max();
+    newest.map(|(newest, _)| path_of(dir, newest))
 }
 
 /// The newest checkpoint of a directory that is not damaged, if there is one, and what is wrong with newer ones. Reads all files.
@@ -236,8 +271,7 @@ pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
 
 /// Adds to what is wrong with a checkpoint the offer of an older one that is whole. Reads that.
 pub(crate) fn offering_older(path: &Path, why: String) -> String {
-    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u64>().ok();
-    let (parent, newest) = (path.parent().unwrap_or(path), number(path).unwrap_or(0));
+    let (parent, newest) = (path.parent().unwrap_or(path), number_of(path).unwrap_or(0));
     let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
     match older.find(|(_, path)| Saved::open(path).is_ok_and(|saved| saved.verify().is_ok())) {
         Some((_, older)) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
@@ -245,8 +279,23 @@ pub(crate) fn offering_older(path: &Path, why: String) -> String {
     }
 }
 
+fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}"))
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
 /// The checkpoints of a directory: their numbers, and whether they have been completed. Other directories are not meant.
 pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
+    let mut all = numbered(dir);
+    all.retain(|&(number, is_whole)| !is_whole || path_of(dir, number).join(MANIFEST).exists());
+    all
+}
+
+/// The directories that are named like checkpoints: their numbers, and whether the names are those of complete ones.
+fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let (digits, is_whole) = match name.strip_suffix(".partial") {
@@ -255,8 +304,7 @@ pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
         };
         let number: u64 = digits.parse().ok()?;
         let is_ours = digits == format!("{number:06}") && number < u64::MAX;
-        let is_meant = is_ours && (!is_whole || entry.path().join(MANIFEST).exists());
-        is_meant.then_some((number, is_whole))
+        is_ours.then_some((number, is_whole))
     };
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
 }
@@ -266,7 +314,7 @@ pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
     let mut numbers: Vec<u64> =
         entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
-    numbers.into_iter().map(|number| (number, dir.join(format!("{number:06}")))).collect()
+    numbers.into_iter().map(|number| (number, path_of(dir, number))).collect()
 }
 
 /// Reads a file of at most so many bytes, checked before memory is taken. A pipe in its place does not make the run wait.
@@ -336,8 +384,52 @@ mod tests {
         let why = offering_older(&older, Saved::open(&older).expect_err("it is damaged"));
         assert!(why.contains("000001/manifest") && !why.contains("is whole"), "{why}");
         assert_eq!((newest_whole(&dir).0, newest_whole(&dir).1.len()), (None, 2));
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_manifest_that_was_cut_is_damaged() {
+        let dir = temporary("manifest");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        make(&store, 1, [b"one", b"two"]);
+        let path = dir.join("000001/manifest");
+        let text = fs::read_to_string(&path).expect("it is there");
+        let (first, second) = text.split_once("},{").expect("it has two files");
+        let (_, end) = second.split_once('}').expect("it has an end");
+        fs::write(&path, format!("{first}}}{end}")).expect("it is there");
+        let why = Saved::open(dir.join("000001")).expect_err("a file is missing");
+        assert!(why.contains("000001/manifest") && why.contains("checksum"), "{why}");
+        fs::write(&path, text.replace("\"format\":3", "\"format\":2")).expect("it is there");
+        let why = Saved::open(dir.join("000001")).expect_err("it is of another version");
+        assert!(why.contains("format 2"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_place_without_checkpoints_is_described() {
+        let dir = temporary("places");
+        let why = chosen(&dir).expect_err("it was not made");
+        assert!(why.ends_with("does not exist"), "{why}");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        let why = chosen(&dir).expect_err("it is empty");
+        assert!(why.ends_with("has no complete checkpoint"), "{why}");
         let why = chosen(&dir.join("lock")).expect_err("it is a file");
-        assert!(why.contains("no complete checkpoint"), "{why}");
+        assert!(why.ends_with("is a file, expected a directory"), "{why}");
+        drop(store);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_newer_checkpoint_without_a_manifest_is_told_of() {
+        let dir = temporary("passed");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        (1..=3).for_each(|number| make(&store, number, [b"one", b"two"]));
+        assert_eq!(passed_over(&dir.join("000003")), None);
+        for number in [1, 3] {
+            fs::remove_file(path_of(&dir, number).join(MANIFEST)).expect("it is there");
+        }
+        let older = chosen(&dir).expect("there is an older one");
+        assert_eq!((passed_over(&older), older), (Some(dir.join("000003")), dir.join("000002")));
         fs::remove_dir_all(dir).expect("it is there");
     }
 
