@@ -4,10 +4,11 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
 use super::saved::{MANIFEST, Manifest, Written, check_directory, complete, entries};
 use super::settings::Settings;
@@ -32,6 +33,7 @@ impl Store {
             check_directory(dir)?;
         }
         make_directory(dir).map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
+        survive_file_size_limit();
         let lock = if rank == ROOT { Some(Mutex::new(lock(dir)?)) } else { None };
         Ok(Store { settings: settings.clone(), lock })
     }
@@ -144,6 +146,15 @@ impl Drop for Store {
             self.remove_partial(u64::MAX);
         }
     }
+}
+
+/// From now on writing beyond the limit of files (`ulimit -f`) fails, and does not end the process.
+fn survive_file_size_limit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler the process ends, as it does by default.
+        let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
+    });
 }
 
 /// Makes a directory that its owner alone can read, and those that it is in.

@@ -159,8 +159,8 @@ impl<'m> Checkpointer<'m> {
         let mut packets = Vec::new();
         let rank = self.shared.rank;
         if let Some(by) = self.listener.as_ref().and_then(|listener| listener.take(rank)) {
-            match &mut self.schedule {
-                Some(schedule) => schedule.give_notice(by),
+            match &self.schedule {
+                Some(_) => self.noticed(by),
                 None => packets.push((ROOT, PoolPacket::Notice(by))),
             }
         }
@@ -194,11 +194,10 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// Rank 0: another rank was told to end.
+    /// Rank 0: it or another rank was told to end.
     pub(super) fn noticed(&mut self, by: String) {
-        if let Some(schedule) = &mut self.schedule {
-            schedule.give_notice(by);
-        }
+        let line = self.schedule.as_mut().and_then(|schedule| schedule.give_notice(by));
+        line.into_iter().for_each(|line| warn(&line));
     }
 
     /// Rank 0: a rank has written its file, or has failed to. After the last one it completes the checkpoint.
