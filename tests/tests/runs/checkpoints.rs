@@ -382,6 +382,22 @@ fn a_restart_with_another_setting_of_the_program_is_refused() {
 }
 
 #[test]
+fn the_time_of_a_restarted_run_begins_where_that_of_the_run_before_was() {
+    let dir = directory("time");
+    let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(1000);
+    let config = Config::default().simulate(3).ranks(2).checkpoint(settings);
+    let time_of =
+        |path: &Path| caribou::checkpoint::Saved::open(path).expect("its manifest is whole").elapsed();
+    assert!(tally(config.clone(), Some(300)).is_err());
+    let before = caribou::checkpoint::list(&dir);
+    assert!(tally(config.restart(&dir), None).is_ok());
+    let mut after = caribou::checkpoint::list(&dir);
+    after.retain(|path| !before.contains(path));
+    assert!(!after.is_empty() && after.iter().all(|path| time_of(path) > time_of(&before[0])));
+    fs::remove_dir_all(dir).expect("it is there");
+}
+
+#[test]
 fn a_checkpoint_of_another_pool_is_refused() {
     let dir = directory("other-pool");
     let config = Config::default().simulate(3).ranks(2);
