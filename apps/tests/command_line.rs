@@ -667,6 +667,27 @@ fn output_that_nobody_reads_is_no_error_and_a_full_disk_is_one() {
 }
 
 #[test]
+fn a_wrong_directory_of_checkpoints_is_told_by_the_option_that_has_it() {
+    let file = std::env::temp_dir().join(format!("caribou-no-directory-{}", std::process::id()));
+    std::fs::write(&file, "").unwrap();
+    let file = file.display().to_string();
+    for (program, arguments, complaint) in [
+        (STENCIL, "--restart nowhere", "error: --restart: nowhere does not exist".to_owned()),
+        (MONTECARLO, "--restart nowhere", "error: --restart: nowhere does not exist".to_owned()),
+        (
+            STENCIL,
+            &format!("--checkpoint {file}"),
+            format!("error: --checkpoint: {file} is a file, expected a directory"),
+        ),
+    ] {
+        let ended = start(program, &format!("{arguments} --ranks 1 --workers 1"));
+        assert_eq!(ended.status.code(), Some(2), "{program} {arguments}: {ended:?}");
+        assert_eq!(lines(&ended.stderr).pop(), Some(complaint), "{program}");
+    }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
 fn the_old_name_of_a_parameter_is_read_and_told_in_one_line() {
     let output = start(MONTECARLO, "--histories 1000 --ranks 1 --workers 1 --lb ruper,checkpoint=1");
     let said = lines(&output.stderr);

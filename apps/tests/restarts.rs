@@ -89,11 +89,29 @@ fn a_signal_saves_the_state_and_the_same_command_goes_on_elsewhere() {
             told.contains(&format!("SIG{name} to the process of rank 0: the run has ended early")),
             "{told}"
         );
+        let heard = format!("SIG{name} to the process of rank 0: the run saves its state and ends");
+        assert_eq!(told.matches(&heard).count(), 1, "{told}");
     }
     let (output, told) = ended(start(ranks.next().unwrap()));
     assert!(told.contains("caribou: goes on from"), "{told}");
     assert_right(&output, &told);
     fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_checkpoint_beyond_the_size_limit_of_files_is_not_made_and_the_run_goes_on() {
+    for (program, arguments) in [(STENCIL, "--grid 256 --iterations 3000"), (MONTECARLO, "--histories 2e5")] {
+        let dir = directory("limit");
+        let limited = format!(
+            "ulimit -f 0; exec {program} {arguments} --check --ranks 2 --checkpoint {},every=20ms",
+            dir.display()
+        );
+        let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("checkpoint 1 was not made: rank") && told.contains("too large"), "{told}");
+        assert_right(&output, &told);
+        fs::remove_dir_all(dir).unwrap();
+    }
 }
 
 #[test]

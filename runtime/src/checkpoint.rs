@@ -10,7 +10,7 @@
 //! | `DIR/lock` | locked while a run writes there |
 //! | `DIR/000007.partial/` | a checkpoint that is being written, or was when the run died |
 //! | `DIR/000007/rank-0`, ... | one file a rank |
-//! | `DIR/000007/manifest` | written last: the arrays, and the length and checksum of each file (JSON) |
+//! | `DIR/000007/manifest` | written last: a line of JSON with the arrays, and the length and checksum of each file; a line with its checksum |
 //!
 //! The directory gets its name when all of it is on the disk. Files can be read by their owner only.
 //!
@@ -49,7 +49,8 @@ pub use saved::{Saved, list};
 pub use settings::Settings;
 
 pub(crate) use saved::{
-    Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,
+    Content, Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,
+    passed_over,
 };
 pub(crate) use schedule::Schedule;
 pub(crate) use store::Store;

@@ -11,3 +11,25 @@ pub(crate) fn short_type_name<T: ?Sized>() -> &'static str {
     let plain = path.split('<').next().unwrap_or(path);
     plain.rsplit("::").next().unwrap_or(plain)
 }
+
+/// A type's whole name, without paths.
+pub(crate) fn type_name_without_paths<T: ?Sized>() -> String {
+    let mut parts: Vec<&str> = std::any::type_name::<T>().split("::").collect();
+    let last = parts.pop().unwrap_or_default();
+    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    parts.into_iter().map(|part| part.trim_end_matches(is_of_name)).chain([last]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_name_has_no_paths() {
+        assert_eq!(type_name_without_paths::<u64>(), "u64");
+        assert_eq!(
+            type_name_without_paths::<(Vec<Option<f64>>, [String; 3], u64)>(),
+            "(Vec<Option<f64>>, [String; 3], u64)"
+        );
+    }
+}

@@ -163,7 +163,7 @@ impl<P: Program> Comparison<P> {
         let reference = (self.options.check && launch.speaks()).then(|| self.program.reference());
         let (mut runs, mut last, mut failed) = (Vec::new(), None, None);
         for config in &self.configs {
-            match self.one(config, reference.as_ref()) {
+            match self.one(config, reference.as_ref()).map_err(|error| self.options.naming_options(error)) {
                 Ok((run, result)) => {
                     runs.push(run);
                     last = result;

@@ -78,6 +78,19 @@ impl Options {
         config
     }
 
+    /// The error, with the options that were given in the place of their variables.
+    #[must_use]
+    pub(super) fn naming_options(&self, error: Error) -> Error {
+        let Error::Runtime(caribou::Error::Config { setting, why }) = error else { return error };
+        let checkpoint = self.checkpoint.as_ref().map(|_| ("CARIBOU_CHECKPOINT", "--checkpoint"));
+        let restart = self.restart.as_ref().map(|_| ("CARIBOU_RESTART", "--restart"));
+        let naming = |text: String| {
+            let given = checkpoint.into_iter().chain(restart);
+            given.fold(text, |text, (variable, option)| text.replace(variable, option))
+        };
+        caribou::Error::Config { setting: naming(setting), why: naming(why) }.into()
+    }
+
     /// Disturbances of each run, but for slow ranks.
     #[must_use]
     pub fn disturbances(&self) -> Disturbances {

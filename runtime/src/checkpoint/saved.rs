@@ -15,7 +15,7 @@ use crate::ids::Rank;
 use crate::text::counted;
 
 /// The version of the files.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 pub(super) const MANIFEST: &str = "manifest";
 /// The longest manifest that is read, bytes.
 const MANIFEST_MAX: u64 = 64 << 20;
@@ -37,15 +37,7 @@ impl Written {
 /// What a checkpoint is of, and how its files are recognised as whole.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Of a program of arrays.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) arrays: Vec<ArraySignature>,
-    /// Of a pool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pool: Option<PoolSignature>,
-    /// Of a program in supersteps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) supersteps: Option<SuperstepsState>,
+    pub(crate) content: Content,
     /// The number of the run in its process, from 0.
     pub(crate) run: u32,
     /// Settings of the program that a restart must have as well, by name.
@@ -53,8 +45,37 @@ pub(crate) struct Manifest {
     pub(crate) program: Vec<(String, String)>,
     /// By rank.
     pub(crate) files: Vec<Written>,
-    /// Time from the start of the run, ns.
+    /// Time from the start of the run, with that of the runs that it went on from, ns.
     pub(crate) elapsed_ns: u64,
+}
+
+/// The program that a checkpoint is of, as far as a restart compares it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Content {
+    Arrays(Vec<ArraySignature>),
+    Pool(PoolSignature),
+    Supersteps(SuperstepsState),
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content::Arrays(Vec::new())
+    }
+}
+
+impl Content {
+    /// For people, a line for each array.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Content::Arrays(arrays) => {
+                let line =
+                    |(number, array): (u32, &ArraySignature)| format!("array {number}: {}", array.text());
+                (0..).zip(arrays).map(line).collect()
+            }
+            Content::Pool(pool) => vec![pool.text()],
+            Content::Supersteps(state) => vec![state.text()],
+        }
+    }
 }
 
 /// A pool, as far as a restart compares it.
@@ -132,18 +153,26 @@ impl Manifest {
 
 /// A manifest as it is in its file.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Versioned<M> {
+struct Versioned<M> {
     format: u32,
     caribou: String,
     #[serde(flatten)]
     manifest: M,
 }
 
-impl<M> Versioned<M> {
-    /// As this version writes it.
-    pub(super) fn now(manifest: M) -> Versioned<M> {
-        Versioned { format: FORMAT, caribou: env!("CARGO_PKG_VERSION").to_owned(), manifest }
+impl Manifest {
+    /// The content of its file, as this version writes it: a line of JSON, and the checksum of that line.
+    pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let caribou = env!("CARGO_PKG_VERSION").to_owned();
+        let line = serde_json::to_vec(&Versioned { format: FORMAT, caribou, manifest: self })?;
+        let checksum = checksum_line(&line);
+        Ok([line, b"\n".to_vec(), checksum].concat())
     }
+}
+
+/// The line after a line of JSON: its checksum.
+fn checksum_line(line: &[u8]) -> Vec<u8> {
+    format!("{}\n", crc32fast::hash(line)).into_bytes()
 }
 
 /// A complete checkpoint. Its files are read, and found damaged, one by one.
@@ -168,25 +197,36 @@ impl Saved {
         let path = path.into();
         let damaged = |why: &dyn std::fmt::Display| format!("{}: {why}", path.join(MANIFEST).display());
         let text = read_up_to(&path.join(MANIFEST), MANIFEST_MAX).map_err(|why| damaged(&why))?;
+        let mut lines = text.splitn(2, |&byte| byte == b'\n');
+        let (line, checksum) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let versioned: Versioned<serde_json::Value> =
-            serde_json::from_slice(&text).map_err(|why| damaged(&why))?;
+            serde_json::from_slice(line).map_err(|why| damaged(&why))?;
         if versioned.format != FORMAT {
             let (format, caribou) = (versioned.format, versioned.caribou);
             return Err(damaged(&format!(
                 "format {format}, of Caribou {caribou}; this one reads format {FORMAT}"
             )));
         }
+        if checksum != checksum_line(line) {
+            return Err(damaged(&"it is not what was written: its checksum differs"));
+        }
         let manifest: Manifest = serde_json::from_value(versioned.manifest).map_err(|why| damaged(&why))?;
         if manifest.files.is_empty() {
             return Err(damaged(&"it has no files, expected one for each rank"));
         }
-        if let Some(SuperstepsState { units, shares, .. }) = &manifest.supersteps {
+        if let Content::Supersteps(SuperstepsState { units, shares, .. }) = &manifest.content {
             let all = shares.iter().try_fold(0_u64, |all, &share| all.checked_add(share));
             if shares.len() != manifest.files.len() || all != Some(*units) {
                 return Err(damaged(&"its files do not have all units once"));
             }
         }
         Ok(Saved { path, manifest })
+    }
+
+    /// The error where it is of another program than `this`.
+    pub(crate) fn of_another(&self, this: &str) -> String {
+        let its = self.content().join(", ");
+        format!("{} is of another program: {its}; this is {this}", self.path.display())
     }
 
     /// Checks that it is of a program with these settings. The error names the first that differs.
@@ -217,7 +257,7 @@ impl Saved {
         self.manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Time from the start of the run that wrote it.
+    /// Time from the start of the run that wrote it, with that of the runs that it went on from.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.manifest.elapsed_ns)
     }
@@ -225,19 +265,17 @@ impl Saved {
     /// What it is of: a line for each array of a program, with the number of chunks that it began with and their types; or one
     /// for a pool.
     pub fn content(&self) -> Vec<String> {
-        let arrays = (0..).zip(&self.manifest.arrays);
-        let arrays = arrays.map(|(number, array): (u32, _)| format!("array {number}: {}", array.text()));
-        let Manifest { pool, supersteps, .. } = &self.manifest;
-        let others = [pool.as_ref().map(PoolSignature::text), supersteps.as_ref().map(SuperstepsState::text)];
-        arrays.chain(others.into_iter().flatten()).collect()
+        self.manifest.content.lines()
     }
 
     /// A line that says from where a restart goes on.
     pub(crate) fn announcement(&self) -> String {
         let (path, elapsed) = (self.path.display(), self.elapsed());
-        let (step, ranks) = match &self.manifest.supersteps {
-            Some(state) => (format!(" with step {}", state.step), counted(self.ranks(), "worker", "workers")),
-            None => (String::new(), counted(self.ranks(), "rank", "ranks")),
+        let (step, ranks) = match &self.manifest.content {
+            Content::Supersteps(SuperstepsState { step, .. }) => {
+                (format!(" with step {step}"), counted(self.ranks(), "worker", "workers"))
+            }
+            _ => (String::new(), counted(self.ranks(), "rank", "ranks")),
         };
         format!("caribou: goes on from {path}{step}, {elapsed:.3?} after its run began, {ranks} then")
     }
@@ -276,8 +314,30 @@ pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
     if dir.join(MANIFEST).exists() {
         return Ok(dir.to_owned());
     }
+    check_directory(dir)?;
     let newest = list(dir).into_iter().next();
     newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
+}
+
+/// Makes sure that this is a directory.
+pub(super) fn check_directory(path: &Path) -> Result<(), String> {
+    let name = path.display();
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(format!("{name} is a file, expected a directory")),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(format!("{name} does not exist")),
+        Err(why) => Err(format!("{name} cannot be read: {why}")),
+    }
+}
+
+/// The newest directory after this checkpoint that is named like one, and has no manifest or cannot be read.
+pub(crate) fn passed_over(chosen: &Path) -> Option<PathBuf> {
+    let (dir, number) = (chosen.parent()?, number_of(chosen)?);
+    let is_passed_over = |&(other, is_whole): &(u64, bool)| {
+        is_whole && other > number && !path_of(dir, other).join(MANIFEST).exists()
+    };
+    let newest = numbered(dir).into_iter().filter(is_passed_over).max();
+    newest.map(|(newest, _)| path_of(dir, newest))
 }
 
 /// The newest checkpoint of a directory that is not damaged, if there is one, and what is wrong with newer ones. Reads all files.
@@ -294,8 +354,7 @@ pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
 
 /// Adds to what is wrong with a checkpoint the offer of an older one that is whole. Reads that.
 pub(crate) fn offering_older(path: &Path, why: String) -> String {
-    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u64>().ok();
-    let (parent, newest) = (path.parent().unwrap_or(path), number(path).unwrap_or(0));
+    let (parent, newest) = (path.parent().unwrap_or(path), number_of(path).unwrap_or(0));
     let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
     match older.find(|(_, path)| Saved::open(path).is_ok_and(|saved| saved.verify().is_ok())) {
         Some((_, older)) => format!("{why}; {} is whole: CARIBOU_RESTART may name it", older.display()),
@@ -303,8 +362,23 @@ pub(crate) fn offering_older(path: &Path, why: String) -> String {
     }
 }
 
+fn path_of(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}"))
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
 /// The checkpoints of a directory: their numbers, and whether they have been completed. Other directories are not meant.
 pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
+    let mut all = numbered(dir);
+    all.retain(|&(number, is_whole)| !is_whole || path_of(dir, number).join(MANIFEST).exists());
+    all
+}
+
+/// The directories that are named like checkpoints: their numbers, and whether the names are those of complete ones.
+fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let (digits, is_whole) = match name.strip_suffix(".partial") {
@@ -313,8 +387,7 @@ pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
         };
         let number: u64 = digits.parse().ok()?;
         let is_ours = digits == format!("{number:06}") && number < u64::MAX;
-        let is_meant = is_ours && (!is_whole || entry.path().join(MANIFEST).exists());
-        is_meant.then_some((number, is_whole))
+        is_ours.then_some((number, is_whole))
     };
     fs::read_dir(dir).into_iter().flatten().flatten().filter_map(number).collect()
 }
@@ -324,7 +397,7 @@ pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
     let mut numbers: Vec<u64> =
         entries(dir).into_iter().filter_map(|(number, is_whole)| is_whole.then_some(number)).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
-    numbers.into_iter().map(|number| (number, dir.join(format!("{number:06}")))).collect()
+    numbers.into_iter().map(|number| (number, path_of(dir, number))).collect()
 }
 
 /// Reads a file of at most so many bytes, checked before memory is taken. A pipe in its place does not make the run wait.
@@ -394,8 +467,52 @@ mod tests {
         let why = offering_older(&older, Saved::open(&older).expect_err("it is damaged"));
         assert!(why.contains("000001/manifest") && !why.contains("is whole"), "{why}");
         assert_eq!((newest_whole(&dir).0, newest_whole(&dir).1.len()), (None, 2));
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_manifest_that_was_cut_is_damaged() {
+        let dir = temporary("manifest");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        make(&store, 1, [b"one", b"two"]);
+        let path = dir.join("000001/manifest");
+        let text = fs::read_to_string(&path).expect("it is there");
+        let (first, second) = text.split_once("},{").expect("it has two files");
+        let (_, end) = second.split_once('}').expect("it has an end");
+        fs::write(&path, format!("{first}}}{end}")).expect("it is there");
+        let why = Saved::open(dir.join("000001")).expect_err("a file is missing");
+        assert!(why.contains("000001/manifest") && why.contains("checksum"), "{why}");
+        fs::write(&path, text.replace("\"format\":3", "\"format\":2")).expect("it is there");
+        let why = Saved::open(dir.join("000001")).expect_err("it is of another version");
+        assert!(why.contains("format 2"), "{why}");
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_place_without_checkpoints_is_described() {
+        let dir = temporary("places");
+        let why = chosen(&dir).expect_err("it was not made");
+        assert!(why.ends_with("does not exist"), "{why}");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        let why = chosen(&dir).expect_err("it is empty");
+        assert!(why.ends_with("has no complete checkpoint"), "{why}");
         let why = chosen(&dir.join("lock")).expect_err("it is a file");
-        assert!(why.contains("no complete checkpoint"), "{why}");
+        assert!(why.ends_with("is a file, expected a directory"), "{why}");
+        drop(store);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn a_newer_checkpoint_without_a_manifest_is_told_of() {
+        let dir = temporary("passed");
+        let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        (1..=3).for_each(|number| make(&store, number, [b"one", b"two"]));
+        assert_eq!(passed_over(&dir.join("000003")), None);
+        for number in [1, 3] {
+            fs::remove_file(path_of(&dir, number).join(MANIFEST)).expect("it is there");
+        }
+        let older = chosen(&dir).expect("there is an older one");
+        assert_eq!((passed_over(&older), older), (Some(dir.join("000003")), dir.join("000002")));
         fs::remove_dir_all(dir).expect("it is there");
     }
 

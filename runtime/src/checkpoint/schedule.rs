@@ -34,10 +34,17 @@ impl Schedule {
         self.in_progress = true;
     }
 
-    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do.
-    pub(crate) fn give_notice(&mut self, by: String) {
-        self.notice.get_or_insert(by);
+    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do. Returns a line for the
+    /// user at the first notice: handlers and iterations may take long to end.
+    pub(crate) fn give_notice(&mut self, by: String) -> Option<String> {
         self.next_ns = 0;
+        if self.notice.is_some() {
+            return None;
+        }
+        let line =
+            format!("{by}: the run saves its state and ends, once what its workers execute now has ended");
+        self.notice = Some(by);
+        Some(line)
     }
 
     /// No checkpoint can be made of this program.
@@ -85,8 +92,9 @@ mod tests {
         schedule.end(1_060_000_000);
         assert!(!schedule.is_due(2_059_999_999) && schedule.is_due(2_060_000_000));
         assert_eq!(schedule.number, 8);
-        schedule.give_notice("SIGTERM".into());
-        schedule.give_notice("SIGUSR1".into());
+        let line = schedule.give_notice("SIGTERM".into()).expect("it is the first");
+        assert!(line.starts_with("SIGTERM: "), "{line}");
+        assert_eq!(schedule.give_notice("SIGUSR1".into()), None);
         assert!(schedule.is_due(1_060_000_001));
         assert_eq!(schedule.notice.as_deref(), Some("SIGTERM"));
     }

@@ -24,12 +24,15 @@ pub struct Settings {
     pub(crate) run: u32,
     /// Settings of the program, by name.
     pub(crate) program: Vec<(String, String)>,
+    /// The time of the runs that this one goes on from.
+    pub(crate) elapsed_before_ns: u64,
 }
 
 impl Settings {
     /// A checkpoint every 10 minutes in this directory, which is made if it does not exist; the last 3 are kept.
     pub fn new(dir: impl Into<PathBuf>) -> Settings {
-        Settings { dir: dir.into(), every: Duration::from_secs(600), keep: 3, run: 0, program: Vec::new() }
+        let (dir, every, keep) = (dir.into(), Duration::from_secs(600), 3);
+        Settings { dir, every, keep, run: 0, program: Vec::new(), elapsed_before_ns: 0 }
     }
 
     /// The time from one checkpoint to the next.
@@ -51,9 +54,18 @@ impl FromStr for Settings {
     fn from_str(text: &str) -> Result<Settings, String> {
         let mut parts = text.split(',');
         let dir = parts.next().filter(|dir| !dir.is_empty()).ok_or(EXPECTED)?;
+        if let Some(("every" | "keep", _)) = dir.split_once('=') {
+            return Err(format!("`{dir}` is in the place of the directory, {EXPECTED}"));
+        }
+        let mut given = Vec::new();
         parts.try_fold(Settings::new(dir), |settings, part| {
             let wrong = || format!("`{part}` is not understood, {EXPECTED}");
-            match part.split_once('=').ok_or_else(wrong)? {
+            let (key, value) = part.split_once('=').ok_or_else(wrong)?;
+            if given.contains(&key) {
+                return Err(format!("`{part}`: {key} is given twice, {EXPECTED}"));
+            }
+            given.push(key);
+            match (key, value) {
                 ("every", time) => Ok(settings.every(parse_time(time).ok_or_else(wrong)?)),
                 ("keep", count) => {
                     let keep = count.parse().ok().filter(|&keep| keep > 0).ok_or_else(wrong)?;
@@ -81,9 +93,15 @@ mod tests {
     fn settings_are_read_and_faults_name_the_part() {
         let settings: Settings = "a/b,keep=1,every=5m".parse().expect("it is right");
         assert_eq!(settings, Settings::new("a/b").keep(1).every(Duration::from_secs(300)));
-        for (text, part) in
-            [("", "DIR"), ("a,keep=0", "`keep=0`"), ("a,every=5", "`every=5`"), ("a,b", "`b`")]
-        {
+        for (text, part) in [
+            ("", "DIR"),
+            ("a,keep=0", "`keep=0`"),
+            ("a,every=5", "`every=5`"),
+            ("a,b", "`b`"),
+            ("every=1s", "`every=1s` is in the place of the directory"),
+            ("keep=2,every=1s", "`keep=2` is in the place of the directory"),
+            ("a,keep=1,every=1s,keep=2", "`keep=2`: keep is given twice"),
+        ] {
             let why = text.parse::<Settings>().expect_err(text);
             assert!(why.contains(part) && why.contains("every=10m"), "{text}: {why}");
         }

@@ -2,13 +2,15 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
-use super::saved::{MANIFEST, Manifest, Versioned, Written, complete, entries};
+use super::saved::{MANIFEST, Manifest, Written, check_directory, complete, entries};
 use super::settings::Settings;
 use crate::ids::{ROOT, Rank};
 use crate::warn::warn;
@@ -18,33 +20,42 @@ const LOCK: &str = "lock";
 /// The directory of a run's checkpoints.
 #[derive(Debug)]
 pub(crate) struct Store {
-    dir: PathBuf,
-    keep: u32,
-    /// The number of the run in its process.
-    run: u32,
-    program: Vec<(String, String)>,
+    settings: Settings,
     /// On rank 0: held for as long as the run writes there.
-    lock: Option<File>,
+    lock: Option<Mutex<File>>,
 }
 
 impl Store {
     /// Makes the directory if it does not exist. Rank 0 makes sure that no other run writes there.
     pub(crate) fn new(settings: &Settings, rank: Rank) -> Result<Store, String> {
-        let dir = settings.dir.clone();
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-        made.map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
-        let lock = if rank == ROOT { Some(lock(&dir)?) } else { None };
-        Ok(Store { lock, keep: settings.keep, run: settings.run, program: settings.program.clone(), dir })
+        let dir = &settings.dir;
+        if dir.exists() {
+            check_directory(dir)?;
+        }
+        make_directory(dir).map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
+        survive_file_size_limit();
+        let lock = if rank == ROOT { Some(Mutex::new(lock(dir)?)) } else { None };
+        Ok(Store { settings: settings.clone(), lock })
+    }
+
+    /// Rank 0: makes sure that no other run writes to the directory, which may have been removed meanwhile, and made anew.
+    fn keep_lock(&self) -> Result<(), String> {
+        let Some(held) = &self.lock else { return Ok(()) };
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_at(&held, &self.settings.dir.join(LOCK)) {
+            *held = lock(&self.settings.dir)?;
+        }
+        Ok(())
     }
 
     /// The number of the next checkpoint.
     pub(crate) fn next_number(&self) -> u64 {
-        let newest = entries(&self.dir).into_iter().map(|(number, _)| number).max();
+        let newest = entries(&self.settings.dir).into_iter().map(|(number, _)| number).max();
         newest.map_or(1, |number| number + 1)
     }
 
     fn partial(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{number:06}.partial"))
+        self.settings.dir.join(format!("{number:06}.partial"))
     }
 
     /// Writes the file of a rank, to the disk.
@@ -52,7 +63,9 @@ impl Store {
         let dir = self.partial(number);
         let path = dir.join(format!("rank-{rank}"));
         let write = || {
-            DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+            make_directory(&self.settings.dir)?;
+            self.keep_lock().map_err(io::Error::other)?;
+            make_directory(&dir)?;
             write_new(&path, bytes)
         };
         write().map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
@@ -61,9 +74,12 @@ impl Store {
 
     /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
     fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
-        let manifest = &Manifest { run: self.run, program: self.program.clone(), ..manifest };
-        let (partial, whole) = (self.partial(number), self.dir.join(format!("{number:06}")));
+        let Settings { dir, keep: _, every: _, run, program, elapsed_before_ns } = &self.settings;
+        let elapsed_ns = elapsed_before_ns.saturating_add(manifest.elapsed_ns);
+        let manifest = &Manifest { run: *run, program: program.clone(), elapsed_ns, ..manifest };
+        let (partial, whole) = (self.partial(number), dir.join(format!("{number:06}")));
         let commit = || {
+            self.keep_lock().map_err(io::Error::other)?;
             for (rank, file) in manifest.files.iter().enumerate() {
                 let length = fs::metadata(partial.join(format!("rank-{rank}"))).map(|file| file.len());
                 if !length.is_ok_and(|length| length == file.bytes) {
@@ -72,11 +88,11 @@ impl Store {
                     return Err(io::Error::other(why));
                 }
             }
-            let text = serde_json::to_vec(&Versioned::now(manifest)).map_err(io::Error::other)?;
+            let text = manifest.text().map_err(io::Error::other)?;
             write_new(&partial.join(MANIFEST), &text)?;
             File::open(&partial)?.sync_all()?;
             fs::rename(&partial, &whole)?;
-            File::open(&self.dir)?.sync_all()
+            File::open(dir)?.sync_all()
         };
         commit().map_err(|why| format!("{} cannot be completed: {why}", whole.display()))?;
         self.remove_old(number);
@@ -94,7 +110,9 @@ impl Store {
     ) -> Result<String, String> {
         let committed = manifest.with_files(written).and_then(|manifest| self.commit(number, manifest));
         committed.map_err(|why| {
-            self.abandon(number);
+            if self.keep_lock().is_ok() {
+                self.abandon(number);
+            }
             format!("checkpoint {number} was not made: {why}")
         })
     }
@@ -107,15 +125,16 @@ impl Store {
 
     fn remove_old(&self, newest: u64) {
         self.remove_partial(newest);
-        for (_, path) in complete(&self.dir).into_iter().skip(self.keep as usize) {
+        for (_, path) in complete(&self.settings.dir).into_iter().skip(self.settings.keep as usize) {
             let _ = fs::remove_dir_all(path);
         }
     }
 
     /// Removes checkpoints before this one that were not completed.
     fn remove_partial(&self, before: u64) {
-        let partial =
-            entries(&self.dir).into_iter().filter(|&(number, is_whole)| !is_whole && number < before);
+        let partial = entries(&self.settings.dir)
+            .into_iter()
+            .filter(|&(number, is_whole)| !is_whole && number < before);
         partial.for_each(|(number, _)| self.abandon(number));
     }
 }
@@ -123,10 +142,31 @@ impl Store {
 /// The run has ended: the checkpoint that it was making is not completed.
 impl Drop for Store {
     fn drop(&mut self) {
-        if self.lock.is_some() {
+        if self.lock.is_some() && self.keep_lock().is_ok() {
             self.remove_partial(u64::MAX);
         }
     }
+}
+
+/// From now on writing beyond the limit of files (`ulimit -f`) fails, and does not end the process.
+fn survive_file_size_limit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler the process ends, as it does by default.
+        let _ = signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default());
+    });
+}
+
+/// Makes a directory that its owner alone can read, and those that it is in.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Tells whether this file has this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let (its, there) = (file.metadata().map(place), fs::symlink_metadata(path).map(place));
+    its.ok().zip(there.ok()).is_some_and(|(its, there)| its == there)
 }
 
 /// Locks the directory for as long as the file is open.
@@ -167,6 +207,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::saved::Saved;
     use super::*;
 
     /// A name for a directory of this test.
@@ -208,6 +249,45 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_file_in_the_place_of_the_directory_is_named() {
+        let path = temporary("file");
+        fs::write(&path, b"precious").expect("it can be written");
+        let why = Store::new(&Settings::new(&path), ROOT).expect_err("it is a file");
+        assert!(why.ends_with("is a file, expected a directory"), "{why}");
+        fs::remove_file(path).expect("it is there");
+    }
+
+    #[test]
+    fn a_directory_that_was_removed_is_locked_anew() {
+        let dir = temporary("removed");
+        let first = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        fs::remove_dir_all(&dir).expect("it is there");
+        make(&first, 1, [b"one", b"two"]);
+        let why = Store::new(&Settings::new(&dir), ROOT).expect_err("it is locked");
+        assert!(why.contains("another run"), "{why}");
+        fs::remove_dir_all(&dir).expect("it is there");
+        let second = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        second.write_rank(2, ROOT, b"half").expect("it can be written");
+        let written = first.write_rank(2, ROOT, b"other");
+        let why = first.complete(2, Manifest::default(), vec![(ROOT, written)]).expect_err("it is locked");
+        assert!(why.contains("another run"), "{why}");
+        drop(first);
+        assert_eq!(fs::read(second.partial(2).join("rank-0")).expect("it is there"), b"half");
+        drop(second);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
+    fn the_time_of_a_run_has_that_of_the_runs_that_it_went_on_from() {
+        let dir = temporary("time");
+        let settings = Settings { elapsed_before_ns: 40, ..Settings::new(&dir) };
+        make(&Store::new(&settings, ROOT).expect("it can be made"), 2, [b"one", b"two"]);
+        let saved = Saved::open(dir.join("000002")).expect("it is whole");
+        assert_eq!(saved.elapsed().as_nanos(), 42);
+        fs::remove_dir_all(dir).expect("it is there");
+    }
+
+    #[test]
     fn what_is_left_of_a_checkpoint_goes_with_the_run() {
         let dir = temporary("left");
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
@@ -215,6 +295,13 @@ pub(super) mod tests {
         store.write_rank(2, Rank(0), b"half").expect("it can be written");
         drop(store);
         assert_eq!(entries(&dir), [(1, true)]);
+        // A process that ended later than rank 0.
+        let late = Store::new(&Settings::new(&dir), Rank(1)).expect("it can be made");
+        late.write_rank(2, Rank(1), b"half").expect("it can be written");
+        let next = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        assert_eq!(next.next_number(), 3, "it does not write where another process may");
+        make(&next, 3, [b"one", b"two"]);
+        assert!(entries(&dir).iter().all(|&(_, is_whole)| is_whole));
         fs::remove_dir_all(dir).expect("it is there");
     }
 

@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lb_strategies::pool::PoolStrategy;
 
 use crate::checkpoint::background::catching;
-use crate::checkpoint::{Saved, Store, offering_older};
+use crate::checkpoint::{Content, Saved, Store, offering_older};
 use crate::config::{Config, wrong};
 use crate::error::Error;
-use crate::ids::Rank;
+use crate::ids::{ROOT, Rank};
+use crate::launch::Launch;
 use crate::measure::speed::Speed;
 use crate::pools::api::accumulator::Accumulator;
 use crate::pools::api::pool::{Pool, PoolOutcome, Work, typed};
@@ -121,16 +122,8 @@ impl Pool<'_> {
             return Err(Error::Config { setting: "CARIBOU_LB".into(), why });
         }
         let config = self.config.with_chosen_checkpoint()?;
-        let work = match &config.restart {
-            Some(path) => {
-                let (settings, speaks) = (config.program_settings(), self.config.launch().speaks());
-                // It merges what was accumulated: the code for that is the program's.
-                catching(|| go_on(Work::new(self, init, body), path, settings, speaks))
-                    .map_err(|why| wrong("CARIBOU_RESTART", why))?
-            }
-            None => Work::new(self, init, body),
-        };
-        let shape = PoolShape { pool: self, config, work, policy, result: Mutex::new(None) };
+        let (work, restored, result) = (Work::new(self, init, body), OnceLock::new(), Mutex::new(None));
+        let shape = PoolShape { pool: self, config, work, restored, policy, result };
         let report = match self.config.simulates()? {
             Some(seed) => shape.simulate(seed)?,
             None => run(&shape)?,
@@ -157,13 +150,13 @@ impl Pool<'_> {
     }
 }
 
-/// The work of a pool that goes on from this checkpoint.
-fn go_on<'p, A, I, B>(
-    work: Work<'p, A, I, B>,
+/// The pool goes on from this checkpoint. What it has accumulated is read in the process of rank 0 only.
+fn go_on<A, I, B>(
+    work: &Work<'_, A, I, B>,
     path: &Path,
-    settings: &[(String, String)],
-    speaks: bool,
-) -> Result<Work<'p, A, I, B>, String>
+    config: &Config,
+    is_of_root: bool,
+) -> Result<(), String>
 where
     A: Accumulator,
     I: Fn() -> A + Sync,
@@ -171,12 +164,11 @@ where
 {
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
     let (name, signature) = (path.display(), work.signature());
-    if saved.manifest.pool.as_ref() != Some(&signature) {
-        let its = saved.content().join(", ");
-        return Err(format!("{name} is of another program: {its}; this is {}", signature.text()));
+    if !matches!(&saved.manifest.content, Content::Pool(saved) if *saved == signature) {
+        return Err(saved.of_another(&signature.text()));
     }
-    saved.check_program(settings)?;
-    if speaks {
+    saved.check_program(config.program_settings())?;
+    if config.launch().speaks() {
         print_line(&saved.announcement());
     }
     let (mut all, mut done) = (None, Vec::new());
@@ -186,12 +178,15 @@ where
         let images: Vec<WorkerImage> = wire::decode(&bytes).map_err(damaged)?;
         for image in images {
             done.extend(image.done);
-            (&work as &dyn PoolWork).gather(&mut all, work.decode(&image.accumulated).map_err(damaged)?);
+            if is_of_root {
+                (work as &dyn PoolWork).gather(&mut all, work.decode(&image.accumulated).map_err(damaged)?);
+            }
         }
     }
-    let Some(all) = all else { return Err(format!("{name} has no workers")) };
-    let accumulated = work.encode(&all).map_err(|why| why.to_string())?;
-    work.going_on_from(WorkerImage { done, accumulated }).map_err(|why| format!("{name}: {why}"))
+    if is_of_root && all.is_none() {
+        return Err(format!("{name} has no workers"));
+    }
+    work.go_on_from(done, all).map_err(|why| format!("{name}: {why}"))
 }
 
 /// A pool with what users wrote.
@@ -200,6 +195,8 @@ struct PoolShape<'p, A, I, B> {
     /// The configuration as far as checkpoints are concerned.
     config: Config,
     work: Work<'p, A, I, B>,
+    /// In a restarted pool: whether this process has read the checkpoint, or why it cannot.
+    restored: OnceLock<Result<(), String>>,
     policy: Arc<dyn PoolStrategy>,
     result: Mutex<Option<(A, PoolResult)>>,
 }
@@ -212,6 +209,7 @@ where
 {
     /// Runs it in one thread and virtual time.
     fn simulate(&self, seed: u64) -> Result<RunReport, Error> {
+        self.restore(ROOT)?;
         let (ranks, workers) = self.pool.config.pool_size();
         let run = RunReport::of_simulation(seed, (ranks, workers), self.lb(self.pool.config));
         let facts = self.pool.facts(self.work.iterations(), vec![workers; ranks as usize]);
@@ -223,6 +221,15 @@ where
             simulation::run(&self.work, self.pool.config, &facts, &*self.policy, checkpoints, seed)?;
         self.deliver(accumulated, whole);
         Ok(RunReport { workers_per_rank: facts.workers, ..run })
+    }
+
+    /// Reads what a restart needs, once in each process. While ranks are set up one that cannot ends the run on all.
+    fn restore(&self, rank: Rank) -> Result<(), Error> {
+        let Some(path) = &self.config.restart else { return Ok(()) };
+        let is_of_root = rank == ROOT || self.config.launch() == Launch::Alone;
+        // It merges what was accumulated: the code for that is the program's.
+        let read = || catching(|| go_on(&self.work, path, &self.config, is_of_root));
+        self.restored.get_or_init(read).clone().map_err(|why| wrong("CARIBOU_RESTART", why))
     }
 
     /// Where this rank writes checkpoints, if any are made.
@@ -277,6 +284,7 @@ where
     }
 
     fn set_up(&self, rank: Rank, _ranks: u32) -> Result<PoolOfRank<'_, A, I, B>, Error> {
+        self.restore(rank)?;
         Ok(PoolOfRank { shape: self, store: self.store(rank)? })
     }
 }
@@ -316,5 +324,38 @@ where
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
         let work = &self.shape.work;
         PoolRun { work, context: seat, checkpoints, make: &make, deliver: &deliver }.run();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::checkpoint::Settings;
+
+    #[test]
+    fn what_was_accumulated_is_read_in_the_process_of_rank_0_only() {
+        let dir = std::env::temp_dir().join(format!("caribou-pool-of-root-{}", std::process::id()));
+        let settings = Settings::new(&dir).every(Duration::from_millis(1));
+        let config = Config::default().simulate(1).ranks(2).checkpoint(settings);
+        let body = |count: &mut u64, range: Range<u64>| {
+            assert!(!range.contains(&300), "the power is off");
+            *count += range.end - range.start;
+        };
+        assert!(pool(&config, 400, || 0, body).is_err());
+        let path = crate::checkpoint::list(&dir).remove(0);
+        let pool = Pool::new(&config, 400);
+        let accumulated = |is_of_root| {
+            let work = Work::new(&pool, || 0, body);
+            go_on(&work, &path, &config, is_of_root).expect("it is whole");
+            assert!(work.done_before() > 0);
+            let restored = work.take_restored();
+            restored.map(|restored| (work.done_before(), typed::<u64>(restored.accumulated)))
+        };
+        assert!(accumulated(true).is_some_and(|(done, count)| done == count));
+        assert!(accumulated(false).is_none());
+        fs::remove_dir_all(dir).expect("it is there");
     }
 }

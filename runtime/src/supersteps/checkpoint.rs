@@ -28,7 +28,9 @@ use super::share::{Share, program};
 use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
 use crate::checkpoint::background::{Background, IoOutcome, Started};
-use crate::checkpoint::{Manifest, Saved, Schedule, Store, SuperstepsState, Written, offering_older};
+use crate::checkpoint::{
+    Content, Manifest, Saved, Schedule, Store, SuperstepsState, Written, offering_older,
+};
 use crate::config::{Config, wrong};
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
@@ -142,10 +144,9 @@ impl<P: Supersteps> Share<P> {
 
     /// A process was told to end: the next checkpoint is due, and the last.
     pub(super) fn noticed(&mut self, by: String, ctx: &mut Ctx<'_, Self>) {
-        match &mut self.root {
-            Some(root) => root.checkpoints.iter_mut().for_each(|all| all.schedule.give_notice(by.clone())),
-            None => self.send(0, ShareMessage::Notice(by), ctx),
-        }
+        let Some(root) = &mut self.root else { return self.send(0, ShareMessage::Notice(by), ctx) };
+        let line = root.checkpoints.as_mut().and_then(|checkpoints| checkpoints.schedule.give_notice(by));
+        line.into_iter().for_each(|line| warn(&line));
     }
 
     fn io_ended(&mut self, outcome: IoOutcome, ctx: &mut Ctx<'_, Self>) {
@@ -172,8 +173,8 @@ impl<P: Supersteps> Share<P> {
         }
         let (number, is_last) = (checkpoints.schedule.number, checkpoints.schedule.notice.is_some());
         let (written, store) = (std::mem::take(&mut checkpoints.written), saver.store.clone());
-        let supersteps = Some(std::mem::take(&mut checkpoints.state));
-        let manifest = Manifest { supersteps, elapsed_ns: ctx.elapsed_ns(), ..Manifest::default() };
+        let content = Content::Supersteps(std::mem::take(&mut checkpoints.state));
+        let manifest = Manifest { content, elapsed_ns: ctx.elapsed_ns(), ..Manifest::default() };
         let commit = move || store.complete(number, manifest, written);
         if let Some(outcome) = saver.start(is_last, commit, IoOutcome::Committed) {
             self.io_ended(outcome, ctx);
@@ -264,10 +265,9 @@ fn restart<P: Supersteps>(
 ) -> Result<BTreeMap<usize, Beginning<P>>, String> {
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
     let (name, expected) = (path.display(), program.state());
-    let state = saved.manifest.supersteps.as_ref().filter(|state| state.is_of_same(&expected));
-    let Some(state) = state else {
-        let its = saved.content().join(", ");
-        return Err(format!("{name} is of another program: {its}; this is {}", expected.text()));
+    let state = match &saved.manifest.content {
+        Content::Supersteps(state) if state.is_of_same(&expected) => state,
+        _ => return Err(saved.of_another(&expected.text())),
     };
     saved.check_program(config.program_settings())?;
     if speaks {

@@ -2,7 +2,6 @@
 //!
 //! Each call of the program carries a description of the call, which the report of a panic shows.
 
-use std::any::type_name;
 use std::ops::Range;
 
 use lb_strategies::supersteps::Row;
@@ -11,6 +10,7 @@ use super::api::{Exchange, Job, Parts, Supersteps, Then};
 use super::measure::Stopwatch;
 use crate::checkpoint::SuperstepsState;
 use crate::panics::with_panic_context;
+use crate::text::type_name_without_paths;
 
 /// The data that all shares of a process have in common.
 pub(super) struct Program<P> {
@@ -52,7 +52,7 @@ impl<P: Supersteps> Program<P> {
 
     /// The state of a run, but for its step and division.
     pub(super) fn state(&self) -> SuperstepsState {
-        let (unit, shared) = (type_name::<P::Unit>().into(), type_name::<P::Shared>().into());
+        let (unit, shared) = (type_name_without_paths::<P::Unit>(), type_name_without_paths::<P::Shared>());
         let (units, changes) = (self.row.units(), self.changes());
         SuperstepsState { units, unit, shared, changes, ..SuperstepsState::default() }
     }

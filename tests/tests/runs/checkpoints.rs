@@ -219,14 +219,16 @@ fn damage(bytes: &mut Vec<u8>, random: &mut impl RngExt) {
 /// Writes the manifest of a checkpoint anew, with the lengths and checksums that its files have now.
 fn acknowledge(checkpoint: &Path) {
     let path = checkpoint.join("manifest");
-    let mut manifest: Value =
-        serde_json::from_slice(&fs::read(&path).expect("it is there")).expect("it is JSON");
+    let text = fs::read_to_string(&path).expect("it is there");
+    let line = text.lines().next().expect("it has two");
+    let mut manifest: Value = serde_json::from_str(line).expect("it is JSON");
     let files = manifest["files"].as_array_mut().expect("there are some");
     for (rank, file) in files.iter_mut().enumerate() {
         let bytes = fs::read(checkpoint.join(format!("rank-{rank}"))).expect("it is there");
         *file = json!({ "bytes": bytes.len(), "crc": crc32fast::hash(&bytes) });
     }
-    fs::write(path, manifest.to_string()).expect("it can be written");
+    let line = manifest.to_string();
+    fs::write(path, format!("{line}\n{}\n", crc32fast::hash(line.as_bytes()))).expect("it can be written");
 }
 
 #[test]
@@ -377,6 +379,22 @@ fn a_restart_with_another_setting_of_the_program_is_refused() {
     let why = mix(config(0.25).restart(&dir), None).expect_err("it has another step").to_string();
     assert!(why.contains("its timestep is 0.5, this one's 0.25"), "{why}");
     assert!(mix(config(0.5).restart(&dir), None).is_ok());
+    fs::remove_dir_all(dir).expect("it is there");
+}
+
+#[test]
+fn the_time_of_a_restarted_run_begins_where_that_of_the_run_before_was() {
+    let dir = directory("time");
+    let settings = Settings::new(&dir).every(Duration::from_millis(1)).keep(1000);
+    let config = Config::default().simulate(3).ranks(2).checkpoint(settings);
+    let time_of =
+        |path: &Path| caribou::checkpoint::Saved::open(path).expect("its manifest is whole").elapsed();
+    assert!(tally(config.clone(), Some(300)).is_err());
+    let before = caribou::checkpoint::list(&dir);
+    assert!(tally(config.restart(&dir), None).is_ok());
+    let mut after = caribou::checkpoint::list(&dir);
+    after.retain(|path| !before.contains(path));
+    assert!(!after.is_empty() && after.iter().all(|path| time_of(path) > time_of(&before[0])));
     fs::remove_dir_all(dir).expect("it is there");
 }
 

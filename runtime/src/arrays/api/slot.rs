@@ -24,7 +24,7 @@ use crate::arrays::core::lifecycle::signature::{ArraySignature, hash_homes, samp
 use crate::arrays::core::routing::envelope::{Delivery, NODE_BYTES, Payload, Value, WideOption};
 use crate::arrays::core::routing::message_list::{FreeList, MessageNode};
 use crate::ids::{ArrayId, ChunkId, Rank, Sender};
-use crate::text::short_type_name;
+use crate::text::{short_type_name, type_name_without_paths};
 use crate::wire::{self, WireError, catching};
 
 /// One chunk, its record, and its deferred messages, oldest first.
@@ -498,7 +498,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
         let sampled = sample(self.keys.len()).map(|nth| self.home(self.keys.nth(nth), ranks));
         ArraySignature {
             chunk: self.name().to_owned(),
-            message: short_type_name::<C::Message>().to_owned(),
+            message: type_name_without_paths::<C::Message>(),
             chunks: self.keys.len(),
             indices: self.keys.hash(),
             placement: format!("{:?}", self.placement),

@@ -13,8 +13,8 @@ use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit
 use crate::arrays::core::routing::envelope::{Delivery, Envelope};
 use crate::arrays::core::routing::in_flight::Epoch;
 use crate::arrays::core::routing::message_list::MessageNode;
-use crate::checkpoint::Manifest;
 use crate::checkpoint::background::{Background, IoOutcome, Started};
+use crate::checkpoint::{Content, Manifest};
 use crate::ids::{CellId, ChunkId};
 use crate::wire::{self, WireError};
 
@@ -172,7 +172,7 @@ impl Worker<'_> {
     pub(super) fn commit(&mut self, number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten>) {
         let store = self.shared.checkpoints.clone().expect("a run with a directory makes checkpoints");
         let elapsed_ns = self.shared.clock.now_ns();
-        let manifest = Manifest { arrays, elapsed_ns, ..Manifest::default() };
+        let manifest = Manifest { content: Content::Arrays(arrays), elapsed_ns, ..Manifest::default() };
         let commit = move || store.complete(number, manifest, written);
         self.start_io(commit, IoOutcome::Committed);
     }

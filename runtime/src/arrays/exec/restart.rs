@@ -11,7 +11,7 @@ use crate::arrays::core::checkpoint::{CoreImage, RankImage};
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::arrays::core::lifecycle::signature::restart_difference;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer};
-use crate::checkpoint::{Saved, offering_older};
+use crate::checkpoint::{Content, Saved, offering_older};
 use crate::config::Config;
 use crate::ids::{ArrayId, ChunkId, ROOT, Rank};
 use crate::warn::print_line;
@@ -50,13 +50,13 @@ pub(super) fn restart(
     arrays: &[Arc<dyn ErasedArray>],
 ) -> Result<RankImage, String> {
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
-    let (manifest, name) = (&saved.manifest, path.display());
+    let name = path.display();
     saved.check_program(config.program_settings())?;
-    if manifest.arrays.is_empty() {
-        return Err(format!("{name} is of another program: {}", saved.content().join(", ")));
-    }
+    let Content::Arrays(saved_arrays) = &saved.manifest.content else {
+        return Err(saved.of_another("a program of chunks"));
+    };
     let signatures: Vec<_> = arrays.iter().map(|array| array.signature(ranks)).collect();
-    if let Some(what) = restart_difference(&manifest.arrays, &signatures) {
+    if let Some(what) = restart_difference(saved_arrays, &signatures) {
         return Err(format!("{name} is of another program: {what}"));
     }
     if rank == ROOT && config.launch().speaks() {

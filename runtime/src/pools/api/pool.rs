@@ -3,17 +3,16 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::checkpoint::PoolSignature;
 use crate::config::Config;
 use crate::pools::api::accumulator::Accumulator;
-use crate::pools::core::image::WorkerImage;
 use crate::pools::core::undone::Undone;
-use crate::pools::core::work::{Accumulated, PoolWork};
+use crate::pools::core::work::{Accumulated, PoolWork, Restored};
 use crate::pools::report::PoolReport;
-use crate::text::short_type_name;
+use crate::text::type_name_without_paths;
 use crate::wire::{self, WireError};
 
 /// Stops a pool from outside.
@@ -149,26 +148,34 @@ pub(crate) struct Work<'p, A, I, B> {
     pool: &'p Pool<'p>,
     init: I,
     body: B,
-    /// In a restarted pool the iterations that are left.
-    undone: Option<Undone>,
-    restored: Mutex<Option<WorkerImage>>,
+    /// In a restarted pool the iterations that are left, once its checkpoint was read.
+    undone: OnceLock<Undone>,
+    restored: Mutex<Option<Restored>>,
     accumulates: PhantomData<fn() -> A>,
 }
 
 impl<'p, A, I, B> Work<'p, A, I, B> {
     pub(crate) fn new(pool: &'p Pool<'p>, init: I, body: B) -> Work<'p, A, I, B> {
-        Work { pool, init, body, undone: None, restored: Mutex::new(None), accumulates: PhantomData }
+        let (undone, restored) = (OnceLock::new(), Mutex::new(None));
+        Work { pool, init, body, undone, restored, accumulates: PhantomData }
     }
 
-    /// The same in a pool that is restarted: what was done before counts.
-    pub(crate) fn going_on_from(self, restored: WorkerImage) -> Result<Work<'p, A, I, B>, String> {
-        let undone = Undone::beside(self.pool.iterations, restored.done.clone())?;
-        Ok(Work { undone: Some(undone), restored: Mutex::new(Some(restored)), ..self })
+    /// The pool is restarted: these iterations count, with what they have accumulated in the process of rank 0.
+    pub(crate) fn go_on_from(
+        &self,
+        done: Vec<Range<u64>>,
+        accumulated: Option<Accumulated>,
+    ) -> Result<(), String> {
+        let undone = Undone::beside(self.pool.iterations, done.clone())?;
+        self.undone.get_or_init(|| undone);
+        let restored = accumulated.map(|accumulated| Restored { done, accumulated });
+        *self.restored.lock().unwrap_or_else(PoisonError::into_inner) = restored;
+        Ok(())
     }
 
     /// Number of iterations that were executed before the pool was restarted.
     pub(crate) fn done_before(&self) -> u64 {
-        self.undone.as_ref().map_or(0, |undone| self.pool.iterations - undone.count())
+        self.undone.get().map_or(0, |undone| self.pool.iterations - undone.count())
     }
 }
 
@@ -188,19 +195,18 @@ where
     }
 
     fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>> {
-        match &self.undone {
+        match self.undone.get() {
             Some(undone) => undone.indices(numbers.clone()).collect(),
             None => vec![numbers.clone()],
         }
     }
 
-    fn take_restored(&self) -> Option<WorkerImage> {
+    fn take_restored(&self) -> Option<Restored> {
         self.restored.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn signature(&self) -> PoolSignature {
-        let accumulated = short_type_name::<A>().to_owned();
-        PoolSignature { iterations: self.pool.iterations, accumulated }
+        PoolSignature { iterations: self.pool.iterations, accumulated: type_name_without_paths::<A>() }
     }
 
     fn init(&self) -> Accumulated {
@@ -209,7 +215,7 @@ where
 
     fn execute(&self, accumulated: &mut Accumulated, range: Range<u64>) {
         let accumulated = accumulated.downcast_mut().expect("a pool accumulates one type");
-        match &self.undone {
+        match self.undone.get() {
             Some(undone) => undone.indices(range).for_each(|indices| (self.body)(accumulated, indices)),
             None => (self.body)(accumulated, range),
         }

@@ -4,11 +4,17 @@ use std::any::Any;
 use std::ops::Range;
 
 use crate::checkpoint::PoolSignature;
-use crate::pools::core::image::WorkerImage;
 use crate::wire::WireError;
 
 /// The accumulated value of a worker, a rank or the whole pool.
 pub(crate) type Accumulated = Box<dyn Any + Send>;
+
+/// What a pool that is restarted had done before.
+pub(crate) struct Restored {
+    /// The indices of the iterations that are in it.
+    pub(crate) done: Vec<Range<u64>>,
+    pub(crate) accumulated: Accumulated,
+}
 
 /// The user's functions, with their types erased.
 pub(crate) trait PoolWork: Sync {
@@ -19,8 +25,8 @@ pub(crate) trait PoolWork: Sync {
     /// The indices of the iterations of these numbers.
     fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>>;
 
-    /// What was accumulated before the pool was restarted, and the indices of the iterations that are in it. Once.
-    fn take_restored(&self) -> Option<WorkerImage>;
+    /// What was done before the pool was restarted. Once, in the process of rank 0.
+    fn take_restored(&self) -> Option<Restored>;
 
     /// What a restart compares.
     fn signature(&self) -> PoolSignature;

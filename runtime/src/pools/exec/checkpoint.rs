@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rank::Shared;
 use crate::checkpoint::background::{Background, IoOutcome, Started};
-use crate::checkpoint::{Manifest, Schedule, Settings, Store, Written};
+use crate::checkpoint::{Content, Manifest, Schedule, Settings, Store, Written};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank, WorkerId};
@@ -159,8 +159,8 @@ impl<'m> Checkpointer<'m> {
         let mut packets = Vec::new();
         let rank = self.shared.rank;
         if let Some(by) = self.listener.as_ref().and_then(|listener| listener.take(rank)) {
-            match &mut self.schedule {
-                Some(schedule) => schedule.give_notice(by),
+            match &self.schedule {
+                Some(_) => self.noticed(by),
                 None => packets.push((ROOT, PoolPacket::Notice(by))),
             }
         }
@@ -194,11 +194,10 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// Rank 0: another rank was told to end.
+    /// Rank 0: it or another rank was told to end.
     pub(super) fn noticed(&mut self, by: String) {
-        if let Some(schedule) = &mut self.schedule {
-            schedule.give_notice(by);
-        }
+        let line = self.schedule.as_mut().and_then(|schedule| schedule.give_notice(by));
+        line.into_iter().for_each(|line| warn(&line));
     }
 
     /// Rank 0: a rank has written its file, or has failed to. After the last one it completes the checkpoint.
@@ -210,8 +209,8 @@ impl<'m> Checkpointer<'m> {
         };
         let (number, store) = (schedule.number, self.checkpoints.store.clone());
         let (written, elapsed_ns) = (std::mem::take(&mut self.written), self.shared.clock.now_ns());
-        let pool = Some(self.shared.work.signature());
-        let manifest = Manifest { pool, elapsed_ns, ..Manifest::default() };
+        let content = Content::Pool(self.shared.work.signature());
+        let manifest = Manifest { content, elapsed_ns, ..Manifest::default() };
         let commit = move || store.complete(number, manifest, written);
         self.start_io(commit, IoOutcome::Committed, &mut Vec::new())
     }

@@ -204,7 +204,7 @@ mod tests {
     use crate::checkpoint::PoolSignature;
     use crate::measure::cpu_limits::CpuLimitsWatch;
     use crate::measure::topology::{self, plan::plan};
-    use crate::pools::core::image::WorkerImage;
+    use crate::pools::core::work::Restored;
     use crate::run::recording::{RunName, Session};
     use crate::threads::team::Team;
     use crate::wire::WireError;
@@ -225,7 +225,7 @@ mod tests {
             vec![numbers.clone()]
         }
 
-        fn take_restored(&self) -> Option<WorkerImage> {
+        fn take_restored(&self) -> Option<Restored> {
             None
         }
 

@@ -27,7 +27,7 @@ use crate::measure::cpu::thread_cpu_ns;
 use crate::panics::panic_message;
 use crate::pools::core::image::{WorkerImage, add_range};
 use crate::pools::core::packet::IterationChecksum;
-use crate::pools::core::work::Accumulated;
+use crate::pools::core::work::{Accumulated, Restored};
 
 pub(super) struct Worker<'p> {
     shared: &'p Shared<'p>,
@@ -82,15 +82,9 @@ impl<'p> Worker<'p> {
         let (shared, mut accumulated) = (self.shared, self.shared.work.init());
         if shared.rank == ROOT
             && self.id == WorkerId(0)
-            && let Some(WorkerImage { done, accumulated: bytes }) = shared.work.take_restored()
+            && let Some(Restored { done, accumulated: before }) = shared.work.take_restored()
         {
-            match shared.decode(&bytes) {
-                Ok(before) => shared.work.merge(&mut accumulated, before),
-                Err(error) => {
-                    shared.fail(error);
-                    return State::Over;
-                }
-            }
+            shared.work.merge(&mut accumulated, before);
             self.done = done;
         }
         self.accumulated = Some(accumulated);

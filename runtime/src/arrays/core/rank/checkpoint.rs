@@ -59,7 +59,7 @@ impl RankCore {
     pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
             Some(schedule) => {
-                schedule.give_notice(by);
+                out.later.extend(schedule.give_notice(by).map(Task::Warn));
                 self.begin_checkpoint(now_ns, out);
             }
             None => self.send(ROOT, CheckpointPacket::Notice(by), now_ns, out),
