@@ -11,13 +11,15 @@ pub(crate) struct Schedule {
     pub(crate) number: u64,
     /// True until the present checkpoint is committed.
     in_progress: bool,
+    /// The program has asked for another while this one is made.
+    asked_again: bool,
     /// The signal that has told the run to end, and the rank whose process got it.
     pub(crate) notice: Option<String>,
 }
 
 impl Schedule {
     pub(crate) fn new(every_ns: u64, number: u64) -> Schedule {
-        Schedule { every_ns, next_ns: every_ns, number, in_progress: false, notice: None }
+        Schedule { every_ns, next_ns: every_ns, number, in_progress: false, asked_again: false, notice: None }
     }
 
     /// The time at which a checkpoint is due, ns since the run began; none while one is being made.
@@ -32,6 +34,13 @@ impl Schedule {
 
     pub(crate) fn begin(&mut self) {
         self.in_progress = true;
+    }
+
+    /// The program asks for a checkpoint: one is due now, or when the present one is complete.
+    pub(crate) fn ask(&mut self) {
+        if self.next_ns < u64::MAX {
+            (self.next_ns, self.asked_again) = (0, self.in_progress);
+        }
     }
 
     /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do. Returns a line for the
@@ -75,7 +84,8 @@ impl Schedule {
     fn end(&mut self, now_ns: u64) {
         self.in_progress = false;
         self.number += 1;
-        self.next_ns = now_ns.saturating_add(self.every_ns);
+        let is_due = std::mem::take(&mut self.asked_again);
+        self.next_ns = if is_due { 0 } else { now_ns.saturating_add(self.every_ns) };
     }
 }
 
@@ -92,10 +102,19 @@ mod tests {
         schedule.end(1_060_000_000);
         assert!(!schedule.is_due(2_059_999_999) && schedule.is_due(2_060_000_000));
         assert_eq!(schedule.number, 8);
+        schedule.ask();
+        assert!(schedule.is_due(1_060_000_001));
+        schedule.begin();
+        schedule.ask();
+        schedule.end(1_070_000_000);
+        assert!(schedule.is_due(1_070_000_001), "it was asked for while the other was made");
+        schedule.begin();
+        schedule.end(1_080_000_000);
+        assert!(!schedule.is_due(2_079_999_999) && schedule.is_due(2_080_000_000));
         let line = schedule.give_notice("SIGTERM".into()).expect("it is the first");
         assert!(line.starts_with("SIGTERM: "), "{line}");
         assert_eq!(schedule.give_notice("SIGUSR1".into()), None);
-        assert!(schedule.is_due(1_060_000_001));
+        assert!(schedule.is_due(1_080_000_001));
         assert_eq!(schedule.notice.as_deref(), Some("SIGTERM"));
     }
 }

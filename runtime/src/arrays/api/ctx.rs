@@ -927,6 +927,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
+    /// Asks for a [checkpoint](crate::checkpoint), as soon as this handler has returned and all ranks can stop: at a moment
+    /// that the program knows to be good, such as the end of a phase that took long. If one is being made, another follows it;
+    /// the next regular one comes an interval later. Several chunks that ask at about the same time get one or two.
+    ///
+    /// Nothing happens in a run that makes no checkpoints ([`Config::checkpoint`](crate::Config::checkpoint)).
+    pub fn checkpoint(&mut self) {
+        self.handler.outbox.push(Effect::Checkpoint);
+    }
+
     /// Ends the run on all ranks when the handler returns, with an error of the program, such as a sum that diverges.
     /// [`run`](crate::run()) returns [`Error::Program`](crate::Error::Program) in every process, with the chunk and this
     /// text. The first error of a run counts.

@@ -61,6 +61,8 @@ pub struct Effects<C: Chunk> {
     pub elsewhere: usize,
     /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
     pub at_sync: bool,
+    /// True if it asked for a checkpoint.
+    pub checkpoint: bool,
     /// True if it removed its chunk.
     pub removed: bool,
     /// True if it ended the run.
@@ -90,6 +92,7 @@ impl<C: Chunk> Default for Effects<C> {
             after: Vec::new(),
             elsewhere: 0,
             at_sync: false,
+            checkpoint: false,
             removed: false,
             exit: false,
             failed: None,
@@ -270,6 +273,7 @@ impl<C: Chunk> Effects<C> {
             Effect::Insert { key, .. } => self.inserted.push(C::Index::unpack(key)),
             Effect::Spawn(_) => self.spawned += 1,
             Effect::AtSync { .. } => self.at_sync = true,
+            Effect::Checkpoint => self.checkpoint = true,
             Effect::Remove => self.removed = true,
             Effect::HandleDeferred => unreachable!("nothing stops it"),
             Effect::Exit(value) => {

@@ -73,6 +73,8 @@ pub(crate) enum CheckpointPacket {
     Written(Vec<RankWritten>),
     /// The sender was told to end, by whom this says. To rank 0.
     Notice(String),
+    /// A chunk asks for a checkpoint. To rank 0.
+    Ask,
 }
 
 impl CheckpointPacket {

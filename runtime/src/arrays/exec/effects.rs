@@ -71,6 +71,10 @@ impl Worker<'_> {
                 return HandlerOutcome::Removed;
             }
             Effect::HandleDeferred => unreachable!("it goes before the rest of the mail"),
+            Effect::Checkpoint if self.shared.checkpoints.is_some() => {
+                self.with_core(|core, now_ns, out| core.ask_for_checkpoint(now_ns, out));
+            }
+            Effect::Checkpoint => {}
             Effect::Exit(value) => {
                 value.into_iter().for_each(|value| self.shared.ending.set_exit_value(*value));
                 self.with_core(|core, _, out| core.exit(out));

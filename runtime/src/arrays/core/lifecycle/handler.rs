@@ -66,6 +66,8 @@ pub(crate) enum Effect {
     Remove,
     /// The chunk has more deferred messages that are ready. It handles them once the outbox is sent.
     HandleDeferred,
+    /// A checkpoint is to be made.
+    Checkpoint,
     Exit(Option<Box<ExitValue>>),
     /// The run is to end: the chunk says why.
     Fail(Box<str>),

@@ -34,6 +34,7 @@ impl RankCore {
             CheckpointPacket::Thaw => self.thaw(out),
             CheckpointPacket::Written(written) => self.written(written, now_ns, out),
             CheckpointPacket::Notice(by) => self.noticed(by, now_ns, out),
+            CheckpointPacket::Ask => self.ask_for_checkpoint(now_ns, out),
         }
     }
 
@@ -52,6 +53,17 @@ impl RankCore {
             self.broadcast_down(ROOT, CheckpointPacket::Freeze, now_ns, out);
         }
         is_free
+    }
+
+    /// A chunk asks for a checkpoint, in a run that makes some. Rank 0 makes it at once, or soon.
+    pub(crate) fn ask_for_checkpoint(&mut self, now_ns: u64, out: &mut Commands) {
+        match &mut self.checkpoints.schedule {
+            Some(schedule) => {
+                schedule.ask();
+                self.begin_checkpoint(now_ns, out);
+            }
+            None => self.send(ROOT, CheckpointPacket::Ask, now_ns, out),
+        }
     }
 
     /// This rank, or another, was told to end, by whom this says. Rank 0 makes a checkpoint at once, or soon, and then ends the
