@@ -8,6 +8,7 @@
 mod job;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::Duration;
 
 use caribou::trace::What;
@@ -295,4 +296,30 @@ fn programs_in_supersteps_give_the_serial_result_in_any_number_of_processes() {
         ended.assert_success(&what);
         assert_eq!(ended.lines_with("bit for bit"), 1, "{what}: {:?}", ended.stdout);
     });
+}
+
+#[test]
+fn a_program_goes_on_from_a_checkpoint_in_another_number_of_processes() {
+    let cases = [
+        (STENCIL, "--grid 128 --chunk 16 --iterations 3000 --lb refine"),
+        (MONTECARLO, "--histories 2e5 --lb leases"),
+        (JACOBI, "--size 100 --steps 2000 --tolerance 0 --lb des"),
+    ];
+    for (program, options) in cases {
+        let name = program.rsplit('/').next().expect("it has a name");
+        let dir = std::env::temp_dir().join(format!("caribou-mpi-restart-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        let checkpoints = format!("--checkpoint {},every=20ms,keep=1 --restart auto --check", dir.display());
+        // A run that has ended leaves its last checkpoint.
+        for (processes, begins) in [(2, "begins anew"), (3, "goes on from"), (1, "goes on from")] {
+            let what = format!("{program} on {processes} processes");
+            let Some(ended) = start(processes, &[], program, &format!("{options} {checkpoints}")) else {
+                return;
+            };
+            ended.assert_success(&what);
+            assert_eq!(ended.stderr.matches(begins).count(), 1, "{what}: {}", ended.stderr);
+            assert_eq!(ended.lines_with("serial program's result"), 1, "{what}: {:?}", ended.stdout);
+        }
+        fs::remove_dir_all(&dir).expect("it is there");
+    }
 }

@@ -74,9 +74,14 @@ fn assert_right(output: &Output, told: &str) {
 
 #[test]
 fn a_signal_saves_the_state_and_the_same_command_goes_on_elsewhere() {
-    let dir = directory("signal");
+    saves_at_signals("signal", STENCIL, "--grid 128 --chunk 16 --iterations 12000");
+    saves_at_signals("signal-supersteps", JACOBI, "--size 100 --tolerance 0 --steps 8000");
+}
+
+fn saves_at_signals(name: &str, program: &str, arguments: &str) {
+    let dir = directory(name);
     let settings = format!("{},every=20ms", dir.display());
-    let start = |ranks| start(STENCIL, "--grid 128 --chunk 16 --iterations 12000", ranks, &settings);
+    let start = |ranks| start(program, arguments, ranks, &settings);
     let mut ranks = [2, 1, 3].into_iter();
     for name in ["TERM", "USR1"] {
         let before = caribou::checkpoint::list(&dir);

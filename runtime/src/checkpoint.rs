@@ -50,7 +50,6 @@ pub use settings::Settings;
 
 pub(crate) use saved::{
     Content, Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,
-    passed_over,
 };
 pub(crate) use schedule::Schedule;
 pub(crate) use store::Store;

@@ -33,13 +33,20 @@ pub(crate) struct Listener {
     signal: AtomicI32,
     /// True once notice was given.
     heard: AtomicBool,
+    /// Tells the user at once: handlers and iterations may take long to end.
+    tells: bool,
     wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A line for the user: notice was given, by the signal and to the rank that this names.
+pub(crate) fn notice_line(by: &str) -> String {
+    format!("{by}: the run saves its state and ends, once what its workers execute now has ended")
 }
 
 impl Listener {
     /// A listener that has heard this signal before, if it is not 0.
-    fn waking(before: i32, wake: Box<dyn Fn() + Send + Sync>) -> Listener {
-        Listener { signal: AtomicI32::new(before), heard: AtomicBool::new(before != 0), wake }
+    fn waking(before: i32, tells: bool, wake: Box<dyn Fn() + Send + Sync>) -> Listener {
+        Listener { signal: AtomicI32::new(before), heard: AtomicBool::new(before != 0), tells, wake }
     }
 
     /// Listens from now on where this rank does so for its process, and calls `wake` when notice is given. A simulated run hears
@@ -51,12 +58,12 @@ impl Listener {
     ) -> Option<Arc<Listener>> {
         let is_first = rank == ROOT || config.launch() != Launch::Alone;
         let listens = is_first && config.simulate.is_none();
-        listens.then(|| Listener::new(wake))?.inspect_err(|why| warn(why)).ok()
+        listens.then(|| Listener::new(rank == ROOT, wake))?.inspect_err(|why| warn(why)).ok()
     }
 
     /// The error says why signals cannot be heard.
-    fn new(wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
-        let listener = Arc::new(Listener::waking(NOTICE.load(Ordering::Acquire), Box::new(wake)));
+    fn new(tells: bool, wake: impl Fn() + Send + Sync + 'static) -> Result<Arc<Listener>, String> {
+        let listener = Arc::new(Listener::waking(NOTICE.load(Ordering::Acquire), tells, Box::new(wake)));
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(&listener));
@@ -74,12 +81,10 @@ impl Listener {
 
     /// The signal that has given notice, to the process of this rank, once.
     pub(crate) fn take(&self, rank: Rank) -> Option<String> {
-        let signal = match self.signal.swap(0, Ordering::AcqRel) {
-            0 => return None,
-            SIGUSR1 => "SIGUSR1",
-            _ => "SIGTERM",
-        };
-        Some(format!("{signal} to the process of rank {rank}"))
+        match self.signal.swap(0, Ordering::AcqRel) {
+            0 => None,
+            signal => Some(named(signal, rank)),
+        }
     }
 
     /// A signal has come: the first gives notice.
@@ -87,8 +92,16 @@ impl Listener {
         if !self.heard.swap(true, Ordering::AcqRel) {
             self.signal.store(signal, Ordering::Release);
             (self.wake)();
+            if self.tells {
+                warn(&notice_line(&named(signal, ROOT)));
+            }
         }
     }
+}
+
+fn named(signal: i32, rank: Rank) -> String {
+    let signal = if signal == SIGUSR1 { "SIGUSR1" } else { "SIGTERM" };
+    format!("{signal} to the process of rank {rank}")
 }
 
 impl std::fmt::Debug for Listener {
@@ -139,7 +152,7 @@ mod tests {
             let wake = Box::new(move || {
                 woken.fetch_add(1, Ordering::Relaxed);
             });
-            Listener::waking(0, wake)
+            Listener::waking(0, false, wake)
         };
         let told = |signal: &str| Some(format!("{signal} to the process of rank 3"));
         assert_eq!(listener.take(Rank(3)), None);
@@ -147,7 +160,7 @@ mod tests {
         listener.hear(SIGTERM);
         assert_eq!((listener.take(Rank(3)), listener.take(Rank(3))), (told("SIGUSR1"), None));
         assert_eq!(woken.load(Ordering::Relaxed), 1);
-        let next = Listener::waking(SIGTERM, Box::new(|| ()));
+        let next = Listener::waking(SIGTERM, false, Box::new(|| ()));
         assert_eq!(next.take(Rank(3)), told("SIGTERM"), "the process was told before this run began");
     }
 }

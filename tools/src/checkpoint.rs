@@ -15,7 +15,7 @@ use crate::Error;
 pub(crate) enum Command {
     /// List the complete checkpoints of a directory, newest first.
     List(Directory),
-    /// Tell of what program a checkpoint is, its arrays or its pool, and the ranks that wrote it.
+    /// Tell of what program a checkpoint is, and the ranks or workers that wrote it.
     Inspect(Directory),
     /// Read checkpoints, and compare lengths and checksums; exit code 1 if one is damaged.
     Verify(Directory),
@@ -59,12 +59,12 @@ fn checkpoints(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// A row for each.
 fn table(all: &[PathBuf]) -> Table {
-    let mut table = Table::new(["checkpoint", "ranks", "size", "time of the run"])
+    let mut table = Table::new(["checkpoint", "files", "size", "time of the run"])
         .text_columns([true, false, false, false]);
     for path in all {
         let name = path.display().to_string();
         table.row(match Saved::open(path) {
-            Ok(saved) => [name, saved.ranks().to_string(), bytes(saved.bytes()), time(&saved)],
+            Ok(saved) => [name, saved.files().to_string(), bytes(saved.bytes()), time(&saved)],
             Err(_) => [name, "-".into(), "-".into(), "damaged: its manifest cannot be read".into()],
         });
     }
@@ -77,8 +77,8 @@ fn time(saved: &Saved) -> String {
 
 fn inspect(path: &Path, out: &mut dyn Write) -> Result<(), Error> {
     let saved = Saved::open(path).map_err(Error::Failed)?;
-    let (ranks, size, time) = (plural(saved.ranks(), "rank"), bytes(saved.bytes()), time(&saved));
-    writeln!(out, "{}: {size} in the files of {ranks}, {time} after its run began", path.display())?;
+    let (writers, size, time) = (saved.writers(), bytes(saved.bytes()), time(&saved));
+    writeln!(out, "{}: {size} in the files of {writers}, {time} after its run began", path.display())?;
     for line in saved.content() {
         writeln!(out, "{line}")?;
     }

@@ -97,23 +97,36 @@ impl Traffic {
 pub(super) struct MovePrice {
     /// By [`Way`].
     prices: [BytePrice; Way::COUNT],
-    /// Of the rank that needs longest for the migration in progress.
-    traffic: Traffic,
+    ongoing: Ongoing,
+}
+
+/// The migration in progress.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ongoing {
+    /// The time that its bytes are expected to take, ns.
+    expected_ns: f64,
+    /// By [`Way`]: the most that a rank sends or receives.
+    bytes: [u64; Way::COUNT],
 }
 
 impl MovePrice {
     /// This plan is carried out. Gives the time that its moves are expected to take, ns.
     pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
-        self.traffic = self.busiest(snapshot, plan);
-        self.traffic_ns(&self.traffic)
+        let all = traffic(snapshot, plan);
+        let busiest = self.busiest(&all);
+        let most = |way: usize| all.iter().map(|traffic| traffic.bytes[way]).max().unwrap_or(0);
+        self.ongoing = Ongoing { expected_ns: self.bytes_ns(&busiest), bytes: std::array::from_fn(most) };
+        let unused = self.prices.iter_mut().zip(self.ongoing.bytes).filter(|(_, bytes)| *bytes == 0);
+        unused.for_each(|(price, _)| price.relax());
+        self.traffic_ns(&busiest)
     }
 
-    /// The migration in progress has ended: it has taken this long, ns. Where it used both ways, each has taken as many times
-    /// longer than expected as the whole.
+    /// The migration in progress has ended: it has taken this long, ns. Which of its ways has taken how much of that is not known:
+    /// each counts as so many times longer than expected as the whole, until a migration uses one alone.
     pub(super) fn end(&mut self, took_ns: u64) {
-        let traffic = std::mem::take(&mut self.traffic);
-        let longer = took_ns as f64 / self.bytes_ns(&traffic).max(1.0);
-        for (price, bytes) in self.prices.iter_mut().zip(traffic.bytes) {
+        let Ongoing { expected_ns, bytes } = std::mem::take(&mut self.ongoing);
+        let longer = took_ns as f64 / expected_ns.max(1.0);
+        for (price, bytes) in self.prices.iter_mut().zip(bytes) {
             price.learn(bytes, longer);
         }
     }
@@ -125,14 +138,17 @@ impl MovePrice {
 
     /// Time that the moves of a plan take, ns.
     pub(super) fn cost_ns(&self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
-        self.traffic_ns(&self.busiest(snapshot, plan))
+        self.traffic_ns(&self.busiest(&traffic(snapshot, plan)))
     }
 
-    /// The cost of the cheapest way that there is: within a host, if any has two ranks.
+    /// The cost of the cheapest way that there is.
     pub(super) fn least(&self, snapshot: &Snapshot) -> MoveCost {
         let hosts: BTreeSet<u32> = snapshot.ranks.iter().map(|rank| rank.host).collect();
-        let way = if hosts.len() < snapshot.ranks.len() { Way::WithinHost } else { Way::BetweenHosts };
-        MoveCost { bytes_per_second: 1e9 / self.prices[way as usize].ns_per_byte, ..MOVE_COST }
+        let exists = [hosts.len() < snapshot.ranks.len(), hosts.len() > 1];
+        let prices = self.prices.iter().zip(exists).filter(|(_, exists)| *exists);
+        let ns_per_byte = prices.map(|(price, _)| price.ns_per_byte).reduce(f64::min);
+        let bytes_per_second = ns_per_byte.map_or(MOVE_COST.bytes_per_second, |ns| 1e9 / ns);
+        MoveCost { bytes_per_second, ..MOVE_COST }
     }
 
     fn bytes_ns(&self, traffic: &Traffic) -> f64 {
@@ -144,17 +160,9 @@ impl MovePrice {
         MOVE_COST.cost_ns(traffic.chunks, 0).saturating_add(self.bytes_ns(traffic) as u64)
     }
 
-    /// The traffic of the rank that needs longest for a plan.
-    fn busiest(&self, snapshot: &Snapshot, plan: &Assignment) -> Traffic {
-        let mut sent = vec![Traffic::default(); snapshot.ranks.len()];
-        let mut received = sent.clone();
-        for (chunk, to) in plan.moves(snapshot) {
-            let way = Way::between(snapshot, chunk.rank, to);
-            let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
-            ends.into_iter().flatten().for_each(|traffic| traffic.add(way, chunk.bytes));
-        }
-        let all = sent.into_iter().chain(received);
-        all.max_by_key(|traffic| self.traffic_ns(traffic)).unwrap_or_default()
+    /// The traffic of the rank that needs longest.
+    fn busiest(&self, all: &[Traffic]) -> Traffic {
+        all.iter().max_by_key(|traffic| self.traffic_ns(traffic)).copied().unwrap_or_default()
     }
 
     /// The part of a plan that may be carried out: of moves whose price is not known, only the first of each rank.
@@ -174,6 +182,19 @@ impl MovePrice {
         }
         plan
     }
+}
+
+/// What ranks send in a plan, and what they receive.
+fn traffic(snapshot: &Snapshot, plan: &Assignment) -> Vec<Traffic> {
+    let mut sent = vec![Traffic::default(); snapshot.ranks.len()];
+    let mut received = sent.clone();
+    for (chunk, to) in plan.moves(snapshot) {
+        let way = Way::between(snapshot, chunk.rank, to);
+        let ends = [sent.get_mut(chunk.rank.index()), received.get_mut(to.index())];
+        ends.into_iter().flatten().for_each(|traffic| traffic.add(way, chunk.bytes));
+    }
+    sent.append(&mut received);
+    sent
 }
 
 #[cfg(test)]
@@ -291,6 +312,24 @@ mod tests {
         let (near_ns, both_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &both));
         assert!((9_000_000..11_000_000).contains(&near_ns), "{near_ns}");
         assert!((180_000_000..230_000_000).contains(&both_ns), "{both_ns}");
+    }
+
+    #[test]
+    fn each_way_of_a_migration_is_learned_from_though_another_was_expected_to_take_longer() {
+        let mut price = MovePrice::default();
+        let (snapshot, near) = plan_to(1, 2);
+        let mut both = near.clone();
+        let of_third = snapshot.chunks.iter().position(|chunk| chunk.rank == Rank(2)).expect("it has four");
+        both.ranks[of_third] = Rank(0);
+        for _ in 0..60 {
+            price.begin(&snapshot, &both);
+            price.end(400_000_000);
+            price.begin(&snapshot, &near);
+            price.end(5_000_000);
+        }
+        let (near_ns, both_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &both));
+        assert!((4_500_000..6_000_000).contains(&near_ns), "{near_ns}");
+        assert!((350_000_000..410_000_000).contains(&both_ns), "{both_ns}");
     }
 
     #[test]

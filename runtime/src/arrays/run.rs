@@ -52,7 +52,7 @@ pub(crate) fn run_layered(
     setup: impl Fn(&mut Setup) + Send + Sync,
 ) -> Result<Report, Error> {
     let strategy = lb_strategies::ARRAYS.default_policy().into();
-    // Only programs whose chunks are the user's can be saved.
+    // Such a program saves itself.
     let own = config.clone().without_checkpoints();
     run_arrays(config, &ArrayProgram { describe: setup_function(setup), shape, text, strategy, config: own })
 }

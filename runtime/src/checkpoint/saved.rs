@@ -17,6 +17,8 @@ use crate::text::counted;
 /// The version of the files.
 const FORMAT: u32 = 3;
 pub(super) const MANIFEST: &str = "manifest";
+/// The last step from which a program in supersteps goes on: none gets there.
+const STEP_MAX: u64 = 1 << 60;
 /// The longest manifest that is read, bytes.
 const MANIFEST_MAX: u64 = 64 << 20;
 
@@ -64,6 +66,11 @@ impl Default for Content {
 }
 
 impl Content {
+    /// What has a file in it.
+    pub(super) fn writer(&self) -> &'static str {
+        if matches!(self, Content::Supersteps(_)) { "worker" } else { "rank" }
+    }
+
     /// For people, a line for each array.
     fn lines(&self) -> Vec<String> {
         match self {
@@ -143,8 +150,9 @@ impl Manifest {
         mut written: Vec<(Rank, Result<Written, String>)>,
     ) -> Result<Manifest, String> {
         written.sort_by_key(|&(rank, _)| rank);
-        let file = |(rank, written): (Rank, Result<Written, String>)| {
-            written.map_err(|why| format!("rank {rank}: {why}"))
+        let writer = self.content.writer();
+        let file = |(number, written): (Rank, Result<Written, String>)| {
+            written.map_err(|why| format!("{writer} {number}: {why}"))
         };
         let files = written.into_iter().map(file).collect::<Result<_, _>>()?;
         Ok(Manifest { files, ..self })
@@ -214,7 +222,10 @@ impl Saved {
         if manifest.files.is_empty() {
             return Err(damaged(&"it has no files, expected one for each rank"));
         }
-        if let Content::Supersteps(SuperstepsState { units, shares, .. }) = &manifest.content {
+        if let Content::Supersteps(SuperstepsState { units, shares, step, .. }) = &manifest.content {
+            if *step > STEP_MAX {
+                return Err(damaged(&format!("step {step}, expected at most {STEP_MAX}")));
+            }
             let all = shares.iter().try_fold(0_u64, |all, &share| all.checked_add(share));
             if shares.len() != manifest.files.len() || all != Some(*units) {
                 return Err(damaged(&"its files do not have all units once"));
@@ -247,9 +258,15 @@ impl Saved {
         &self.path
     }
 
-    /// Number of ranks that wrote it.
-    pub fn ranks(&self) -> usize {
+    /// Number of its files: one of each rank that wrote it, or of each worker of a program in supersteps.
+    pub fn files(&self) -> usize {
         self.manifest.files.len()
+    }
+
+    /// The ranks or workers that wrote it, as in *3 ranks*.
+    pub fn writers(&self) -> String {
+        let writer = self.manifest.content.writer();
+        counted(self.files(), writer, &format!("{writer}s"))
     }
 
     /// Length of the files of all ranks, bytes.
@@ -263,7 +280,7 @@ impl Saved {
     }
 
     /// What it is of: a line for each array of a program, with the number of chunks that it began with and their types; or one
-    /// for a pool.
+    /// for a pool or a program in supersteps.
     pub fn content(&self) -> Vec<String> {
         self.manifest.content.lines()
     }
@@ -271,13 +288,12 @@ impl Saved {
     /// A line that says from where a restart goes on.
     pub(crate) fn announcement(&self) -> String {
         let (path, elapsed) = (self.path.display(), self.elapsed());
-        let (step, ranks) = match &self.manifest.content {
-            Content::Supersteps(SuperstepsState { step, .. }) => {
-                (format!(" with step {step}"), counted(self.ranks(), "worker", "workers"))
-            }
-            _ => (String::new(), counted(self.ranks(), "rank", "ranks")),
+        let step = match &self.manifest.content {
+            Content::Supersteps(SuperstepsState { step, .. }) => format!(" with step {step}"),
+            _ => String::new(),
         };
-        format!("caribou: goes on from {path}{step}, {elapsed:.3?} after its run began, {ranks} then")
+        let writers = self.writers();
+        format!("caribou: goes on from {path}{step}, {elapsed:.3?} after its run began, {writers} then")
     }
 
     /// Reads all files, one after the other.
@@ -285,7 +301,7 @@ impl Saved {
     /// # Errors
     /// A file is not what was written. The text names the first such file.
     pub fn verify(&self) -> Result<(), String> {
-        (0..self.ranks()).try_for_each(|rank| self.file(rank).map(drop))
+        (0..self.files()).try_for_each(|rank| self.file(rank).map(drop))
     }
 
     /// The file of the rank that wrote it.
@@ -330,16 +346,6 @@ pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The newest directory after this checkpoint that is named like one, and has no manifest or cannot be read.
-pub(crate) fn passed_over(chosen: &Path) -> Option<PathBuf> {
-    let (dir, number) = (chosen.parent()?, number_of(chosen)?);
-    let is_passed_over = |&(other, is_whole): &(u64, bool)| {
-        is_whole && other > number && !path_of(dir, other).join(MANIFEST).exists()
-    };
-    let newest = numbered(dir).into_iter().filter(is_passed_over).max();
-    newest.map(|(newest, _)| path_of(dir, newest))
-}
-
 /// The newest checkpoint of a directory that is not damaged, if there is one, and what is wrong with newer ones. Reads all files.
 pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
     let mut damaged = Vec::new();
@@ -370,15 +376,23 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// The checkpoints of a directory: their numbers, and whether they have been completed. Other directories are not meant.
+/// The checkpoints of a directory: their numbers, and whether they have been completed. A directory of the user is none, though it
+/// may be named like one: it has no file of a checkpoint.
 pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
     let mut all = numbered(dir);
-    all.retain(|&(number, is_whole)| !is_whole || path_of(dir, number).join(MANIFEST).exists());
+    all.retain(|&(number, is_whole)| {
+        let path = path_of(dir, number);
+        let has = |name: &str| match fs::symlink_metadata(path.join(name)) {
+            Err(why) => why.kind() != io::ErrorKind::NotFound,
+            Ok(_) => true,
+        };
+        !is_whole || has(MANIFEST) || has("rank-0")
+    });
     all
 }
 
-/// The directories that are named like checkpoints: their numbers, and whether the names are those of complete ones.
-fn numbered(dir: &Path) -> Vec<(u64, bool)> {
+/// What is named like a checkpoint: its number, and whether the name is that of a complete one.
+pub(super) fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let (digits, is_whole) = match name.strip_suffix(".partial") {
@@ -411,7 +425,8 @@ fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if length > most {
         return Err(io::Error::other(format!("{length} bytes, expected at most {most}")));
     }
-    let mut bytes = Vec::with_capacity(length as usize);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize).map_err(io::Error::other)?;
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -440,7 +455,7 @@ mod tests {
             fs::create_dir(dir.join(name)).expect("it can be made");
         }
         let saved = Saved::open(chosen(&dir).expect("there is one")).expect("it is whole");
-        assert_eq!((saved.manifest.elapsed_ns, saved.ranks(), saved.bytes()), (3, 2, 6));
+        assert_eq!((saved.manifest.elapsed_ns, saved.files(), saved.bytes()), (3, 2, 6));
         assert_eq!([saved.file(0), saved.file(1)], [Ok(b"first".to_vec()), Ok(vec![3])]);
         let mut numbers = entries(&dir);
         numbers.sort_unstable();
@@ -503,16 +518,20 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_checkpoint_without_a_manifest_is_told_of() {
+    fn a_checkpoint_without_a_manifest_is_damaged_and_its_number_is_not_used_again() {
         let dir = temporary("passed");
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         (1..=3).for_each(|number| make(&store, number, [b"one", b"two"]));
-        assert_eq!(passed_over(&dir.join("000003")), None);
-        for number in [1, 3] {
-            fs::remove_file(path_of(&dir, number).join(MANIFEST)).expect("it is there");
-        }
-        let older = chosen(&dir).expect("there is an older one");
-        assert_eq!((passed_over(&older), older), (Some(dir.join("000003")), dir.join("000002")));
+        fs::remove_file(path_of(&dir, 3).join(MANIFEST)).expect("it is there");
+        assert_eq!(chosen(&dir), Ok(dir.join("000003")));
+        let (whole, damaged) = newest_whole(&dir);
+        assert_eq!(whole, Some(dir.join("000002")));
+        assert!(matches!(&damaged[..], [one] if one.contains("000003/manifest")), "{damaged:?}");
+        // A directory of the user.
+        fs::create_dir(dir.join("202411")).expect("it can be made");
+        assert_eq!(newest_whole(&dir).1.len(), 1);
+        assert_eq!(store.next_number(), 202_412);
+        make(&store, store.next_number(), [b"one", b"two"]);
         fs::remove_dir_all(dir).expect("it is there");
     }
 

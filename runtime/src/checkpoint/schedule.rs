@@ -1,6 +1,7 @@
 //! The schedule of checkpoints, as rank 0 keeps it.
 
 use crate::error::Error;
+use crate::notice::notice_line;
 
 /// When rank 0 makes the next checkpoint, and the one that it makes now.
 #[derive(Debug)]
@@ -43,17 +44,17 @@ impl Schedule {
         }
     }
 
-    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do. Returns a line for the
-    /// user at the first notice: handlers and iterations may take long to end.
-    pub(crate) fn give_notice(&mut self, by: String) -> Option<String> {
+    /// The run is to end: the next checkpoint is due now, and the last. One that is in progress will do.
+    pub(crate) fn give_notice(&mut self, by: String) {
         self.next_ns = 0;
-        if self.notice.is_some() {
-            return None;
-        }
-        let line =
-            format!("{by}: the run saves its state and ends, once what its workers execute now has ended");
-        self.notice = Some(by);
-        Some(line)
+        self.notice.get_or_insert(by);
+    }
+
+    /// The same, by another process. Returns a line for the user at the first notice.
+    pub(crate) fn pass_on_notice(&mut self, by: String) -> Option<String> {
+        let line = self.notice.is_none().then(|| notice_line(&by));
+        self.give_notice(by);
+        line
     }
 
     /// No checkpoint can be made of this program.
@@ -111,9 +112,10 @@ mod tests {
         schedule.begin();
         schedule.end(1_080_000_000);
         assert!(!schedule.is_due(2_079_999_999) && schedule.is_due(2_080_000_000));
-        let line = schedule.give_notice("SIGTERM".into()).expect("it is the first");
+        let line = schedule.pass_on_notice("SIGTERM".into()).expect("it is the first");
         assert!(line.starts_with("SIGTERM: "), "{line}");
-        assert_eq!(schedule.give_notice("SIGUSR1".into()), None);
+        assert_eq!(schedule.pass_on_notice("SIGUSR1".into()), None);
+        schedule.give_notice("SIGUSR1".into());
         assert!(schedule.is_due(1_080_000_001));
         assert_eq!(schedule.notice.as_deref(), Some("SIGTERM"));
     }

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::saved::{MANIFEST, Manifest, Written, check_directory, complete, entries};
+use super::saved::{MANIFEST, Manifest, Written, check_directory, complete, entries, numbered};
 use super::settings::Settings;
 use crate::ids::{ROOT, Rank};
 use crate::warn::warn;
@@ -50,7 +50,7 @@ impl Store {
 
     /// The number of the next checkpoint.
     pub(crate) fn next_number(&self) -> u64 {
-        let newest = entries(&self.settings.dir).into_iter().map(|(number, _)| number).max();
+        let newest = numbered(&self.settings.dir).into_iter().map(|(number, _)| number).max();
         newest.map_or(1, |number| number + 1)
     }
 
@@ -80,11 +80,13 @@ impl Store {
         let (partial, whole) = (self.partial(number), dir.join(format!("{number:06}")));
         let commit = || {
             self.keep_lock().map_err(io::Error::other)?;
+            let writer = manifest.content.writer();
             for (rank, file) in manifest.files.iter().enumerate() {
                 let length = fs::metadata(partial.join(format!("rank-{rank}"))).map(|file| file.len());
                 if !length.is_ok_and(|length| length == file.bytes) {
-                    let why =
-                        format!("the file of rank {rank} is not there: all processes must see one directory");
+                    let why = format!(
+                        "the file of {writer} {rank} is not there: all processes must see one directory"
+                    );
                     return Err(io::Error::other(why));
                 }
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Config, wrong};
-use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older, passed_over};
+use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older};
 use crate::error::Error;
 use crate::warn::{print_line, warn};
 
@@ -36,7 +36,6 @@ impl Config {
                 None
             }
         };
-        self.warn_of_passed_over(restart.as_deref());
         let config = Config { checkpoint, restart, ..self.clone() };
         let mut config = if config.restarts_process { config.of_run(run)? } else { config };
         if let (Some(settings), Some(path)) = (&mut config.checkpoint, &config.restart) {
@@ -44,17 +43,6 @@ impl Config {
             settings.elapsed_before_ns = Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns);
         }
         Ok(config)
-    }
-
-    /// Warns if a newer checkpoint has no manifest.
-    fn warn_of_passed_over(&self, chosen: Option<&Path>) {
-        if let Some(chosen) = chosen.filter(|&chosen| Some(chosen) != self.restart.as_deref())
-            && let Some(newer) = passed_over(chosen)
-            && self.launch().speaks()
-        {
-            let (newer, chosen) = (newer.display(), chosen.display());
-            warn(&format!("{newer} has no manifest that can be read: the run goes on from {chosen}"));
-        }
     }
 
     /// The checkpoint that this setting of a restart means; none if the run begins anew.

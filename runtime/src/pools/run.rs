@@ -172,7 +172,7 @@ where
         print_line(&saved.announcement());
     }
     let (mut all, mut done) = (None, Vec::new());
-    for writer in 0..saved.ranks() {
+    for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
         let damaged = |why: WireError| format!("{name}/rank-{writer}: {why}");
         let images: Vec<WorkerImage> = wire::decode(&bytes).map_err(damaged)?;

@@ -24,7 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::api::Supersteps;
 use super::messages::ShareMessage;
 use super::program::Program;
-use super::share::{Share, program};
+use super::redistribution::common;
+use super::share::{Share, State, program};
 use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
 use crate::checkpoint::background::{Background, IoOutcome, Started};
@@ -45,8 +46,8 @@ type ShareFile<S, U> = (Option<S>, Vec<U>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Save {
     number: u64,
-    /// The run ends with it: each share writes before it goes on.
-    is_last: bool,
+    /// The run ends with it: each share writes its file at once, and begins no other step.
+    pub(super) is_last: bool,
 }
 
 /// What a share makes checkpoints with.
@@ -135,17 +136,21 @@ impl<P: Supersteps> Share<P> {
         let notice = saver.listener.as_ref().and_then(|listener| listener.take(ctx.rank()));
         let outcome = saver.take_outcome();
         if let Some(by) = notice {
-            self.noticed(by, ctx);
+            match self.root.as_deref_mut().map(|root| &mut root.checkpoints) {
+                Some(Some(checkpoints)) => checkpoints.schedule.give_notice(by),
+                Some(None) => {}
+                None => self.send(0, ShareMessage::Notice(by), ctx),
+            }
         }
         if let Some(outcome) = outcome {
             self.io_ended(outcome, ctx);
         }
     }
 
-    /// A process was told to end: the next checkpoint is due, and the last.
-    pub(super) fn noticed(&mut self, by: String, ctx: &mut Ctx<'_, Self>) {
-        let Some(root) = &mut self.root else { return self.send(0, ShareMessage::Notice(by), ctx) };
-        let line = root.checkpoints.as_mut().and_then(|checkpoints| checkpoints.schedule.give_notice(by));
+    /// On the first share: another process was told to end. The next checkpoint is due, and the last.
+    pub(super) fn noticed(&mut self, by: String) {
+        let checkpoints = self.root.as_mut().and_then(|root| root.checkpoints.as_mut());
+        let line = checkpoints.and_then(|checkpoints| checkpoints.schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
     }
 
@@ -185,7 +190,10 @@ impl<P: Supersteps> Share<P> {
         let Some(checkpoints) = self.root.as_mut().and_then(|root| root.checkpoints.as_mut()) else { return };
         match checkpoints.schedule.committed(committed, ctx.elapsed_ns()) {
             Ok(line) => line.into_iter().for_each(|line| warn(&line)),
-            Err(interrupted) => ctx.fail_with(interrupted),
+            Err(interrupted) => {
+                self.state = State::Over;
+                ctx.fail_with(interrupted);
+            }
         }
     }
 }
@@ -199,7 +207,7 @@ pub(super) struct Beginning<P: Supersteps> {
 
 impl<P: Supersteps> Beginning<P> {
     /// That of a run that begins anew, with these units.
-    pub(super) fn anew(program: &Program<P>, units: Range<u64>) -> Beginning<P> {
+    fn anew(program: &Program<P>, units: Range<u64>) -> Beginning<P> {
         let units = Units { first: units.start, data: program.units(units) };
         Beginning { step: 0, shared: program.begin(), units }
     }
@@ -234,9 +242,13 @@ impl<P: Supersteps> SavedState<P> {
         Ok(SavedState { beginnings, store, config: config.clone(), rank })
     }
 
-    /// Takes what the checkpoint has for a share, if the run goes on from one.
-    pub(super) fn take(&self, share: usize) -> Option<Beginning<P>> {
-        self.beginnings.lock().unwrap_or_else(PoisonError::into_inner).remove(&share)
+    /// What a share of the rank with these units begins with.
+    pub(super) fn begin(&self, share: usize, program: &Program<P>, units: Range<u64>) -> Beginning<P> {
+        if self.config.restart.is_none() {
+            return Beginning::anew(program, units);
+        }
+        let restarted = self.beginnings.lock().unwrap_or_else(PoisonError::into_inner).remove(&share);
+        restarted.expect("all shares of the rank were read")
     }
 
     /// For the first share, if checkpoints are made.
@@ -278,11 +290,11 @@ fn restart<P: Supersteps>(
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
         wire::decode(&bytes).map_err(|why| damaged(writer, &why.to_string()))
     };
-    let (Some(shared), _) = read(0)? else { return Err(damaged(0, "it has no shared data")) };
+    let (Some(shared), first_units) = read(0)? else { return Err(damaged(0, "it has no shared data")) };
     let shared = wire::encode(&shared).map_err(|why| damaged(0, &why.to_string()))?;
     let shares: Vec<(u32, Range<u64>)> = shares.collect();
-    let mut units = match program.changes() {
-        true => saved_units(&shares, &state.files(), |writer| read(writer).map(|(_, units)| units), damaged)?,
+    let units = match program.changes() {
+        true => saved_units(&shares, &state.files(), first_units, |writer| Ok(read(writer)?.1), damaged)?,
         false => shares.iter().map(|(_, held)| program.units(held.clone())).collect(),
     };
     let begin = |((share, held), data): (&(u32, Range<u64>), Vec<P::Unit>)| {
@@ -290,23 +302,26 @@ fn restart<P: Supersteps>(
         let units = Units { first: held.start, data };
         Ok((*share as usize, Beginning { step: state.step, shared, units }))
     };
-    shares.iter().zip(units.drain(..)).map(begin).collect()
+    shares.iter().zip(units).map(begin).collect()
 }
 
-/// The units that these shares hold, from the files that have any of them: each is read once.
+/// The units that these shares hold, from the files that have any of them. Those of the first have been read.
 fn saved_units<U: Clone>(
     shares: &[(u32, Range<u64>)],
     files: &[Range<u64>],
+    first_units: Vec<U>,
     read: impl Fn(usize) -> Result<Vec<U>, String>,
     damaged: impl Fn(usize, &str) -> String,
 ) -> Result<Vec<Vec<U>>, String> {
+    let mut first_units = Some(first_units);
     let mut found: Vec<Vec<U>> = shares.iter().map(|_| Vec::new()).collect();
-    let common = |one: &Range<u64>, other: &Range<u64>| one.start.max(other.start)..one.end.min(other.end);
     for (writer, numbers) in files.iter().enumerate() {
         if shares.iter().all(|(_, held)| common(held, numbers).is_empty()) {
             continue;
         }
-        let (data, expected) = (read(writer)?, numbers.end - numbers.start);
+        let first_units = first_units.take_if(|_| writer == 0);
+        let data = first_units.map_or_else(|| read(writer), Ok)?;
+        let expected = numbers.end - numbers.start;
         if data.len() as u64 != expected {
             return Err(damaged(writer, &format!("{} units, expected {expected}", data.len())));
         }

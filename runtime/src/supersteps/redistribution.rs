@@ -74,7 +74,7 @@ fn leaving(old: &Division, new: &Division, me: usize) -> Vec<(usize, Range<u64>)
 }
 
 /// The intersection of two ranges.
-fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
+pub(super) fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
     let begin = one.start.max(other.start);
     begin..one.end.min(other.end).max(begin)
 }

@@ -7,7 +7,7 @@ use lb_strategies::supersteps::row::held;
 use lb_strategies::supersteps::{Problem, Row, Weights};
 
 use super::api::Supersteps;
-use super::checkpoint::{Beginning, SavedState};
+use super::checkpoint::SavedState;
 use super::measure::Stopwatch;
 use super::program::Program;
 use super::report::{SuperstepOutcome, SuperstepReport};
@@ -116,8 +116,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
             (program.clone(), divider.clone(), first.clone(), policy.name());
         setup.array_without_sync(workers as u32, placement, move |share: u32| {
             let (share, is_first_of_rank) = (share as usize, share.is_multiple_of(per_rank));
-            let beginning =
-                saved.take(share).unwrap_or_else(|| Beginning::anew(&program, held(&first, share)));
+            let beginning = saved.begin(share, &program, held(&first, share));
             let divider = divider.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| share == 0);
             let root = divider.map(|divider| {
                 let (first_step, checkpoints) = (beginning.step, saved.checkpoints());

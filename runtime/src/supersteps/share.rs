@@ -225,7 +225,7 @@ impl<P: Supersteps> Chunk for Share<P> {
                 self.conclude(ctx);
             }
             ShareMessage::Written { worker, written } => self.written(worker, written, ctx),
-            ShareMessage::Notice(by) => self.noticed(by, ctx),
+            ShareMessage::Notice(by) => self.noticed(by),
         }
     }
 

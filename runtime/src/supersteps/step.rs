@@ -67,8 +67,16 @@ impl<P: Supersteps> Share<P> {
         }
         if let Some(save) = plan.save {
             self.save(save, ctx);
+            if save.is_last {
+                // It computes nothing more: the first share ends the run when all have written.
+                self.state = State::Over;
+                return;
+            }
         }
         self.follow_checkpoints(ctx);
+        if matches!(self.state, State::Over) {
+            return;
+        }
         self.jobs.longest_slice = plan.slice;
         match plan.division.filter(|division| *division != self.division) {
             Some(division) => {

@@ -63,7 +63,7 @@ pub(super) fn restart(
         print_line(&saved.announcement());
     }
     let (mut all, mut found) = (RankImage::default(), BTreeSet::new());
-    for writer in 0..saved.ranks() {
+    for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
         let image = wire::decode(&bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
         let its_part = part_of(rank, ranks, image, arrays);

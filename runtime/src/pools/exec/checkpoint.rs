@@ -159,8 +159,8 @@ impl<'m> Checkpointer<'m> {
         let mut packets = Vec::new();
         let rank = self.shared.rank;
         if let Some(by) = self.listener.as_ref().and_then(|listener| listener.take(rank)) {
-            match &self.schedule {
-                Some(_) => self.noticed(by),
+            match &mut self.schedule {
+                Some(schedule) => schedule.give_notice(by),
                 None => packets.push((ROOT, PoolPacket::Notice(by))),
             }
         }
@@ -194,9 +194,9 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// Rank 0: it or another rank was told to end.
+    /// Rank 0: another process was told to end.
     pub(super) fn noticed(&mut self, by: String) {
-        let line = self.schedule.as_mut().and_then(|schedule| schedule.give_notice(by));
+        let line = self.schedule.as_mut().and_then(|schedule| schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
     }
 

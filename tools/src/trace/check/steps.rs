@@ -59,9 +59,8 @@ fn of_one(step: &StepRecord, workers: usize) -> Vec<String> {
 
 /// What is wrong with its place among the others.
 fn place(step: &StepRecord, before: Option<&StepRecord>, whole: bool) -> Option<String> {
-    let Some(before) = before else {
-        return (whole && step.step > 0).then(|| "is the first that is recorded".into());
-    };
+    // A restarted run begins with any step.
+    let before = before?;
     if before.step == step.step {
         return Some("is recorded twice".into());
     }

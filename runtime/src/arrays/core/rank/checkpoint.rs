@@ -33,7 +33,12 @@ impl RankCore {
             CheckpointPacket::Copied => self.copied(now_ns, out),
             CheckpointPacket::Thaw => self.thaw(out),
             CheckpointPacket::Written(written) => self.written(written, now_ns, out),
-            CheckpointPacket::Notice(by) => self.noticed(by, now_ns, out),
+            CheckpointPacket::Notice(by) => {
+                if let Some(schedule) = &mut self.checkpoints.schedule {
+                    out.later.extend(schedule.pass_on_notice(by).map(Task::Warn));
+                    self.begin_checkpoint(now_ns, out);
+                }
+            }
             CheckpointPacket::Ask => self.ask_for_checkpoint(now_ns, out),
         }
     }
@@ -66,12 +71,12 @@ impl RankCore {
         }
     }
 
-    /// This rank, or another, was told to end, by whom this says. Rank 0 makes a checkpoint at once, or soon, and then ends the
-    /// run.
+    /// The process of this rank was told to end, by the signal that this names. Rank 0 makes a checkpoint at once, or soon, and
+    /// then ends the run.
     pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
             Some(schedule) => {
-                out.later.extend(schedule.give_notice(by).map(Task::Warn));
+                schedule.give_notice(by);
                 self.begin_checkpoint(now_ns, out);
             }
             None => self.send(ROOT, CheckpointPacket::Notice(by), now_ns, out),
