@@ -169,7 +169,7 @@ fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
     let options = "--grid 64 --chunk 8 --iterations 40 --period 5 --lb rotate --json";
     let Some(ended) = start(2, &[], STENCIL, &format!("{options} {}", json.display())) else { return };
     ended.assert_success("rotate");
-    let numbers: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let numbers: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
     let iterations_ms = numbers["runs"][0]["iterations_ms"].as_array().unwrap();
     assert_eq!(iterations_ms.len(), 40);
     // Chunk [0, 0] is on the other rank half of the time; its clock is the same.
@@ -180,13 +180,13 @@ fn one_process_writes_the_numbers_of_all_and_times_every_iteration() {
     assert_eq!(numbers["runs"][0]["moves"], 7 * 64);
     assert_eq!(numbers["settings"]["ranks"], 2);
     assert!(numbers["placement"].as_str().unwrap().starts_with("1 host, 2 ranks x "), "{numbers}");
-    std::fs::remove_file(json).unwrap();
+    fs::remove_file(json).unwrap();
 }
 
 #[test]
 fn the_ranks_of_a_job_leave_one_trace() {
     let dir = std::env::temp_dir().join(format!("caribou-mpi-trace-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
+    let _ = fs::remove_dir_all(&dir);
     let variables = [("CARIBOU_TRACE", dir.to_str().unwrap())];
     let arguments = "--grid 128 --chunk 32 --iterations 40 --period 10 --lb rotate";
     let Some(ended) = start(2, &variables, STENCIL, arguments) else { return };
@@ -203,7 +203,7 @@ fn the_ranks_of_a_job_leave_one_trace() {
     assert!(handled.is_subset(&sent) && !handled.is_empty());
     assert!(trace.syncs.iter().any(|sync| sync.moved > 0));
     assert!(trace.ranks.iter().all(|rank| rank.end.as_ref().is_some_and(|end| end.failed.is_none())));
-    std::fs::remove_dir_all(&dir).unwrap();
+    fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

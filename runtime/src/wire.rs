@@ -9,6 +9,7 @@
 pub mod bulk;
 pub(crate) mod codec;
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian};
@@ -47,6 +48,15 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 #[inline]
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     append(value, bytes, COMPACT)
+}
+
+/// Writes a value's encoding, in pieces of any length.
+pub(crate) fn encode_to<T: Serialize>(value: &T, mut out: &mut dyn io::Write) -> io::Result<()> {
+    match bincode::serde::encode_into_std_write(value, &mut out, COMPACT) {
+        Ok(_) => Ok(()),
+        Err(EncodeError::Io { inner, .. }) => Err(inner),
+        Err(why) => Err(io::Error::other(unwritable(why))),
+    }
 }
 
 /// The same of a message between chunks.

@@ -1,7 +1,7 @@
 //! Saved checkpoints: those of a directory, and what is in one.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,39 @@ pub(crate) struct Written {
 
 impl Written {
     /// A file with this content.
-    pub(super) fn of(bytes: &[u8]) -> Written {
+    fn of(bytes: &[u8]) -> Written {
         Written { bytes: bytes.len() as u64, crc: crc32fast::hash(bytes) }
+    }
+}
+
+/// Writes a file, and knows its length and checksum.
+pub(super) struct Checksummed<W> {
+    out: W,
+    bytes: u64,
+    crc: crc32fast::Hasher,
+}
+
+impl<W> Checksummed<W> {
+    pub(super) fn new(out: W) -> Checksummed<W> {
+        Checksummed { out, bytes: 0, crc: crc32fast::Hasher::new() }
+    }
+
+    /// What was written, and where to.
+    pub(super) fn finish(self) -> (Written, W) {
+        (Written { bytes: self.bytes, crc: self.crc.finalize() }, self.out)
+    }
+}
+
+impl<W: Write> Write for Checksummed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.out.write(bytes)?;
+        self.bytes += length as u64;
+        self.crc.update(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -448,7 +479,7 @@ mod tests {
             make(&store, number, [b"first", &[number as u8]]);
         }
         // One that was being written when the run died.
-        store.write_rank(4, Rank(0), b"half").expect("it can be written");
+        store.write_rank(4, Rank(0), |out| out.write_all(b"half")).expect("it can be written");
         assert_eq!(store.next_number(), 5);
         // Directories of the user are left alone.
         for name in ["7", "202411", "notes"] {

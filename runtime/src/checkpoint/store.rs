@@ -1,7 +1,7 @@
 //! The store: the directory that a run writes its checkpoints to.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -10,12 +10,14 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::saved::{MANIFEST, Manifest, Written, check_directory, complete, entries, numbered};
+use super::saved::{Checksummed, MANIFEST, Manifest, Written, check_directory, complete, entries, numbered};
 use super::settings::Settings;
 use crate::ids::{ROOT, Rank};
 use crate::warn::warn;
 
 const LOCK: &str = "lock";
+/// Smaller pieces of a file are written together.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// The directory of a run's checkpoints.
 #[derive(Debug)]
@@ -59,17 +61,21 @@ impl Store {
     }
 
     /// Writes the file of a rank, to the disk.
-    pub(crate) fn write_rank(&self, number: u64, rank: Rank, bytes: &[u8]) -> Result<Written, String> {
+    pub(crate) fn write_rank(
+        &self,
+        number: u64,
+        rank: Rank,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Written, String> {
         let dir = self.partial(number);
         let path = dir.join(format!("rank-{rank}"));
-        let write = || {
+        let write_file = || {
             make_directory(&self.settings.dir)?;
             self.keep_lock().map_err(io::Error::other)?;
             make_directory(&dir)?;
-            write_new(&path, bytes)
+            write_new(&path, write)
         };
-        write().map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
-        Ok(Written::of(bytes))
+        write_file().map_err(|why| format!("{} cannot be written: {why}", path.display()))
     }
 
     /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
@@ -91,7 +97,7 @@ impl Store {
                 }
             }
             let text = manifest.text().map_err(io::Error::other)?;
-            write_new(&partial.join(MANIFEST), &text)?;
+            write_new(&partial.join(MANIFEST), |out| out.write_all(&text))?;
             File::open(&partial)?.sync_all()?;
             fs::rename(&partial, &whole)?;
             File::open(dir)?.sync_all()
@@ -197,14 +203,17 @@ fn lock(dir: &Path) -> Result<File, String> {
 }
 
 /// Writes a new file to the disk. A file or a link of that name is replaced, and no link is followed.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Written> {
     match fs::remove_file(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, Checksummed::new(file));
+    write(&mut out)?;
+    let (written, file) = out.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
+    file.sync_all()?;
+    Ok(written)
 }
 
 #[cfg(test)]
@@ -221,7 +230,10 @@ pub(super) mod tests {
 
     /// Makes a checkpoint of two ranks.
     pub(in crate::checkpoint) fn make(store: &Store, number: u64, files: [&[u8]; 2]) {
-        let written = (0..).map(Rank).zip(files).map(|(rank, bytes)| store.write_rank(number, rank, bytes));
+        let written = (0..)
+            .map(Rank)
+            .zip(files)
+            .map(|(rank, bytes)| store.write_rank(number, rank, |out| out.write_all(bytes)));
         let files = written.collect::<Result<_, _>>().expect("the directory is writable");
         let manifest = Manifest { files, elapsed_ns: number, ..Manifest::default() };
         store.commit(number, manifest).expect("it is complete");
@@ -231,7 +243,7 @@ pub(super) mod tests {
     fn a_file_that_rank_0_does_not_see_fails_the_checkpoint() {
         let dir = temporary("apart");
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
-        let written = store.write_rank(1, Rank(0), b"state").expect("it can be written");
+        let written = store.write_rank(1, Rank(0), |out| out.write_all(b"state")).expect("it can be written");
         let manifest = Manifest { files: vec![written; 2], ..Manifest::default() };
         let why = store.commit(1, manifest).expect_err("rank 1 has written elsewhere");
         assert!(why.contains("rank 1") && why.contains("one directory"), "{why}");
@@ -269,8 +281,8 @@ pub(super) mod tests {
         assert!(why.contains("another run"), "{why}");
         fs::remove_dir_all(&dir).expect("it is there");
         let second = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
-        second.write_rank(2, ROOT, b"half").expect("it can be written");
-        let written = first.write_rank(2, ROOT, b"other");
+        second.write_rank(2, ROOT, |out| out.write_all(b"half")).expect("it can be written");
+        let written = first.write_rank(2, ROOT, |out| out.write_all(b"other"));
         let why = first.complete(2, Manifest::default(), vec![(ROOT, written)]).expect_err("it is locked");
         assert!(why.contains("another run"), "{why}");
         drop(first);
@@ -294,12 +306,12 @@ pub(super) mod tests {
         let dir = temporary("left");
         let store = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         make(&store, 1, [b"one", b"two"]);
-        store.write_rank(2, Rank(0), b"half").expect("it can be written");
+        store.write_rank(2, Rank(0), |out| out.write_all(b"half")).expect("it can be written");
         drop(store);
         assert_eq!(entries(&dir), [(1, true)]);
         // A process that ended later than rank 0.
         let late = Store::new(&Settings::new(&dir), Rank(1)).expect("it can be made");
-        late.write_rank(2, Rank(1), b"half").expect("it can be written");
+        late.write_rank(2, Rank(1), |out| out.write_all(b"half")).expect("it can be written");
         let next = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
         assert_eq!(next.next_number(), 3, "it does not write where another process may");
         make(&next, 3, [b"one", b"two"]);
@@ -319,7 +331,7 @@ pub(super) mod tests {
         assert!(why.contains("store/lock cannot be locked"), "{why}");
         let store = Store::new(&Settings::new(dir.join("store")), Rank(1)).expect("it locks nothing");
         link("store/000001.partial/rank-1");
-        store.write_rank(1, Rank(1), b"state").expect("the link is replaced");
+        store.write_rank(1, Rank(1), |out| out.write_all(b"state")).expect("the link is replaced");
         assert_eq!(fs::read(&victim).expect("it is there"), b"precious");
         fs::remove_dir_all(dir).expect("it is there");
     }

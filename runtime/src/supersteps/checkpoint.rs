@@ -124,7 +124,10 @@ impl<P: Supersteps> Share<P> {
         }
         let Some(saver) = &mut self.saver else { return };
         let store = saver.store.clone();
-        let write = move || store.write_rank(number, Rank(me as u32), &bytes.map_err(|why| why.to_string())?);
+        let write = move || {
+            let bytes = bytes.map_err(|why| why.to_string())?;
+            store.write_rank(number, Rank(me as u32), |out| out.write_all(&bytes))
+        };
         if let Some(outcome) = saver.start(is_last, write, IoOutcome::Written) {
             self.io_ended(outcome, ctx);
         }

@@ -19,7 +19,7 @@ use crate::ids::{CellId, ChunkId};
 use crate::wire::{self, WireError};
 
 impl Worker<'_> {
-    /// Copies this stopped rank, and starts to write the copy.
+    /// Copies this stopped rank, and starts to write the copy: that encodes it.
     pub(super) fn save(
         &mut self,
         number: u64,
@@ -28,11 +28,11 @@ impl Worker<'_> {
         mut rest: CoreImage,
     ) {
         self.instruments.interrupt();
-        let bytes = self.copy(chunks, next_broadcasts, &mut rest);
+        let copy = self.copy(chunks, next_broadcasts, &mut rest);
         self.with_core(|core, now_ns, out| core.saved(rest, now_ns, out));
         let (rank, store) = (self.shared.info.rank, self.shared.checkpoints.clone());
-        let write = move || match (bytes, store) {
-            (Ok(bytes), Some(store)) => store.write_rank(number, rank, &bytes),
+        let write = move || match (copy, store) {
+            (Ok(image), Some(store)) => store.write_rank(number, rank, |out| wire::encode_to(&image, out)),
             (Err(why), _) => Err(why.to_string()),
             (_, None) => unreachable!("only rank 0 of a run with a directory begins a checkpoint"),
         };
@@ -62,13 +62,13 @@ impl Worker<'_> {
         });
     }
 
-    /// The encoded image of this rank. Nothing is changed but the form of messages.
+    /// The image of this rank, with its chunks encoded. Nothing is changed but the form of messages.
     fn copy(
         &mut self,
         chunks: &[(ChunkId, CellId)],
         next_broadcasts: &[u64],
         rest: &mut CoreImage,
-    ) -> Result<Vec<u8>, WireError> {
+    ) -> Result<RankImage, WireError> {
         let arrays = &self.shared.arrays;
         let mut image = RankImage::default();
         for &(chunk, cell) in chunks {
@@ -109,7 +109,7 @@ impl Worker<'_> {
             }
         }
         image.rest.root = rest.root.take();
-        wire::encode(&image)
+        Ok(image)
     }
 
     fn copy_chunk(

@@ -85,9 +85,8 @@ impl Copies {
 }
 
 /// The content of the file of a rank.
-fn encode(images: &[Arc<WorkerImage>]) -> Result<Vec<u8>, String> {
-    let images: Vec<&WorkerImage> = images.iter().map(|image| &**image).collect();
-    wire::encode(&images).map_err(|why| why.to_string())
+fn contents(images: &[Arc<WorkerImage>]) -> Vec<&WorkerImage> {
+    images.iter().map(|image| &**image).collect()
 }
 
 fn are_there(images: &[Option<NumberedImage>], number: u64) -> bool {
@@ -175,7 +174,10 @@ impl<'m> Checkpointer<'m> {
         if let Some(number) = self.saving.filter(|&number| self.checkpoints.copies.has_all(number)) {
             self.saving = None;
             let (images, store) = (self.checkpoints.copies.take(), self.checkpoints.store.clone());
-            let write = move || store.write_rank(number, rank, &encode(&images?)?);
+            let write = move || {
+                let images = images?;
+                store.write_rank(number, rank, |out| wire::encode_to(&contents(&images), out))
+            };
             self.start_io(write, IoOutcome::Written, &mut packets)?;
         }
         if let Some(outcome) = self.io.as_ref().and_then(Background::outcome) {
@@ -264,10 +266,8 @@ mod tests {
         assert!(copies.put(WorkerId(1), None, image(5)) && copies.has_all(1));
         assert!(!copies.has_all(2), "the first works on");
         assert!(copies.put(WorkerId(0), Some(2), image(4)) || copies.has_all(2));
-        let images: Vec<WorkerImage> =
-            wire::decode(&encode(&copies.take().expect("all are there")).expect("it can be written"))
-                .expect("it can be read");
-        assert_eq!(images.iter().map(|image| image.done[0].end).collect::<Vec<_>>(), [4, 5]);
+        let all = copies.take().expect("all are there");
+        assert_eq!(contents(&all).iter().map(|image| image.done[0].end).collect::<Vec<_>>(), [4, 5]);
         assert_eq!(copies.take().expect("it is the last one").len(), 1);
         copies.put(WorkerId(0), Some(3), Err("no".into()));
         assert_eq!(copies.take(), Err("no".into()));
