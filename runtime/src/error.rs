@@ -231,7 +231,7 @@ pub enum Error {
 
 impl Error {
     /// The exit code for a program that ends with this error: 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a signal ended a
-    /// run whose state is saved, 2 if a setting is wrong, 1 otherwise.
+    /// run that makes checkpoints, 2 if a setting is wrong, 1 otherwise.
     ///
     /// ```
     /// let error = caribou::Config::default().lb("refien").unwrap_err();
@@ -239,7 +239,7 @@ impl Error {
     /// ```
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Interrupted { .. } => 75,
+            Error::Interrupted { .. } | Error::InterruptedUnsaved { .. } => 75,
             Error::Config { .. } => 2,
             _ => 1,
         }

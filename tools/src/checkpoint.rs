@@ -49,9 +49,13 @@ fn checkpoints(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     let all = list(dir);
     if all.is_empty() {
-        let dir = dir.display();
+        let (dir, what) = match dir.metadata() {
+            Ok(metadata) if metadata.is_dir() => (dir.display(), "has no complete checkpoint"),
+            Ok(_) => (dir.display(), "is a file"),
+            Err(_) => (dir.display(), "does not exist or cannot be read"),
+        };
         return Err(Error::Usage(format!(
-            "{dir} has no complete checkpoint, expected a directory that CARIBOU_CHECKPOINT has named, or one of its own"
+            "{dir} {what}, expected a directory that CARIBOU_CHECKPOINT has named, or one of its checkpoints"
         )));
     }
     Ok(all)
@@ -81,6 +85,9 @@ fn inspect(path: &Path, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "{}: {size} in the files of {writers}, {time} after its run began", path.display())?;
     for line in saved.content() {
         writeln!(out, "{line}")?;
+    }
+    for (name, value) in saved.settings() {
+        writeln!(out, "setting `{name}`: {value}")?;
     }
     Ok(())
 }

@@ -136,6 +136,7 @@ impl PoolSignature {
 pub(crate) struct SuperstepsState {
     pub(crate) units: u64,
     /// The names of the types.
+    pub(crate) program: String,
     pub(crate) unit: String,
     pub(crate) shared: String,
     /// Tells whether steps change units: only then are they saved.
@@ -150,8 +151,8 @@ impl SuperstepsState {
     /// Tells whether the other is of the same program, in any step.
     pub(crate) fn is_of_same(&self, other: &SuperstepsState) -> bool {
         let program = |state: &SuperstepsState| {
-            let SuperstepsState { units, unit, shared, changes, .. } = state.clone();
-            (units, unit, shared, changes)
+            let SuperstepsState { units, program, unit, shared, changes, .. } = state.clone();
+            (units, program, unit, shared, changes)
         };
         program(self) == program(other)
     }
@@ -167,10 +168,10 @@ impl SuperstepsState {
 
     /// For people.
     pub(crate) fn text(&self) -> String {
-        let SuperstepsState { units, unit, shared, .. } = self;
+        let SuperstepsState { units, program, unit, shared, .. } = self;
         let step =
             if self.shares.is_empty() { String::new() } else { format!(", before step {}", self.step) };
-        format!("a program in supersteps of {units} units `{unit}` that share `{shared}`{step}")
+        format!("`{program}` in supersteps, of {units} units `{unit}` that share `{shared}`{step}")
     }
 }
 
@@ -271,17 +272,30 @@ impl Saved {
         format!("{} is of another program: {its}; this is {this}", self.path.display())
     }
 
-    /// Checks that it is of a program with these settings. The error names the first that differs.
+    /// Checks that the program had these settings. The error names the first that differs.
     pub(crate) fn check_program(&self, settings: &[(String, String)]) -> Result<(), String> {
-        let differing = self.manifest.program.iter().zip(settings).find(|(saved, its)| saved != its);
         let path = self.path.display();
-        match differing {
-            Some(((name, saved), (_, its))) => {
-                Err(format!("{path} is of another program: its {name} is {saved}, this one's {its}"))
+        let value = |settings: &[(String, String)], name: &str| {
+            settings.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
+        };
+        let saved = &self.manifest.program;
+        for (name, _) in saved.iter().chain(settings) {
+            match (value(saved, name), value(settings, name)) {
+                (Some(saved), Some(now)) if saved != now => {
+                    return Err(format!("{path}: the setting `{name}` was {saved}, and is {now} now"));
+                }
+                (Some(saved), None) => {
+                    return Err(format!(
+                        "{path}: the setting `{name}` was {saved}, and this program has none"
+                    ));
+                }
+                (None, Some(now)) => {
+                    return Err(format!("{path}: the setting `{name}` is {now}, and was not saved"));
+                }
+                _ => {}
             }
-            None if self.manifest.program.len() == settings.len() => Ok(()),
-            None => Err(format!("{path} is of another program, with other settings")),
         }
+        Ok(())
     }
 
     /// Its directory.
@@ -308,6 +322,11 @@ impl Saved {
     /// Time from the start of the run that wrote it, with that of the runs that it went on from.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.manifest.elapsed_ns)
+    }
+
+    /// The settings of the program that a restart compares, by name ([`Config::saved_with`](crate::Config::saved_with)).
+    pub fn settings(&self) -> &[(String, String)] {
+        &self.manifest.program
     }
 
     /// What it is of: a line for each array of a program, with the number of chunks that it began with and their types; or one
@@ -454,7 +473,7 @@ fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     let length = metadata.len();
     if length > most {
-        return Err(io::Error::other(format!("{length} bytes, expected at most {most}")));
+        return Err(io::Error::other(format!("it has {length} bytes, expected {most}")));
     }
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length as usize).map_err(io::Error::other)?;
@@ -466,6 +485,7 @@ fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::super::settings::Settings;
     use super::super::store::Store;
+    use super::super::store::next_number;
     use super::super::store::tests::{make, temporary};
     use super::*;
     use crate::ids::ROOT;
@@ -474,13 +494,13 @@ mod tests {
     fn the_newest_whole_checkpoint_is_read_and_old_ones_are_removed() {
         let dir = temporary("newest");
         let store = Store::new(&Settings::new(&dir).keep(2), ROOT).expect("it can be made");
-        assert_eq!(store.next_number(), 1);
+        assert_eq!(store.first_number(), 1);
         for number in 1..=3 {
             make(&store, number, [b"first", &[number as u8]]);
         }
         // One that was being written when the run died.
         store.write_rank(4, Rank(0), |out| out.write_all(b"half")).expect("it can be written");
-        assert_eq!(store.next_number(), 5);
+        assert_eq!(next_number(&dir), 5);
         // Directories of the user are left alone.
         for name in ["7", "202411", "notes"] {
             fs::create_dir(dir.join(name)).expect("it can be made");
@@ -561,8 +581,8 @@ mod tests {
         // A directory of the user.
         fs::create_dir(dir.join("202411")).expect("it can be made");
         assert_eq!(newest_whole(&dir).1.len(), 1);
-        assert_eq!(store.next_number(), 202_412);
-        make(&store, store.next_number(), [b"one", b"two"]);
+        assert_eq!(next_number(&dir), 202_412);
+        make(&store, next_number(&dir), [b"one", b"two"]);
         fs::remove_dir_all(dir).expect("it is there");
     }
 

@@ -24,15 +24,15 @@ pub struct Settings {
     pub(crate) run: u32,
     /// Settings of the program, by name.
     pub(crate) program: Vec<(String, String)>,
-    /// The time of the runs that this one goes on from.
-    pub(crate) elapsed_before_ns: u64,
+    /// The time of the runs that this one goes on from; none if it begins anew.
+    pub(crate) elapsed_before_ns: Option<u64>,
 }
 
 impl Settings {
     /// A checkpoint every 10 minutes in this directory, which is made if it does not exist; the last 3 are kept.
     pub fn new(dir: impl Into<PathBuf>) -> Settings {
         let (dir, every, keep) = (dir.into(), Duration::from_secs(600), 3);
-        Settings { dir, every, keep, run: 0, program: Vec::new(), elapsed_before_ns: 0 }
+        Settings { dir, every, keep, run: 0, program: Vec::new(), elapsed_before_ns: None }
     }
 
     /// The time from one checkpoint to the next.

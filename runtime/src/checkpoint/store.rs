@@ -23,6 +23,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Store {
     settings: Settings,
+    /// On rank 0: the number of the run's first checkpoint.
+    first_number: u64,
     /// On rank 0: held for as long as the run writes there.
     lock: Option<Mutex<File>>,
 }
@@ -37,7 +39,25 @@ impl Store {
         make_directory(dir).map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
         survive_file_size_limit();
         let lock = if rank == ROOT { Some(Mutex::new(lock(dir)?)) } else { None };
-        Ok(Store { settings: settings.clone(), lock })
+        let (settings, first_number) = (settings.clone(), next_number(dir));
+        let store = Store { settings, first_number, lock };
+        if rank == ROOT {
+            // They take room. A process of the run that has left them may still write there: their numbers are not used again.
+            store.remove_partial(u64::MAX);
+            store.warn_of_another_run();
+        }
+        Ok(store)
+    }
+
+    /// The first run of a process begins anew: warns if it will remove the checkpoints of another.
+    fn warn_of_another_run(&self) {
+        let Settings { dir, run, elapsed_before_ns, .. } = &self.settings;
+        if *run == 0 && elapsed_before_ns.is_none() && !complete(dir).is_empty() {
+            warn(&format!(
+                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
+                dir.display()
+            ));
+        }
     }
 
     /// Rank 0: makes sure that no other run writes to the directory, which may have been removed meanwhile, and made anew.
@@ -50,10 +70,9 @@ impl Store {
         Ok(())
     }
 
-    /// The number of the next checkpoint.
-    pub(crate) fn next_number(&self) -> u64 {
-        let newest = numbered(&self.settings.dir).into_iter().map(|(number, _)| number).max();
-        newest.map_or(1, |number| number + 1)
+    /// The number of the run's first checkpoint.
+    pub(crate) fn first_number(&self) -> u64 {
+        self.first_number
     }
 
     fn partial(&self, number: u64) -> PathBuf {
@@ -81,7 +100,7 @@ impl Store {
     /// All ranks have written their files: completes the checkpoint, and removes old ones. Returns its name.
     fn commit(&self, number: u64, manifest: Manifest) -> Result<String, String> {
         let Settings { dir, keep: _, every: _, run, program, elapsed_before_ns } = &self.settings;
-        let elapsed_ns = elapsed_before_ns.saturating_add(manifest.elapsed_ns);
+        let elapsed_ns = elapsed_before_ns.unwrap_or(0).saturating_add(manifest.elapsed_ns);
         let manifest = &Manifest { run: *run, program: program.clone(), elapsed_ns, ..manifest };
         let (partial, whole) = (self.partial(number), dir.join(format!("{number:06}")));
         let commit = || {
@@ -133,8 +152,11 @@ impl Store {
 
     fn remove_old(&self, newest: u64) {
         self.remove_partial(newest);
-        for (_, path) in complete(&self.settings.dir).into_iter().skip(self.settings.keep as usize) {
-            let _ = fs::remove_dir_all(path);
+        for (number, path) in complete(&self.settings.dir).into_iter().skip(self.settings.keep as usize) {
+            // One of which a part is removed is not taken for damaged.
+            if fs::rename(path, self.partial(number)).is_ok() {
+                self.abandon(number);
+            }
         }
     }
 
@@ -154,6 +176,12 @@ impl Drop for Store {
             self.remove_partial(u64::MAX);
         }
     }
+}
+
+/// A number that no checkpoint of the directory has.
+pub(super) fn next_number(dir: &Path) -> u64 {
+    let newest = numbered(dir).into_iter().map(|(number, _)| number).max();
+    newest.map_or(1, |number| number + 1)
 }
 
 /// From now on writing beyond the limit of files (`ulimit -f`) fails, and does not end the process.
@@ -294,7 +322,7 @@ pub(super) mod tests {
     #[test]
     fn the_time_of_a_run_has_that_of_the_runs_that_it_went_on_from() {
         let dir = temporary("time");
-        let settings = Settings { elapsed_before_ns: 40, ..Settings::new(&dir) };
+        let settings = Settings { elapsed_before_ns: Some(40), ..Settings::new(&dir) };
         make(&Store::new(&settings, ROOT).expect("it can be made"), 2, [b"one", b"two"]);
         let saved = Saved::open(dir.join("000002")).expect("it is whole");
         assert_eq!(saved.elapsed().as_nanos(), 42);
@@ -313,7 +341,8 @@ pub(super) mod tests {
         let late = Store::new(&Settings::new(&dir), Rank(1)).expect("it can be made");
         late.write_rank(2, Rank(1), |out| out.write_all(b"half")).expect("it can be written");
         let next = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
-        assert_eq!(next.next_number(), 3, "it does not write where another process may");
+        assert_eq!(next.first_number(), 3, "it does not write where another process may");
+        assert_eq!(entries(&dir), [(1, true)], "it needs the room");
         make(&next, 3, [b"one", b"two"]);
         assert!(entries(&dir).iter().all(|&(_, is_whole)| is_whole));
         fs::remove_dir_all(dir).expect("it is there");

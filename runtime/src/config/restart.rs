@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Config, wrong};
-use crate::checkpoint::{Saved, Settings, chosen, list, newest_whole, offering_older};
+use crate::checkpoint::{Saved, Settings, chosen, newest_whole, offering_older};
 use crate::error::Error;
 use crate::warn::{print_line, warn};
 
@@ -31,16 +31,13 @@ impl Config {
             self.checkpoint.clone().map(|settings| Settings { run, program: program(), ..settings });
         let restart = match &self.restart {
             Some(dir) => self.chosen(dir).map_err(|why| wrong("CARIBOU_RESTART", why))?,
-            None => {
-                self.warn_of_another_run(run);
-                None
-            }
+            None => None,
         };
         let config = Config { checkpoint, restart, ..self.clone() };
         let mut config = if config.restarts_process { config.of_run(run)? } else { config };
         if let (Some(settings), Some(path)) = (&mut config.checkpoint, &config.restart) {
             // What is wrong with a manifest is told when the ranks read it.
-            settings.elapsed_before_ns = Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns);
+            settings.elapsed_before_ns = Some(Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns));
         }
         Ok(config)
     }
@@ -65,10 +62,14 @@ impl Config {
         let (whole, damaged) = newest_whole(dir);
         let speaks = self.launch().speaks();
         match (&whole, damaged.first()) {
-            (Some(_), _) => damaged.iter().filter(|_| speaks).for_each(|why| warn(why)),
+            (Some(_), _) => {
+                damaged.iter().filter(|_| speaks).for_each(|why| warn(&format!("passed over: {why}")));
+            }
             (None, Some(first)) => {
                 let dir = dir.display();
-                return Err(format!("no checkpoint of {dir} is whole, remove them to begin anew: {first}"));
+                return Err(format!(
+                    "no checkpoint of {dir} is whole or can be read, mend or remove them: {first}"
+                ));
             }
             (None, None) if speaks => {
                 print_line(&format!(
@@ -79,20 +80,6 @@ impl Config {
             (None, None) => {}
         }
         Ok(whole)
-    }
-
-    /// The first run of a process begins anew: warns if it will remove the checkpoints of another.
-    fn warn_of_another_run(&self, run: u32) {
-        if let Some(Settings { dir, .. }) = &self.checkpoint
-            && run == 0
-            && self.launch().speaks()
-            && !list(dir).is_empty()
-        {
-            warn(&format!(
-                "{} has checkpoints of another run: this one begins anew, and removes them as it makes its own",
-                dir.display()
-            ));
-        }
     }
 
     /// The same for the run of this number of the process, which may not be that of the checkpoint.

@@ -168,9 +168,6 @@ where
         return Err(saved.of_another(&signature.text()));
     }
     saved.check_program(config.program_settings())?;
-    if config.launch().speaks() {
-        print_line(&saved.announcement());
-    }
     let (mut all, mut done) = (None, Vec::new());
     for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
@@ -186,7 +183,11 @@ where
     if is_of_root && all.is_none() {
         return Err(format!("{name} has no workers"));
     }
-    work.go_on_from(done, all).map_err(|why| format!("{name}: {why}"))
+    work.go_on_from(done, all).map_err(|why| format!("{name}: {why}"))?;
+    if config.launch().speaks() {
+        print_line(&saved.announcement());
+    }
+    Ok(())
 }
 
 /// A pool with what users wrote.

@@ -257,7 +257,7 @@ impl<P: Supersteps> SavedState<P> {
     /// For the first share, if checkpoints are made.
     pub(super) fn checkpoints(&self) -> Option<Checkpoints> {
         let (settings, store) = self.config.checkpoint.as_ref().zip(self.store.as_ref())?;
-        let schedule = Schedule::new(settings.every.as_nanos() as u64, store.next_number());
+        let schedule = Schedule::new(settings.every.as_nanos() as u64, store.first_number());
         Some(Checkpoints { schedule, state: SuperstepsState::default(), written: Vec::new() })
     }
 
@@ -285,9 +285,6 @@ fn restart<P: Supersteps>(
         _ => return Err(saved.of_another(&expected.text())),
     };
     saved.check_program(config.program_settings())?;
-    if speaks {
-        print_line(&saved.announcement());
-    }
     let damaged = |writer: usize, why: &str| format!("{name}/rank-{writer}: {why}");
     let read = |writer: usize| -> Result<ShareFile<P::Shared, P::Unit>, String> {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
@@ -305,7 +302,11 @@ fn restart<P: Supersteps>(
         let units = Units { first: held.start, data };
         Ok((*share as usize, Beginning { step: state.step, shared, units }))
     };
-    shares.iter().zip(units).map(begin).collect()
+    let all = shares.iter().zip(units).map(begin).collect::<Result<_, String>>()?;
+    if speaks {
+        print_line(&saved.announcement());
+    }
+    Ok(all)
 }
 
 /// The units that these shares hold, from the files that have any of them. Those of the first have been read.

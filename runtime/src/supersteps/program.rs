@@ -52,9 +52,10 @@ impl<P: Supersteps> Program<P> {
 
     /// The state of a run, but for its step and division.
     pub(super) fn state(&self) -> SuperstepsState {
+        let program = type_name_without_paths::<P>();
         let (unit, shared) = (type_name_without_paths::<P::Unit>(), type_name_without_paths::<P::Shared>());
         let (units, changes) = (self.row.units(), self.changes());
-        SuperstepsState { units, unit, shared, changes, ..SuperstepsState::default() }
+        SuperstepsState { units, program, unit, shared, changes, ..SuperstepsState::default() }
     }
 
     pub(super) fn changes(&self) -> bool {

@@ -42,7 +42,7 @@ pub struct SuperstepReport {
     pub run: RunReport,
     /// The policy and its parameters, as given.
     pub lb: String,
-    /// Number of steps computed.
+    /// Number of steps computed; in a restarted run, those after the checkpoint.
     pub steps: u64,
     /// Weight of all units.
     pub weight: f64,

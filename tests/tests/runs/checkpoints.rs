@@ -454,7 +454,7 @@ fn survive_crashes<T>(
                 return result;
             }
             Err(error) if dies_at.is_some() && is_death(&error) => crash(&dir, &mut random),
-            Err(Error::Config { why, .. }) if why.contains("remove them to begin anew") => {
+            Err(Error::Config { why, .. }) if why.contains("mend or remove them") => {
                 assert!(caribou::checkpoint::list(&dir).len() <= 2, "{name}, seed {seed}: {why}");
                 fs::remove_dir_all(&dir).expect("it is there");
             }
@@ -519,7 +519,7 @@ fn a_restart_with_another_setting_of_the_program_is_refused() {
     let died = mix(config(0.5).checkpoint(settings), Some(100));
     assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
     let why = mix(config(0.25).restart(&dir), None).expect_err("it has another step").to_string();
-    assert!(why.contains("its timestep is 0.5, this one's 0.25"), "{why}");
+    assert!(why.contains("the setting `timestep` was 0.5, and is 0.25 now"), "{why}");
     assert!(mix(config(0.5).restart(&dir), None).is_ok());
     fs::remove_dir_all(dir).expect("it is there");
 }
@@ -668,9 +668,9 @@ fn a_checkpoint_of_other_supersteps_is_refused() {
     assert!(matches!(died, Err(Error::Panicked { .. })), "{died:?}");
     let refused = |why: Option<Error>, part: &str| {
         let why = why.expect("it is another program").to_string();
-        assert!(why.contains("a program in supersteps of 23 units `u64`") && why.contains(part), "{why}");
+        assert!(why.contains("`Cells` in supersteps, of 23 units `u64`") && why.contains(part), "{why}");
     };
-    refused(mix_cells(config.clone().restart(&dir), true, None).err(), "this is a program in supersteps");
+    refused(mix_cells(config.clone().restart(&dir), true, None).err(), "this is `Cells` in supersteps");
     refused(mix(config.clone().restart(&dir), None).err(), "of another program");
     refused(tally(config.restart(&dir), None).err(), "this is a pool");
     fs::remove_dir_all(dir).expect("it is there");

@@ -89,7 +89,7 @@ pub(crate) fn build_rank(
     };
     let core = match (&checkpoints, &config.checkpoint) {
         (Some(store), Some(settings)) if rank == ROOT => {
-            core.checkpointing(Schedule::new(settings.every.as_nanos() as u64, store.next_number()))
+            core.checkpointing(Schedule::new(settings.every.as_nanos() as u64, store.first_number()))
         }
         _ => core,
     };

@@ -24,10 +24,10 @@ pub(super) fn check_saved(
     strategy: &dyn Strategy,
 ) -> Result<(), String> {
     if let Moments::Syncs { .. } = moments(config, arrays, strategy) {
-        let name = strategy.name();
+        let (period, name) = (config.balanced(), strategy.name());
         return Err(format!(
-            "the state of syncs is not saved, expected CARIBOU_LB_PERIOD=auto or a time, with a strategy that moves chunks \
-             while they run, not {name}"
+            "the state of syncs is not saved, expected CARIBOU_LB_PERIOD=auto or a time, not {period}, a strategy that moves \
+             chunks while they run (here `{name}`), and no array at syncs"
         ));
     }
     if !arrays.iter().any(|array| array.syncs()) {
@@ -59,9 +59,6 @@ pub(super) fn restart(
     if let Some(what) = restart_difference(saved_arrays, &signatures) {
         return Err(format!("{name} is of another program: {what}"));
     }
-    if rank == ROOT && config.launch().speaks() {
-        print_line(&saved.announcement());
-    }
     let (mut all, mut found) = (RankImage::default(), BTreeSet::new());
     for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
@@ -79,6 +76,9 @@ pub(super) fn restart(
         all.rest.insertions.extend(insertions);
         all.rest.at_quiescence.extend(at_quiescence);
         all.rest.root = all.rest.root.or(root);
+    }
+    if rank == ROOT && config.launch().speaks() {
+        print_line(&saved.announcement());
     }
     Ok(all)
 }

@@ -128,7 +128,7 @@ impl<'m> Checkpointer<'m> {
         ranks: u32,
         config: &Config,
     ) -> Checkpointer<'m> {
-        let schedule = || Schedule::new(checkpoints.every_ns, checkpoints.store.next_number());
+        let schedule = || Schedule::new(checkpoints.every_ns, checkpoints.store.first_number());
         Checkpointer {
             shared,
             checkpoints,
