@@ -53,11 +53,10 @@ impl Default for BytePrice {
 
 impl BytePrice {
     /// So many bytes have taken `longer` times as long as expected.
-    fn learn(&mut self, bytes: u64, longer: f64) {
+    fn learn(&mut self, bytes: u64, mut longer: f64) {
         if bytes < BYTES_MIN {
             return;
         }
-        let mut longer = longer;
         let mut weight = bytes as f64 / (bytes.saturating_add(BYTES_KNOWN)) as f64;
         if self.is_known() {
             longer = longer.min(DEARER_MAX);
@@ -262,6 +261,14 @@ mod tests {
         price.limit(&snapshot, all).moves(&snapshot).count()
     }
 
+    impl MovePrice {
+        /// The moves of a plan take this long, ns.
+        fn migrate(&mut self, snapshot: &Snapshot, plan: &Assignment, took_ns: u64) {
+            self.begin(snapshot, plan);
+            self.end(took_ns);
+        }
+    }
+
     /// Ranks 0 and 1 on one host, 2 and 3 on another; a chunk of 10 MB of rank 0 moves to `to`, of `count` chunks.
     fn plan_to(to: u32, count: usize) -> (Snapshot, Assignment) {
         let mut snapshot = Workload::Equal.snapshot(16, 4, 1);
@@ -279,10 +286,8 @@ mod tests {
         let (snapshot, near) = plan_to(1, 4);
         let (_, far) = plan_to(2, 4);
         for _ in 0..20 {
-            price.begin(&snapshot, &near);
-            price.end(10_000_000);
-            price.begin(&snapshot, &far);
-            price.end(400_000_000);
+            price.migrate(&snapshot, &near, 10_000_000);
+            price.migrate(&snapshot, &far, 400_000_000);
         }
         let (near_ns, far_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &far));
         assert!((9_900_000..10_100_000).contains(&near_ns), "{near_ns}");
@@ -304,10 +309,8 @@ mod tests {
         both.ranks.iter_mut().filter(|rank| **rank == Rank(1)).take(2).for_each(|rank| *rank = Rank(2));
         let (_, near) = plan_to(1, 4);
         for _ in 0..60 {
-            price.begin(&snapshot, &both);
-            price.end(205_000_000);
-            price.begin(&snapshot, &near);
-            price.end(10_000_000);
+            price.migrate(&snapshot, &both, 205_000_000);
+            price.migrate(&snapshot, &near, 10_000_000);
         }
         let (near_ns, both_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &both));
         assert!((9_000_000..11_000_000).contains(&near_ns), "{near_ns}");
@@ -322,10 +325,8 @@ mod tests {
         let of_third = snapshot.chunks.iter().position(|chunk| chunk.rank == Rank(2)).expect("it has four");
         both.ranks[of_third] = Rank(0);
         for _ in 0..60 {
-            price.begin(&snapshot, &both);
-            price.end(400_000_000);
-            price.begin(&snapshot, &near);
-            price.end(5_000_000);
+            price.migrate(&snapshot, &both, 400_000_000);
+            price.migrate(&snapshot, &near, 5_000_000);
         }
         let (near_ns, both_ns) = (price.cost_ns(&snapshot, &near), price.cost_ns(&snapshot, &both));
         assert!((4_500_000..6_000_000).contains(&near_ns), "{near_ns}");
@@ -337,8 +338,7 @@ mod tests {
         let mut price = MovePrice::default();
         let (snapshot, near) = plan_to(1, 4);
         let (_, far) = plan_to(2, 4);
-        price.begin(&snapshot, &near);
-        price.end(10_000_000);
+        price.migrate(&snapshot, &near, 10_000_000);
         let moves = |plan| price.limit(&snapshot, plan).moves(&snapshot).count();
         assert_eq!((moves(near), moves(far)), (4, 1));
     }
@@ -348,8 +348,7 @@ mod tests {
         let mut price = MovePrice::default();
         let (snapshot, all) = plan(8);
         assert_eq!(allowed(&price), 2, "one from each rank");
-        price.begin(&snapshot, &all);
-        price.end(400_000_000);
+        price.migrate(&snapshot, &all, 400_000_000);
         assert_eq!(allowed(&price), 8);
     }
 }

@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Store {
     settings: Settings,
-    /// On rank 0: the number of the run's first checkpoint.
+    /// On rank 0: the number of the run's first checkpoint; else 0.
     first_number: u64,
     /// On rank 0: held for as long as the run writes there.
     lock: Option<Mutex<File>>,
@@ -38,14 +38,15 @@ impl Store {
         }
         make_directory(dir).map_err(|why| format!("{} cannot be made: {why}", dir.display()))?;
         survive_file_size_limit();
-        let lock = if rank == ROOT { Some(Mutex::new(lock(dir)?)) } else { None };
-        let (settings, first_number) = (settings.clone(), next_number(dir));
-        let store = Store { settings, first_number, lock };
-        if rank == ROOT {
-            // They take room. A process of the run that has left them may still write there: their numbers are not used again.
-            store.remove_partial(u64::MAX);
-            store.warn_of_another_run();
+        let settings = settings.clone();
+        if rank != ROOT {
+            return Ok(Store { settings, first_number: 0, lock: None });
         }
+        let lock = Some(Mutex::new(lock(dir)?));
+        let store = Store { first_number: next_number(dir), settings, lock };
+        // They take room. A process of the run that has left them may still write there: their numbers are not used again.
+        store.remove_partial(u64::MAX);
+        store.warn_of_another_run();
         Ok(store)
     }
 
@@ -70,7 +71,7 @@ impl Store {
         Ok(())
     }
 
-    /// The number of the run's first checkpoint.
+    /// Rank 0: the number of the run's first checkpoint.
     pub(crate) fn first_number(&self) -> u64 {
         self.first_number
     }

@@ -29,10 +29,8 @@ impl Config {
         let program = || self.program.clone();
         let checkpoint =
             self.checkpoint.clone().map(|settings| Settings { run, program: program(), ..settings });
-        let restart = match &self.restart {
-            Some(dir) => self.chosen(dir).map_err(|why| wrong("CARIBOU_RESTART", why))?,
-            None => None,
-        };
+        let restart = self.restart.as_ref().map_or(Ok(None), |dir| self.chosen(dir));
+        let restart = restart.map_err(|why| wrong("CARIBOU_RESTART", why))?;
         let config = Config { checkpoint, restart, ..self.clone() };
         let mut config = if config.restarts_process { config.of_run(run)? } else { config };
         if let (Some(settings), Some(path)) = (&mut config.checkpoint, &config.restart) {

@@ -113,14 +113,19 @@ impl Checkpoints {
 }
 
 impl<P: Supersteps> Share<P> {
+    /// On the first share, if checkpoints are made.
+    fn checkpoints(&mut self) -> Option<&mut Checkpoints> {
+        self.root.as_mut()?.checkpoints.as_mut()
+    }
+
     /// A step has ended, and the next has not begun: writes the units of this share.
     pub(super) fn save(&mut self, Save { number, is_last }: Save, ctx: &mut Ctx<'_, Self>) {
         let (program, me) = (program(ctx), self.me);
         let units = if program.changes() { self.units.slice(&self.units_of(me)) } else { &[] };
         let bytes = wire::encode(&((me == 0).then_some(&self.shared), units));
-        if let Some(checkpoints) = self.root.as_mut().and_then(|root| root.checkpoints.as_mut()) {
-            checkpoints.state =
-                SuperstepsState { step: self.step, shares: self.division.units.clone(), ..program.state() };
+        let (step, shares) = (self.step, self.division.units.clone());
+        if let Some(checkpoints) = self.checkpoints() {
+            checkpoints.state = SuperstepsState { step, shares, ..program.state() };
         }
         let Some(saver) = &mut self.saver else { return };
         let store = saver.store.clone();
@@ -152,8 +157,7 @@ impl<P: Supersteps> Share<P> {
 
     /// On the first share: another process was told to end. The next checkpoint is due, and the last.
     pub(super) fn noticed(&mut self, by: String) {
-        let checkpoints = self.root.as_mut().and_then(|root| root.checkpoints.as_mut());
-        let line = checkpoints.and_then(|checkpoints| checkpoints.schedule.pass_on_notice(by));
+        let line = self.checkpoints().and_then(|checkpoints| checkpoints.schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
     }
 
@@ -171,12 +175,13 @@ impl<P: Supersteps> Share<P> {
         written: Result<Written, String>,
         ctx: &mut Ctx<'_, Self>,
     ) {
+        let workers = self.workers();
         let Some(root) = &mut self.root else {
             return self.send(0, ShareMessage::Written { worker, written }, ctx);
         };
         let (Some(checkpoints), Some(saver)) = (&mut root.checkpoints, &mut self.saver) else { return };
         checkpoints.written.push((Rank(worker as u32), written));
-        if checkpoints.written.len() < self.division.units.len() {
+        if checkpoints.written.len() < workers {
             return;
         }
         let (number, is_last) = (checkpoints.schedule.number, checkpoints.schedule.notice.is_some());
@@ -190,7 +195,7 @@ impl<P: Supersteps> Share<P> {
     }
 
     fn committed(&mut self, committed: Result<String, String>, ctx: &mut Ctx<'_, Self>) {
-        let Some(checkpoints) = self.root.as_mut().and_then(|root| root.checkpoints.as_mut()) else { return };
+        let Some(checkpoints) = self.checkpoints() else { return };
         match checkpoints.schedule.committed(committed, ctx.elapsed_ns()) {
             Ok(line) => line.into_iter().for_each(|line| warn(&line)),
             Err(interrupted) => {

@@ -66,7 +66,7 @@ struct OpenStep {
 }
 
 impl OpenStep {
-    fn record(&self, step: u64) -> StepRecord {
+    fn record(&self, step: u64, restarted: bool) -> StepRecord {
         let worker = |worked: &StepStats| StepWorker {
             units: worked.units,
             computing_ns: worked.computing_ns,
@@ -83,6 +83,7 @@ impl OpenStep {
             moved: self.moved,
             divided: self.divided.is_some(),
             reason: self.divided.clone().flatten(),
+            restarted,
             workers: self.worked.values().map(worker).collect(),
         }
     }
@@ -213,7 +214,7 @@ impl<P: Supersteps> Root<P> {
         agree(number, &step.worked)?;
         self.sum_up(&step.worked);
         if let Some(records) = &mut self.records {
-            records.push(step.record(number));
+            records.push(step.record(number, number > 0 && number == self.first_step));
         }
         let paces = step.worked.values().map(StepStats::pace_ns);
         let slowest_ns = paces.fold(0.0, f64::max);

@@ -32,6 +32,9 @@ pub struct StepRecord {
     /// Why it did, in the words of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether it is the first after a restart from a checkpoint.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restarted: bool,
     /// All workers, in order.
     pub workers: Vec<StepWorker>,
 }

@@ -104,6 +104,7 @@ fn step_record(step: u64) -> StepRecord {
         moved: 3,
         divided: true,
         reason,
+        restarted: step % 2 == 1,
         workers: vec![worker; 2],
     }
 }

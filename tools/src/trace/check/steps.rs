@@ -59,8 +59,10 @@ fn of_one(step: &StepRecord, workers: usize) -> Vec<String> {
 
 /// What is wrong with its place among the others.
 fn place(step: &StepRecord, before: Option<&StepRecord>, whole: bool) -> Option<String> {
-    // A restarted run begins with any step.
-    let before = before?;
+    let Some(before) = before else {
+        let begins = step.step == 0 || step.restarted;
+        return (whole && !begins).then(|| "is the first that is recorded".into());
+    };
     if before.step == step.step {
         return Some("is recorded twice".into());
     }

@@ -327,11 +327,12 @@ fn steps_that_cannot_be_are_found() {
     assert!(sound, "{text}");
     /// Breaks one thing.
     type Break = fn(&mut [StepRecord]);
-    let broken: [(Break, &str); 14] = [
+    let broken: [(Break, &str); 15] = [
         (|steps| steps[1].end_ns = 99, "step 1: began at 100 ns and ended at 99 ns"),
         (|steps| steps[0].end_ns = 101, "step 1: began at 100 ns, before step 0 ended"),
         (|steps| steps[1].step = 0, "step 0: is recorded twice"),
         (|steps| steps[1].step = 2, "step 2: follows step 0"),
+        (|steps| steps[0].step = 7, "step 1: is the first that is recorded"),
         (|steps| steps[1].workers.truncate(1), "step 1: has 1 workers, the run had 2"),
         (|steps| steps[1].copies = 3, "step 1: has 3 copies for 2 workers"),
         (|steps| steps[0].copies = 0, "step 0: has 0 copies for 2 workers"),
@@ -359,4 +360,9 @@ fn steps_that_cannot_be_are_found() {
     ranks[0].end.dropped = 1;
     let (text, sound) = checked("steps-dropped", 1, &ranks);
     assert!(sound, "what was dropped need not be there: {text}");
+    let mut ranks = two_steps();
+    ranks[0].steps.iter_mut().for_each(|step| step.step += 7);
+    ranks[0].steps[0].restarted = true;
+    let (text, sound) = checked("steps-restarted", 1, &ranks);
+    assert!(sound, "a restarted run begins with any step: {text}");
 }

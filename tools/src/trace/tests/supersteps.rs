@@ -37,7 +37,17 @@ fn steps() -> Vec<StepRecord> {
         let reason = divided.then(|| "worker 1 is four times as slow".to_owned());
         // With copies each worker has all units.
         let (moved, copies) = (if divided { 100 } else { 0 }, if step < 4 { 1 } else { 2 });
-        StepRecord { step, begin_ns, end_ns: begin_ns + long_ns, copies, moved, divided, reason, workers }
+        StepRecord {
+            step,
+            begin_ns,
+            end_ns: begin_ns + long_ns,
+            copies,
+            moved,
+            divided,
+            reason,
+            restarted: false,
+            workers,
+        }
     };
     (0..10).map(step).collect()
 }
