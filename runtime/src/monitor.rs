@@ -6,13 +6,15 @@
 //! | `/metrics` | the same figures in Prometheus' text format |
 //! | `/` | what there is |
 //!
+//! `POST /resize/N` with [`RESIZE_HEADER`] makes the first N ranks the active ones, for `caribou resize`.
+//!
 //! One thread for all connections, asleep while nobody asks; figures are collected when somebody does, and at most four
 //! times a second. Connections, their time and what they may send are bounded, so that no client can hold up
 //! or fill up the program. That is why the server is our own: `tiny_http` takes a thread a connection, reads lines of
 //! any length, waits for ever and cannot be joined.
 //!
-//! It only tells: nothing that is sent to it changes a run. There is no password, so that it listens on loopback unless
-//! told otherwise.
+//! There is no password, so that it listens on loopback unless told otherwise, and resizes a run on loopback only. Nothing
+//! else that is sent to it changes a run.
 //!
 //! Layers, each knowing only those above it: what there is to say (`status`), as Prometheus wants it (`metrics`), what is
 //! answered to what (`page`), sockets (`listen`, `server`).
@@ -28,6 +30,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+pub use http::RESIZE_HEADER;
 pub use status::{KindStatus, RankStatus, RunningStatus, SCHEMA, Status, WorkerStatus};
 
 use crate::Error;
@@ -44,18 +47,26 @@ pub(crate) struct Monitor {
 /// Collects the figures. Called by the monitor's thread, so it takes locks that workers hold for short times only.
 pub(crate) type Collect = Arc<dyn Fn() -> Status + Send + Sync>;
 
+/// Asks the run for a number of active ranks; the error says why it is refused.
+pub(crate) type Resize = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
+
 impl Monitor {
     /// Listens on `address`: `HOST:PORT`, `:PORT` or `PORT`. Without a host that is loopback; port 0 is any free one.
     ///
     /// # Errors
     /// [`Error::Config`] if that is no address, or not one that this process may listen on.
-    pub(crate) fn start(address: &str, rank: Rank, collect: Collect) -> Result<Monitor, Error> {
+    pub(crate) fn start(
+        address: &str,
+        rank: Rank,
+        collect: Collect,
+        resize: Resize,
+    ) -> Result<Monitor, Error> {
         let wrong = |why: String| Error::Config { setting: "CARIBOU_MONITOR".into(), why };
         let listener = listen::listen(address).map_err(wrong)?;
         let cannot = |error: std::io::Error| wrong(format!("cannot listen on {address:?}: {error}"));
         let address = listener.local_addr().map_err(cannot)?;
         let (wake, woken) = UnixStream::pair().map_err(cannot)?;
-        let pages = http::Pages::new(collect, address.ip().is_loopback());
+        let pages = http::Pages::new(collect, resize, address.ip().is_loopback());
         let thread = std::thread::Builder::new()
             .name("caribou monitor".into())
             .spawn(move || server::serve(&listener, &woken, pages))

@@ -6,6 +6,7 @@ pub(crate) mod job;
 pub(crate) mod outcome;
 pub(crate) mod recording;
 pub(crate) mod report;
+pub(crate) mod resize;
 pub(crate) mod shape;
 mod status;
 mod threads;

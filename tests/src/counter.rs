@@ -106,7 +106,7 @@ impl PoolRank for CounterRank {
                 assert!(numbers.iter().all(|&number| number.to_bits() == 0.5f64.to_bits()));
                 self.give(worker, range, out);
             }
-            Input::Begin | Input::Timer => {}
+            Input::Begin | Input::Timer | Input::Resize { .. } => {}
         }
     }
 

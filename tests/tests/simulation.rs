@@ -16,6 +16,8 @@ mod pools;
 mod pressure;
 #[path = "simulation/pressure_at_syncs.rs"]
 mod pressure_at_syncs;
+#[path = "simulation/resizing.rs"]
+mod resizing;
 #[path = "simulation/seeds.rs"]
 mod spawning;
 #[path = "simulation/taking_part.rs"]

@@ -204,6 +204,32 @@ fn every_policy_gives_the_same_result_on_ranks_workers_and_wire() {
     }
 }
 
+/// Every fourth simulated run is shrunk and expanded at random.
+#[test]
+fn workers_of_inactive_ranks_have_no_units_under_any_policy() {
+    for spec in SUPERSTEPS.names().into_iter().map(str::to_owned).chain(["replicate,copies=2".to_owned()]) {
+        let mut shrunk = 0;
+        for seed in (1..80).step_by(4) {
+            let ranks = 2 + seed as u32 % 3;
+            let config = Config::default().ranks(ranks).simulate(seed).lb(&spec).expect("listed");
+            let bar = Bar { cells: 20, steps: 40, heavy: seed % 2 == 0, exchange: WAYS[seed as usize % 3] };
+            let mut active = ranks as usize;
+            for division in check(bar, &config).report.divisions {
+                let resized = division.reason.as_deref().and_then(|why| why.strip_suffix(" active ranks"));
+                if let Some(ranks) = resized {
+                    active = ranks.parse().expect("a number");
+                }
+                assert!(
+                    division.units[active..].iter().all(|&units| units == 0),
+                    "{spec} {seed} {division:?}"
+                );
+                shrunk += usize::from(resized.is_some() && active < ranks as usize);
+            }
+        }
+        assert!(shrunk > 20, "{spec}: {shrunk}");
+    }
+}
+
 #[test]
 fn units_that_jump_arrive_on_threads_too() {
     for seed in 0..20 {

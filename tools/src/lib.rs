@@ -21,6 +21,7 @@ mod checkpoint;
 mod input;
 mod output;
 mod report;
+mod resize;
 mod simulate;
 mod snapshot_file;
 mod top;
@@ -60,6 +61,8 @@ enum Command {
     Checkpoint(checkpoint::Command),
     /// Watch a run that has CARIBOU_MONITOR set, while it runs.
     Top(top::Options),
+    /// Shrink or expand a run that has CARIBOU_MONITOR set: the first N ranks get all its work.
+    Resize(resize::Options),
 }
 
 /// Reasons that the command did not do what was asked.
@@ -213,6 +216,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Re
         Command::Trace(command) => trace::run(&command, out),
         Command::Checkpoint(command) => checkpoint::run(&command, out),
         Command::Top(options) => top::run(&options, out),
+        Command::Resize(options) => resize::run(&options, out),
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod dashboard;
 mod screen;
-mod source;
+pub(crate) mod source;
 mod terminal;
 mod text;
 mod view;

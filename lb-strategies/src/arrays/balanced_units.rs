@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::report::ChunkReport;
+use super::report::{ChunkReport, PhaseReport};
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use crate::rank::Rank;
 
@@ -22,11 +22,14 @@ pub(crate) struct BalancedUnits {
 
 impl BalancedUnits {
     /// Notes what a phase's reports say of chunks besides their loads. Of several wishes for chunks that are kept together
-    /// the first chunk's counts.
-    pub(crate) fn new(leaders: &[ArrayId], chunks: &[ChunkReport]) -> Self {
-        let mut asked = Self { leaders: leaders.into(), ..Self::default() };
-        let mut wishes: Vec<(ChunkId, Rank)> =
-            chunks.iter().filter_map(|chunk| Some((chunk.load.id, chunk.wish?))).collect();
+    /// the first chunk's counts; a wish for an inactive rank is ignored.
+    pub(crate) fn new(PhaseReport { leaders, chunks, inactive, .. }: &PhaseReport) -> Self {
+        let mut asked = Self { leaders: leaders.clone(), ..Self::default() };
+        let wish = |chunk: &ChunkReport| {
+            let to = chunk.wish.filter(|rank| !inactive.contains(rank))?;
+            Some((chunk.load.id, to))
+        };
+        let mut wishes: Vec<(ChunkId, Rank)> = chunks.iter().filter_map(wish).collect();
         wishes.sort_unstable();
         for (chunk, to) in wishes {
             asked.requested_ranks.entry(asked.leader(chunk)).or_insert(to);

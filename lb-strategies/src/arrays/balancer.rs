@@ -324,7 +324,7 @@ impl Balancer {
     fn report(&mut self, report: &PhaseReport) -> Snapshot {
         report.undecided.iter().for_each(|window| self.observe(window));
         self.observe(report);
-        self.units = BalancedUnits::new(&report.leaders, &report.chunks);
+        self.units = BalancedUnits::new(report);
         let series = self.history.series();
         let predicted = self.chooser.predict(&series, series.steps(0));
         let unit = self.unit_ticks();
@@ -353,10 +353,12 @@ impl Balancer {
         self.measured.chunks.iter().map(|chunk| chunk.ticks as f64).sum::<f64>().max(1.0)
     }
 
-    fn estimate(&mut self, ranks: &[RankReport]) {
+    fn estimate(&mut self, ranks: &[RankReport], inactive: &[Rank]) {
         if self.estimates.is_empty() {
             self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
         }
+        self.estimates.iter_mut().for_each(|estimate| estimate.active = true);
+        inactive.iter().for_each(|rank| self.estimates[rank.index()].active = false);
         let speed_noise = self.strategy.terms().speed_noise;
         let samples = ranks.iter().map(|rank| rank.sample.as_ref());
         let fastest = samples.clone().flatten().map(|sample| sample.speed).fold(0.0, f64::max);
@@ -368,7 +370,8 @@ impl Balancer {
 
     /// What these chunks would have taken with their work divided by the capacities, ns.
     fn ideal_ns_of(&self, chunks: &[ChunkReport]) -> f64 {
-        let capacity: f64 = self.estimates.iter().map(Estimate::capacity).sum();
+        let active = self.estimates.iter().filter(|estimate| estimate.active);
+        let capacity: f64 = active.map(Estimate::capacity).sum();
         let work = |chunk| self.work(chunk);
         if capacity > 0.0 { chunks.iter().map(work).sum::<f64>() / capacity } else { 0.0 }
     }
@@ -392,7 +395,7 @@ impl Balancer {
     fn observe(&mut self, report: &PhaseReport) {
         let any_handled = self.activity.follow(&report.chunks);
         self.in_windows |= report.window;
-        self.estimate(&report.ranks);
+        self.estimate(&report.ranks, &report.inactive);
         let length_ns = |rank: &RankReport| Some(rank.sample?.wall_ns / u64::from(rank.place.workers.max(1)));
         self.phase_ns = report.ranks.iter().filter_map(length_ns).max().unwrap_or(0) as f64;
         self.ideal_ns += self.ideal_ns_of(&report.chunks);
@@ -537,11 +540,15 @@ impl Balancer {
         times_ns.fold(0.0, f64::max)
     }
 
-    /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing.
+    /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing, or if it
+    /// empties a rank.
     fn probe(&self, expected: &Snapshot, plan: Assignment, stays_ns: u64) -> Assignment {
+        if leaves_an_unavailable_rank(expected, &plan) {
+            return plan;
+        }
         let first = self.move_price.limit(expected, plan.clone());
         let gains = max_ns(expected, &first, self.strategy.terms().background) < stays_ns;
-        if gains || leaves_an_unavailable_rank(expected, &first) { first } else { plan }
+        if gains { first } else { plan }
     }
 
     /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is

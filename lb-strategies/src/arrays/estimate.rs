@@ -78,6 +78,8 @@ impl RankSample {
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     place: RankPlace,
+    /// True if chunks may be placed on the rank.
+    pub(super) active: bool,
     pub(super) share: f64,
     /// Of one of its vCPUs.
     pub(super) speed: f64,
@@ -95,6 +97,7 @@ impl Estimate {
     pub(super) fn unknown(place: RankPlace) -> Estimate {
         Estimate {
             place,
+            active: true,
             share: 1.0,
             speed: 1.0,
             background_ns: 0,
@@ -119,8 +122,8 @@ impl Estimate {
             speed: self.whole_speed(),
             share: self.share,
             background_ns: self.background_ns,
+            available: self.active,
             host: self.place.host,
-            ..RankLoad::default()
         }
     }
 

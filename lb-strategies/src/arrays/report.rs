@@ -22,6 +22,9 @@ pub struct PhaseReport {
     /// that is by itself is its own leader. The same in each phase; empty where all are by themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<ArrayId>,
+    /// The ranks that get no chunks from now on, and are to be emptied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inactive: Vec<Rank>,
     /// True if the phase is a window, which cuts steps in the middle; false if a sync ended it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub window: bool,
@@ -51,7 +54,7 @@ impl PhaseReport {
                 chunk.handled = chunk.handled.saturating_add(earlier.handled);
             }
         }
-        self.chunks = later.chunks;
+        (self.chunks, self.inactive) = (later.chunks, later.inactive);
         for (rank, later) in self.ranks.iter_mut().zip(&later.ranks) {
             let both = rank.sample.zip(later.sample).map(|(sample, later)| sample.plus(&later));
             rank.sample = both.or(rank.sample).or(later.sample);

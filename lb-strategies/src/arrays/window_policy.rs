@@ -11,6 +11,8 @@
 //! | measuring, for `SPAN_NS` | goes on as a part of the time | a window is opened, and decided |
 //! | measuring, for `SPAN_NS` | does not | back to watching; the price doubles |
 //!
+//! Where other ranks are active from now on, a window is opened and decided as soon as it may be.
+//!
 //! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
 //! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
 //!
@@ -116,6 +118,8 @@ pub struct WindowPolicy {
     patience: u64,
     /// The excess when the last window was opened.
     opened_excess: f64,
+    /// A decision is due, whatever it gains.
+    is_due: bool,
 }
 
 impl WindowPolicy {
@@ -133,7 +137,13 @@ impl WindowPolicy {
             price_ns: PRICE_NS,
             patience: 1,
             opened_excess: 0.0,
+            is_due: false,
         }
+    }
+
+    /// Opens a window as soon as it may, and has it decided: other ranks are active from now on.
+    pub fn decide_soon(&mut self) {
+        self.is_due = true;
     }
 
     /// The same where so many workers share a vCPU.
@@ -152,6 +162,7 @@ impl WindowPolicy {
         let open_ns = now_ns.saturating_sub(self.opened_ns);
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
+            _ if self.is_due => Look::Decide,
             Some(fixed_ns) if open_ns < fixed_ns => Look::Wait,
             Some(_) if now_ns.saturating_sub(self.decided_ns) < self.apart_ns * self.crowding => {
                 Look::Collect
@@ -163,6 +174,7 @@ impl WindowPolicy {
             self.opened_ns = now_ns;
             if look == Look::Decide {
                 self.decided_ns = now_ns;
+                self.is_due = false;
             }
             self.measuring = look == Look::Begin;
             self.begun = if self.measuring { self.begun + 1 } else { 0 };
@@ -276,6 +288,15 @@ mod tests {
         let opened = windows(&mut WindowPolicy::new(Some(50 * MS), true), 0, 201, [0.5, 0.5], false);
         assert_eq!(opened, [50, 100, 150, 200].map(|ms| (ms, Look::Decide)));
         assert_eq!(WindowPolicy::new(Some(1), true).look(&Signal::default(), 2, false, 9), Look::Wait);
+    }
+
+    #[test]
+    fn a_decision_that_is_due_comes_at_once_and_once() {
+        let mut policy = WindowPolicy::new(None, true);
+        assert_eq!(windows(&mut policy, 0, 200, [0.9, 0.9], false), []);
+        policy.decide_soon();
+        assert_eq!(policy.look(&Signal::default(), 2, false, 200 * MS), Look::Wait, "chunks move");
+        assert_eq!(windows(&mut policy, 205, 200, [0.9, 0.9], false), [(205, Look::Decide)]);
     }
 
     #[test]

@@ -265,7 +265,7 @@ impl PoolRank for CaaRank {
         match input {
             Input::Wants { worker } => self.member.wants(now, worker, &mut outbox, out),
             Input::Message { from, message } => self.receive(now, from, message, &mut outbox, out),
-            Input::Begin | Input::Timer => {}
+            Input::Begin | Input::Timer | Input::Resize { .. } => {}
         }
         while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {

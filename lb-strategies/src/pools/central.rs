@@ -95,7 +95,7 @@ impl PoolRank for CentralRank {
                 }
             }
             Input::Message { from, message } => self.receive(now, from, message, &mut outbox, out),
-            Input::Begin | Input::Timer => {}
+            Input::Begin | Input::Timer | Input::Resize { .. } => {}
         }
         while let Some((to, message)) = outbox.pop_front() {
             if to == self.rank {

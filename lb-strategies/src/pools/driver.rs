@@ -142,6 +142,11 @@ impl Driver {
         due
     }
 
+    /// The rank has work from now on, or no longer.
+    pub fn resize(&mut self, active: bool, now: Nanos, actions: &mut Vec<Action>) {
+        self.feed(now, Input::Resize { active }, actions);
+    }
+
     /// The time at which the machine wants [`pass_time`](Self::pass_time).
     pub fn wake_at(&self) -> Option<Nanos> {
         self.wake_at

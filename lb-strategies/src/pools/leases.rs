@@ -134,6 +134,10 @@ impl PoolStrategy for Leases {
         self.name
     }
 
+    fn resizes(&self) -> bool {
+        true
+    }
+
     fn rank(&self, pool: &Pool, rank: Rank) -> Machine {
         let workers = pool.workers_of(rank);
         let ranges = RangePool::new(workers, self.chunk, pool.cost_hint).with_pace(self.pace);
@@ -166,6 +170,7 @@ impl PoolRank for LeasesRank {
             (Input::Begin, Some(root)) => root.begin(now, &mut orders),
             (Input::Wants { worker }, _) => self.rank.wants(now, worker, out),
             (Input::Timer, _) => self.rank.timer(now, out),
+            (Input::Resize { active }, _) => self.rank.resize(now, active, out),
             (Input::Message { from, message: LeaseMessage::Report(report) }, Some(root)) => {
                 root.receive(now, from, report, &mut orders);
             }

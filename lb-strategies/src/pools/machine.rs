@@ -5,8 +5,8 @@
 //! [`Output`]s:
 //!
 //! ```text
-//!  Begin, Wants, Message, Timer            Run, Send, WakeAt, Release, Closed
-//! ------------------------------> PoolRank ---------------------------------->
+//!  Begin, Wants, Message, Timer, Resize            Run, Send, WakeAt, Release, Closed
+//! --------------------------------------> PoolRank ---------------------------------->
 //! ```
 //!
 //! The machine of rank 0 also holds what there is one of in a pool: the root pool, the monitor, the master. Each policy has
@@ -135,6 +135,7 @@ impl<R: PoolRank> Erased for Typed<R> {
             Input::Begin => Input::Begin,
             Input::Wants { worker } => Input::Wants { worker },
             Input::Timer => Input::Timer,
+            Input::Resize { active } => Input::Resize { active },
         };
         self.rank.step(now, input, &mut self.out);
         out.extend(self.out.drain(..).map(|output| output.map(Message::new)));
@@ -165,6 +166,12 @@ pub enum Input<M> {
     },
     /// The instant of the last `WakeAt` has come.
     Timer,
+    /// The run is shrunk or expanded: this rank has work from now on, or no longer. Only policies that
+    /// [resize](super::policy::PoolStrategy::resizes) hear of it; rank 0 always has work.
+    Resize {
+        /// True if it has work.
+        active: bool,
+    },
 }
 
 /// An output of a machine.

@@ -68,6 +68,12 @@ pub trait PoolStrategy: Send + Sync {
         true
     }
 
+    /// Tells whether ranks may be without work for a while ([`Input::Resize`](super::machine::Input::Resize)): the iterations
+    /// that they have not begun go to others.
+    fn resizes(&self) -> bool {
+        false
+    }
+
     /// Tells whether a rank's clock speed is to be measured before its machine is made; that takes about a millisecond.
     fn asks_for_clock_speed(&self) -> bool {
         false

@@ -1,7 +1,7 @@
 //! Watches, while a run goes on, what the system allows this process: its vCPUs and its CPU quota.
 //!
-//! A change is seen within a second and said in one line; how many workers there are stays as it is, and how much each
-//! gets shows in its rank's share. When a vCPU is taken away, the kernel puts the workers on those that are left. When it
+//! A change is seen within a second and said in one line. A run whose ranks are threads of this process follows it with the
+//! number of its active ranks, as far as work can be moved; how many workers there are stays as it is. When a vCPU is taken away, the kernel puts the workers on those that are left. When it
 //! is given back, they are bound to it again: kernels before 6.2 forget what a thread was bound to.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -47,12 +47,13 @@ pub(crate) struct PinGuard<'w> {
 }
 
 impl CpuLimitsWatch {
-    /// Call it on a thread that is not bound: the one that watches starts with its mask.
-    pub(crate) fn start() -> CpuLimitsWatch {
+    /// Call it on a thread that is not bound: the one that watches starts with its mask. Calls `follow` with the vCPUs that the
+    /// process may use, before and now, when their number changes.
+    pub(crate) fn start(follow: impl FnMut(Change) + Send + 'static) -> CpuLimitsWatch {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
         let builder = thread::Builder::new().name("caribou limits".into());
-        let thread = builder.spawn(move || of_thread.watch(CpuLimits::now()));
+        let thread = builder.spawn(move || of_thread.watch(CpuLimits::now(), follow));
         let thread = thread.inspect_err(|why| tracing::warn!(%why, "nobody watches quotas and vCPUs")).ok();
         CpuLimitsWatch { shared, thread }
     }
@@ -85,7 +86,8 @@ impl Drop for PinGuard<'_> {
 }
 
 impl Shared {
-    fn watch(&self, mut allowed: CpuLimits) {
+    fn watch(&self, first: CpuLimits, mut follow: impl FnMut(Change)) {
+        let (at_begin, mut allowed) = (first.vcpus(), first);
         let mut state = self.lock();
         while !state.over {
             (state, _) = self.over.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
@@ -96,8 +98,29 @@ impl Shared {
             if now.vcpus != allowed.vcpus {
                 bind_again(&state.bound, &now.vcpus);
             }
+            if now != allowed {
+                follow(Change { at_begin, now: now.vcpus() });
+            }
             allowed = now;
         }
+    }
+}
+
+/// The number of vCPUs that the process may use: at the begin of the watch, and now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Change {
+    at_begin: f64,
+    now: f64,
+}
+
+impl Change {
+    /// The number of ranks that suits the vCPUs now, of `ranks` ranks with so many workers each, one of them at least: all as
+    /// long as each worker has as much of a vCPU as in the beginning.
+    pub(crate) fn active_ranks(&self, ranks: u32, workers: u32) -> u32 {
+        let used = self.at_begin.min(f64::from(ranks) * f64::from(workers));
+        let part = (self.now / used).min(1.0);
+        // A quota of 1.999 vCPUs is one of 2.
+        ((f64::from(ranks) * part - 0.01).ceil() as u32).clamp(1, ranks)
     }
 }
 
@@ -120,6 +143,11 @@ struct CpuLimits {
 impl CpuLimits {
     fn now() -> CpuLimits {
         CpuLimits { vcpus: allowed_vcpus(), quota: cpu_quota() }
+    }
+
+    /// Number of vCPUs that the process may use.
+    fn vcpus(&self) -> f64 {
+        self.quota.unwrap_or(f64::INFINITY).min(self.vcpus.len().max(1) as f64)
     }
 
     /// The changes, a line each.
@@ -154,6 +182,22 @@ mod tests {
         let fewer = CpuLimits { vcpus: vec![0], ..all() };
         let said = "this process may use vCPUs 0 from now on, before it was 0-1,3";
         assert_eq!(fewer.differs_from(&all()), [said]);
+    }
+
+    #[test]
+    fn ranks_follow_the_vcpus_that_they_use() {
+        let of = |at_begin, now, ranks, workers| Change { at_begin, now }.active_ranks(ranks, workers);
+        assert_eq!(
+            [2.0, 1.999, 1.5, 1.005, 1.0, 0.5, 0.01].map(|now| of(2.0, now, 2, 1)),
+            [2, 2, 2, 1, 1, 1, 1]
+        );
+        assert_eq!([8.0, 4.0, 2.0, 1.0].map(|now| of(8.0, now, 2, 1)), [2, 2, 2, 1], "two vCPUs of eight");
+        assert_eq!([4.0, 3.0, 2.0, 1.0].map(|now| of(4.0, now, 2, 2)), [2, 2, 1, 1], "two workers a rank");
+        assert_eq!(
+            [2.0, 1.0, 4.0].map(|now| of(2.0, now, 4, 1)),
+            [4, 2, 4],
+            "two ranks a vCPU as in the beginning"
+        );
     }
 
     #[test]

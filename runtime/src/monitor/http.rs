@@ -1,27 +1,33 @@
-//! Requests and their answers: HTTP as far as a page of figures needs it.
+//! Requests and their answers: HTTP as far as a page of figures and one request need it.
 //!
-//! A request is its first line and its `Host`; bodies are not read, connections not kept. A browser lets no other site read
-//! an answer, for it has no CORS header; that a site resolves its own name to loopback, and so is not another, is what
-//! `Host` is looked at for.
+//! A request is its first line, its `Host`, and [`RESIZE_HEADER`]; bodies are not read, connections not kept. A browser lets no
+//! other site read an answer, for it has no CORS header; that a site resolves its own name to loopback, and so is not another,
+//! is what `Host` is looked at for. Nor can another site have a browser send that header: only a program of this host resizes
+//! a run, and only where the server listens on loopback.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::Collect;
 use super::metrics::{self, metrics};
 use super::status::Status;
+use super::{Collect, Resize};
 use crate::threads::clock::monotonic_ns;
 
 /// Figures are collected no more often than this.
 const CACHE_NS: u64 = 250_000_000;
 const HELP: &str = "A Caribou program runs here.\n\n\
     /status   how it is doing, JSON; `caribou top` shows it\n\
-    /metrics  the same for Prometheus\n";
+    /metrics  the same for Prometheus\n\
+    /resize   POST /resize/N makes the first N ranks the active ones; `caribou resize` asks for it\n";
 const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The header of a request that changes the run: browsers send it for no other site.
+pub const RESIZE_HEADER: (&str, &str) = ("X-Caribou", "resize");
 
 /// All that can be asked for.
 pub(super) struct Pages {
     collect: Collect,
+    resize: Resize,
     /// Only names of this host are right.
     loopback: bool,
     cached: Option<CachedStatus>,
@@ -36,8 +42,8 @@ struct CachedStatus {
 }
 
 impl Pages {
-    pub(super) fn new(collect: Collect, loopback: bool) -> Pages {
-        Pages { collect, loopback, cached: None }
+    pub(super) fn new(collect: Collect, resize: Resize, loopback: bool) -> Pages {
+        Pages { collect, resize, loopback, cached: None }
     }
 
     /// The whole answer to a request, of which this is the head.
@@ -48,8 +54,11 @@ impl Pages {
         if self.loopback && !request.host.is_none_or(names_this_host) {
             return refuse("403 Forbidden", "the Host is another one: ask for localhost or an address");
         }
+        if let Some(ranks) = request.path.strip_prefix("/resize/").filter(|_| request.method == "POST") {
+            return self.answer_resize(ranks, &request);
+        }
         if !matches!(request.method, "GET" | "HEAD") {
-            return refuse("405 Method Not Allowed", "only GET and HEAD");
+            return refuse("405 Method Not Allowed", "only GET and HEAD, and POST to /resize/N");
         }
         let (content_type, body): (_, Arc<[u8]>) = match request.path {
             "/status" => ("application/json", self.json()),
@@ -58,6 +67,23 @@ impl Pages {
             _ => return refuse("404 Not Found", "there are /status, /metrics and /"),
         };
         response("200 OK", content_type, &body, request.method == "HEAD")
+    }
+
+    fn answer_resize(&self, ranks: &str, request: &Request<'_>) -> Vec<u8> {
+        let (header, value) = RESIZE_HEADER;
+        if !self.loopback {
+            return refuse("403 Forbidden", "a run is resized on loopback only: there is no password");
+        }
+        if !request.resizes {
+            return refuse("403 Forbidden", &format!("expected the header `{header}: {value}`"));
+        }
+        let Ok(ranks) = ranks.parse() else {
+            return refuse("400 Bad Request", &format!("{ranks:?} is no number of ranks"));
+        };
+        match (self.resize)(ranks) {
+            Ok(()) => response("202 Accepted", TEXT, b"", false),
+            Err(why) => refuse("409 Conflict", &why),
+        }
     }
 
     fn json(&mut self) -> Arc<[u8]> {
@@ -113,6 +139,8 @@ struct Request<'a> {
     /// Without what comes after a `?`.
     path: &'a str,
     host: Option<&'a str>,
+    /// True if it has [`RESIZE_HEADER`].
+    resizes: bool,
 }
 
 impl<'a> Request<'a> {
@@ -125,9 +153,13 @@ impl<'a> Request<'a> {
             return None;
         }
         let path = target.split_once('?').map_or(target, |(path, _)| path);
-        let mut fields = lines.filter_map(|line| line.split_once(':'));
-        let host = fields.find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.trim());
-        Some(Request { method, path, host })
+        let fields = lines.filter_map(|line| line.split_once(':'));
+        let fields: Vec<(&str, &str)> = fields.map(|(name, value)| (name, value.trim())).collect();
+        let field = |name: &str| {
+            fields.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|&(_, value)| value)
+        };
+        let (header, value) = RESIZE_HEADER;
+        Some(Request { method, path, host: field("host"), resizes: field(header) == Some(value) })
     }
 }
 
@@ -147,7 +179,7 @@ mod tests {
     #[test]
     fn a_request_is_its_first_line_and_its_host() {
         let head = b"GET /status?x=1 HTTP/1.1\r\nUser-Agent: x\r\nHOST:  localhost:99 \r\n\r\n";
-        let request = Request { method: "GET", path: "/status", host: Some("localhost:99") };
+        let request = Request { method: "GET", path: "/status", host: Some("localhost:99"), resizes: false };
         assert_eq!(Request::parse(head), Some(request));
         for wrong in [
             &b""[..],

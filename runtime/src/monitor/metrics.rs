@@ -15,6 +15,7 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) fn metrics(status: &Status) -> String {
     let mut text = Text(String::new());
     run(status, &mut text);
+    active(status, &mut text);
     workers(&status.ranks, &mut text);
     ranks(&status.ranks, &mut text);
     kinds(status, &mut text);
@@ -36,6 +37,13 @@ fn run(status: &Status, text: &mut Text) {
     text.sample("run_finished", &[], &u8::from(status.finished));
     text.family("run_failed", "gauge", "Whether the run has failed.");
     text.sample("run_failed", &[], &u8::from(status.failed.is_some()));
+}
+
+fn active(status: &Status, text: &mut Text) {
+    if let Some(active) = status.ranks_active {
+        text.family("active_ranks", "gauge", "Ranks that have work, the first so many of all.");
+        text.sample("active_ranks", &[], &active);
+    }
 }
 
 /// A counter of workers: name, help, value.

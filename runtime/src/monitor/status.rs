@@ -50,6 +50,8 @@ pub struct Status {
     pub elapsed_ns: u64,
     /// Ranks of the whole run, those of other processes included.
     pub ranks_total: u32,
+    /// Active ranks, the first so many of all; on rank 0 alone.
+    pub ranks_active: Option<u32>,
     /// The ranks in this process.
     pub ranks: Vec<RankStatus>,
     /// CPU time of this process by kind of message, largest first. All beyond the first hundred is one, `(others)`.
@@ -154,6 +156,7 @@ impl Default for Status {
             iterations_total: None,
             elapsed_ns: 0,
             ranks_total: 0,
+            ranks_active: None,
             ranks: Vec::new(),
             kinds: Vec::new(),
             syncs: Vec::new(),

@@ -51,7 +51,13 @@ fn made_up() -> Status {
 }
 
 fn started(status: Status) -> Monitor {
-    Monitor::start("127.0.0.1:0", Rank(0), Arc::new(move || status.clone())).expect("a free port")
+    serving(Arc::new(move || status.clone()))
+}
+
+/// A monitor of a run with four ranks that is never resized.
+fn serving(collect: Collect) -> Monitor {
+    let refuse = Arc::new(|ranks| Err(format!("not {ranks} of 4")));
+    Monitor::start("127.0.0.1:0", Rank(0), collect, refuse).expect("a free port")
 }
 
 /// Sends this and reads until the server closes: status line, head, body.
@@ -289,7 +295,7 @@ fn many_clients_at_once_are_all_answered_and_figures_are_collected_four_times_a_
         count.fetch_add(1, Ordering::Relaxed);
         made_up()
     });
-    let monitor = Monitor::start("127.0.0.1:0", Rank(0), collect).unwrap();
+    let monitor = serving(collect);
     assert_eq!(collected.load(Ordering::Relaxed), 0, "nobody has asked");
     std::thread::scope(|scope| {
         for client in 0..8 {
@@ -325,9 +331,47 @@ fn an_address_that_cannot_be_used_is_one_line_that_names_the_variable() {
         ("192.0.2.1:9", "cannot listen on \"192.0.2.1:9\": "),
         ("no-such-host.invalid:9", "cannot look up the host"),
     ] {
-        let error = Monitor::start(address, Rank(0), Arc::new(Status::default)).err().expect("refused");
+        let error = Monitor::start(address, Rank(0), Arc::new(Status::default), Arc::new(|_| Ok(())))
+            .err()
+            .expect("refused");
         assert!(matches!(error, Error::Config { .. }));
         assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
     }
+}
+
+#[test]
+fn a_run_is_resized_by_programs_of_this_host_only() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let resize = {
+        let asked = asked.clone();
+        Arc::new(move |ranks: u32| match ranks {
+            1..=4 => {
+                asked.fetch_add(ranks.into(), Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(format!("{ranks} active ranks, expected a number from 1 to 4")),
+        })
+    };
+    let collect: Collect = Arc::new(Status::default);
+    let monitor = Monitor::start("127.0.0.1:0", Rank(0), collect.clone(), resize.clone()).unwrap();
+    let post = |monitor: &Monitor, path: &str, header: &str| {
+        let request = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{header}Content-Length: 0\r\n\r\n");
+        let (status, _, body) = ask(monitor.address(), request.as_bytes());
+        (status.split(' ').nth(1).unwrap().to_owned(), body)
+    };
+    let told = |status: &str, body: &str| (status.to_owned(), body.to_owned());
+    let ours = "x-caribou: resize\r\n";
+    assert_eq!(post(&monitor, "/resize/2", ""), told("403", "expected the header `X-Caribou: resize`\n"));
+    assert_eq!(post(&monitor, "/resize/x", ours), told("400", "\"x\" is no number of ranks\n"));
+    let why = "5 active ranks, expected a number from 1 to 4\n";
+    assert_eq!(post(&monitor, "/resize/5", ours), told("409", why));
+    assert_eq!(fetch(monitor.address(), "/resize/2").0, "HTTP/1.1 404 Not Found");
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(post(&monitor, "/resize/2", ours), told("202", ""));
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    let open = Monitor::start("0.0.0.0:0", Rank(0), collect, resize).unwrap();
+    let why = "a run is resized on loopback only: there is no password\n";
+    assert_eq!(post(&open, "/resize/2", ours), told("403", why));
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }

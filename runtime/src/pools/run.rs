@@ -324,7 +324,8 @@ where
         let make = || self.shape.policy.rank(&facts, rank);
         let deliver = |accumulated, whole| self.shape.deliver(accumulated, whole);
         let work = &self.shape.work;
-        PoolRun { work, context: seat, checkpoints, make: &make, deliver: &deliver }.run();
+        let resizes = self.shape.policy.resizes();
+        PoolRun { work, context: seat, checkpoints, resizes, make: &make, deliver: &deliver }.run();
     }
 }
 

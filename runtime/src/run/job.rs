@@ -471,7 +471,8 @@ impl Job {
         let codec = ready.codec(self.rank);
         let transport =
             (self.ranks > 1).then(|| TransportHandle::boxed(Mpi::new(&mut self.links, codec, clock.clone())));
-        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &CpuLimitsWatch::start());
+        // A process is one rank, and it stays active.
+        let (rank, outcome_of_run, watch) = (self.rank, outcome.clone(), &CpuLimitsWatch::start(drop));
         let seat = RankContext {
             config,
             rank,

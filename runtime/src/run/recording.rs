@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lb_strategies::Shape;
 use serde::{Deserialize, Serialize};
 
+use super::resize::ResizeRequests;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
@@ -34,6 +35,8 @@ pub(crate) struct Session {
     activity_sampler: Mutex<ActivitySampler>,
     /// That it has ended, and why it failed.
     ended: OnceLock<Option<String>>,
+    /// The requests to shrink or expand it.
+    resizes: Arc<ResizeRequests>,
 }
 
 /// The name of a run, the same in all processes of a job.
@@ -138,6 +141,7 @@ impl Session {
             clock: OnceLock::new(),
             activity_sampler: Mutex::default(),
             ended: OnceLock::new(),
+            resizes: Arc::new(ResizeRequests::new(plan.placements.len() as u32)),
         })
     }
 
@@ -170,6 +174,11 @@ impl Session {
     /// Since the run began, ns.
     pub(crate) fn elapsed_ns(&self) -> u64 {
         self.clock.get().map_or(0, Clock::now_ns)
+    }
+
+    /// The requests to shrink or expand the run, in this process.
+    pub(crate) fn resizes(&self) -> &Arc<ResizeRequests> {
+        &self.resizes
     }
 
     /// The handlers that have been running since the last look.

@@ -27,8 +27,10 @@ impl Session {
         let Some(address) = &config.monitor else { return Ok(None) };
         let session = self.clone();
         let collect = Arc::new(move || session.status());
+        let resizes = self.resizes().clone();
+        let resize = Arc::new(move |ranks| resizes.ask(ranks));
         let address = with_rank(address, rank);
-        let monitor = Monitor::start(&address, rank, collect)?;
+        let monitor = Monitor::start(&address, rank, collect, resize)?;
         let listens = monitor.address();
         if address.rsplit(':').next() == Some("0") {
             warn(&format!("CARIBOU_MONITOR: rank {rank} tells how the run is doing on {listens}"));
@@ -61,6 +63,10 @@ impl Session {
             shape: run.shape,
             iterations_total: recordings.first().and_then(|rank| rank.iterations_total.get().copied()),
             ranks_total: run.ranks,
+            ranks_active: recordings
+                .first()
+                .filter(|rank| rank.rank() == ROOT)
+                .map(|_| self.resizes().active()),
             ranks,
             kinds: kinds.into_iter().map(|(_, kind)| kind).collect(),
             syncs: syncs.latest.into(),

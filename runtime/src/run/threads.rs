@@ -45,12 +45,15 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     let (ranks, workers) = shape.size(config);
     check_can_start_threads(ranks, workers)?;
     let plan = plan(&vec![topology::rank_resources(Some(workers)); ranks as usize], config.pin)?;
+    let session = Session::begin(config, shape.recorded(), shape.lb(config), &plan, RunName::new(config)?);
+    let resizes = session.resizes().clone();
     let process = Process {
         config,
         shape,
-        session: Session::begin(config, shape.recorded(), shape.lb(config), &plan, RunName::new(config)?),
+        session,
         plan,
-        watch: CpuLimitsWatch::start(),
+        // A run that cannot be resized goes on as it is.
+        watch: CpuLimitsWatch::start(move |change| drop(resizes.ask(change.active_ranks(ranks, workers)))),
         ranks,
         begin: FallibleBarrier::new(ranks),
         clock: OnceLock::new(),

@@ -14,6 +14,7 @@ use super::report::{DivisionReport, SuperstepWorker};
 use super::share::Share;
 use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
+use crate::text::counted;
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
 /// Number of step records that are written together.
@@ -22,12 +23,21 @@ const RECORDS: usize = 64;
 /// The additional state of the first share.
 pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
+    /// Makes a divider for the first so many workers.
+    make_divider: MakeDivider,
     divider: Box<dyn Divider>,
+    /// Number of active workers: the first so many. The others have no units.
+    active: usize,
+    /// The change of that number until the units are divided accordingly.
+    resize: Option<Resize>,
+    /// The division in the last step that was reported.
+    reported: Division,
     /// The division that the policy chose, with the reason, until it is in a plan.
     chosen: Option<(Division, Option<String>)>,
     /// The division of the last plan, with the reason, until it takes effect.
     announced: Option<(Division, Option<String>)>,
     workers: usize,
+    workers_per_rank: usize,
     units: u64,
     /// Steps for which the statistics of some worker are missing.
     open: BTreeMap<u64, OpenStep>,
@@ -52,6 +62,16 @@ pub(super) struct Root<P: Supersteps> {
     pub(super) checkpoints: Option<Checkpoints>,
 }
 
+/// Makes a divider for the first so many workers of a run.
+pub(super) type MakeDivider = Box<dyn Fn(usize) -> Box<dyn Divider> + Send>;
+
+/// A change of the number of active workers. No step is reported to the divider until its division is in effect.
+struct Resize {
+    /// Number of active ranks before it.
+    before: usize,
+    division: Division,
+}
+
 #[derive(Default)]
 struct OpenStep {
     begun_ns: u64,
@@ -60,8 +80,8 @@ struct OpenStep {
     copies: u32,
     /// Number of units that moved before it.
     moved: u64,
-    /// Set if a new division took effect with it: the reason, if the policy gave one.
-    divided: Option<Option<String>>,
+    /// The new division that took effect with it, if one did, and the reason, if the policy gave one.
+    divided: Option<(Division, Option<String>)>,
     worked: BTreeMap<usize, StepStats>,
 }
 
@@ -82,7 +102,7 @@ impl OpenStep {
             copies: self.copies,
             moved: self.moved,
             divided: self.divided.is_some(),
-            reason: self.divided.clone().flatten(),
+            reason: self.divided.as_ref().and_then(|(_, reason)| reason.clone()),
             restarted,
             workers: self.worked.values().map(worker).collect(),
         }
@@ -104,18 +124,24 @@ impl<P: Supersteps> Root<P> {
     /// That of a run which begins with this step.
     pub(super) fn new(
         policy: &'static str,
-        divider: Box<dyn Divider>,
-        (workers, units): (usize, u64),
+        (make_divider, divider): (MakeDivider, Box<dyn Divider>),
+        (workers, workers_per_rank, units): (usize, usize, u64),
+        first: Division,
         first_step: u64,
         checkpoints: Option<Checkpoints>,
     ) -> Self {
         let figures = Figures { workers: vec![SuperstepWorker::default(); workers], ..Figures::default() };
         Root {
             policy,
+            make_divider,
             divider,
+            active: workers,
+            resize: None,
+            reported: first,
             chosen: None,
             announced: None,
             workers,
+            workers_per_rank,
             units,
             open: BTreeMap::new(),
             first_step,
@@ -141,6 +167,47 @@ impl<P: Supersteps> Root<P> {
         (open.begun_ns, open.copies) = (now_ns, copies);
     }
 
+    /// Makes the first `ranks` ranks the active ones: a new divider divides the units among their workers.
+    ///
+    /// # Errors
+    /// What is wrong with its division.
+    pub(super) fn resize(&mut self, ranks: usize) -> Result<(), String> {
+        let before = self.active / self.workers_per_rank;
+        let ranks = ranks.clamp(1, self.workers / self.workers_per_rank);
+        if ranks == before {
+            return Ok(());
+        }
+        self.active = ranks * self.workers_per_rank;
+        self.divider = (self.make_divider)(self.active);
+        let division = self.divider.first();
+        check(&division, self.active, self.units).map_err(|why| {
+            format!("for {} workers the policy `{}` began with {why}", self.active, self.policy)
+        })?;
+        let division = self.extended(division);
+        self.chosen = Some((division.clone(), Some(format!("{ranks} active ranks"))));
+        let before = self.resize.take().map_or(before, |resize| resize.before);
+        self.resize = Some(Resize { before, division });
+        Ok(())
+    }
+
+    /// A division among the active workers as one among all. Where an inactive worker would compute copies there are none.
+    fn extended(&self, Division { mut units, copies }: Division) -> Division {
+        units.resize(self.workers, 0);
+        let fits = self.active == self.workers || self.active.is_multiple_of(copies as usize);
+        Division { units, copies: if fits { copies } else { 1 } }
+    }
+
+    /// A step was reported. Once the division of a resized run was in effect: the number of active ranks, and a line that says
+    /// so. The divider is told of steps from the next one on.
+    fn follow_resize(&mut self, step: &OpenStep) -> Option<(u32, String)> {
+        let Resize { before, .. } = self.resize.take_if(|resize| resize.division == self.reported)?;
+        let (active, all) = (self.active / self.workers_per_rank, self.workers / self.workers_per_rank);
+        let (ranks, units) = (counted(all, "rank", "ranks"), counted(step.moved as usize, "unit", "units"));
+        let line =
+            format!("{active} of {ranks} are active from now on, before it was {before}: {units} moved");
+        Some((active as u32, line))
+    }
+
     /// The plan for the end of this step. None until all shares have ended the step before the previous one.
     pub(super) fn next(&mut self, step: u64, now_ns: u64) -> Option<StepPlan> {
         if self.known + 1 < step {
@@ -161,7 +228,7 @@ impl<P: Supersteps> Root<P> {
     pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
         let (moved, reason) = (moved(old, new), self.announced.take().and_then(|(_, reason)| reason));
         let open = self.open.entry(step).or_default();
-        (open.moved, open.divided) = (moved, Some(reason.clone()));
+        (open.moved, open.divided) = (moved, Some((new.clone(), reason.clone())));
         let (units, copies) = (new.units.clone(), new.copies);
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
@@ -180,8 +247,14 @@ impl<P: Supersteps> Root<P> {
             && first.get().worked.len() == self.workers
         {
             let (number, step) = first.remove_entry();
+            if let Some((division, _)) = &step.divided {
+                self.reported.clone_from(division);
+            }
             if let Err(fault) = self.report_step(number, &step) {
                 return ctx.fail(fault);
+            }
+            if let Some((active, line)) = self.follow_resize(&step) {
+                ctx.resized(active, &line);
             }
             ctx.stepped(|so_far| self.tell_so_far(&step, so_far));
         }
@@ -220,18 +293,21 @@ impl<P: Supersteps> Root<P> {
         let slowest_ns = paces.fold(0.0, f64::max);
         self.slice = Some(SLICE_NS / slowest_ns).filter(|slice| slice.is_finite()).or(self.slice);
         self.known += 1;
+        if self.resize.is_some() {
+            return Ok(());
+        }
         let moving_ns = step.worked.values().map(|worked| worked.moving_ns).max().unwrap_or(0);
         let division = self.divider.after(&Step {
             number: number - self.first_step,
-            works: step.worked.values().map(StepStats::work).collect(),
+            works: step.worked.values().take(self.active).map(StepStats::work).collect(),
             seconds: (step.ended_ns - step.begun_ns) as f64 / 1e9,
             redivision_seconds: moving_ns as f64 / 1e9,
             moved: step.moved,
         });
         if let Some(division) = division {
-            check(&division, self.workers, self.units)
+            check(&division, self.active, self.units)
                 .map_err(|why| format!("after step {number} the policy `{}` answered {why}", self.policy))?;
-            self.chosen = Some((division, self.divider.reason()));
+            self.chosen = Some((self.extended(division), self.divider.reason()));
         }
         Ok(())
     }

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lb_strategies::Shape;
 use lb_strategies::supersteps::row::held;
-use lb_strategies::supersteps::{Problem, Row, Weights};
+use lb_strategies::supersteps::{Divider, Problem, Row, Weights};
 
 use super::api::Supersteps;
 use super::checkpoint::SavedState;
 use super::measure::Stopwatch;
 use super::program::Program;
 use super::report::{SuperstepOutcome, SuperstepReport};
-use super::root::{Figures, Root, check};
+use super::root::{Figures, MakeDivider, Root, check};
 use super::share::Share;
 use crate::arrays::api::setup::{Placement, Setup};
 use crate::arrays::run::run_layered;
@@ -100,8 +100,11 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     })?;
     let config = &config.with_chosen_checkpoint()?;
     let program = Arc::new(Program::new(program, row, stopwatch));
-    // The first share takes the divider.
-    let divider = Arc::new(Mutex::new(Some(divider)));
+    // The first share takes the dividers.
+    let policy_name = policy.name();
+    let make_divider = move |workers| policy.divider(&Problem { workers, ..problem.clone() });
+    let dividers: (MakeDivider, Box<dyn Divider>) = (Box::new(make_divider), divider);
+    let dividers = Arc::new(Mutex::new(Some(dividers)));
     let setup = |setup: &mut Setup| {
         setup.service(program.clone());
         let placement = Placement::by(move |share: u32, _| share / per_rank);
@@ -112,15 +115,15 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
             Ok(saved) => saved,
             Err(error) => return setup.refuse(error),
         };
-        let (program, divider, first, policy) =
-            (program.clone(), divider.clone(), first.clone(), policy.name());
+        let (program, dividers, first) = (program.clone(), dividers.clone(), first.clone());
         setup.array_without_sync(workers as u32, placement, move |share: u32| {
             let (share, is_first_of_rank) = (share as usize, share.is_multiple_of(per_rank));
             let beginning = saved.begin(share, &program, held(&first, share));
-            let divider = divider.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| share == 0);
-            let root = divider.map(|divider| {
+            let dividers = dividers.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| share == 0);
+            let root = dividers.map(|dividers| {
                 let (first_step, checkpoints) = (beginning.step, saved.checkpoints());
-                Box::new(Root::new(policy, divider, (workers, units), first_step, checkpoints))
+                let sizes = (workers, per_rank as usize, units);
+                Box::new(Root::new(policy_name, dividers, sizes, first.clone(), first_step, checkpoints))
             });
             Share::new(share, beginning, first.clone(), root, saved.saver(is_first_of_rank))
         });

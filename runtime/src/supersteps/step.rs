@@ -38,6 +38,11 @@ impl<P: Supersteps> Share<P> {
     pub(super) fn send_plan(&mut self, ctx: &mut Ctx<'_, Self>) {
         let due = self.is_in_step() && self.plan.is_none();
         let Some(root) = self.root.as_mut().filter(|_| due) else { return };
+        if let Some(ranks) = ctx.take_resize()
+            && let Err(fault) = root.resize(ranks as usize)
+        {
+            return ctx.fail(fault);
+        }
         let Some(plan) = root.next(self.step, ctx.elapsed_ns()) else { return };
         for other in 1..self.workers() {
             self.send(other, ShareMessage::Plan { step: self.step, next: plan.clone() }, ctx);

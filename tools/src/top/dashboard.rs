@@ -27,6 +27,8 @@ pub(super) struct Dashboard {
     pub(super) failed: Option<String>,
     /// Ranks of the run, of which not all need to be shown.
     pub(super) ranks_total: u32,
+    /// Active ones of them, if rank 0 is shown.
+    pub(super) ranks_active: Option<u32>,
     /// In rank order.
     pub(super) ranks: Vec<RankRow>,
     /// Completion time of the slowest rank in the last phase over that with all work divided by the capacities. Before the first
@@ -151,6 +153,7 @@ impl Dashboard {
         let done = now.ranks.iter().map(|rank| rank.iterations);
         self.iterations = done.fold(self.iterations, u64::saturating_add);
         self.ranks_total = self.ranks_total.max(now.ranks_total);
+        self.ranks_active = self.ranks_active.or(now.ranks_active);
         self.finished |= now.finished;
         self.failed = self.failed.take().or_else(|| now.failed.clone());
         if now.syncs.len() > self.syncs.len() {

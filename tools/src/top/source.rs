@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use caribou::monitor::{SCHEMA, Status};
+use caribou::monitor::{RESIZE_HEADER, SCHEMA, Status};
 use serde::Deserialize;
 
 use crate::Error;
@@ -16,13 +16,13 @@ const BYTES_MAX: u64 = 4 << 20;
 const SOURCES_MAX: usize = 256;
 
 /// One address.
-pub(super) struct Source {
-    pub(super) address: String,
+pub(crate) struct Source {
+    pub(crate) address: String,
     agent: ureq::Agent,
 }
 
 /// The programs behind `HOST:PORT`, `:PORT`, `PORT`, or any of these with `-PORT` after it.
-pub(super) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
+pub(crate) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
     let mut found = Vec::new();
     for address in addresses {
         let (host, ports) = parse(address).ok_or_else(|| {
@@ -62,7 +62,7 @@ impl Source {
     }
 
     /// Asks what the program says now, or in a line why it does not.
-    pub(super) fn ask(&self) -> Result<Status, String> {
+    pub(crate) fn ask(&self) -> Result<Status, String> {
         let answer = self.agent.get(format!("http://{}/status", self.address)).call();
         let body =
             answer.and_then(|mut answer| answer.body_mut().with_config().limit(BYTES_MAX).read_to_string());
@@ -78,6 +78,30 @@ impl Source {
             return Err(format!("it says {:?}, expected {SCHEMA:?}", clean(&schema)));
         }
         serde_json::from_str(&body).map(printable).map_err(foreign)
+    }
+}
+
+/// Longest answer to a request, in bytes: it is a line.
+const LINE_MAX: u64 = 4096;
+
+impl Source {
+    /// Asks the program to have the first so many ranks active, or says in a line why that is refused.
+    pub(crate) fn resize(&self, ranks: u32) -> Result<(), String> {
+        let (header, value) = RESIZE_HEADER;
+        let request =
+            self.agent.post(format!("http://{}/resize/{ranks}", self.address)).header(header, value);
+        let answer = request.config().http_status_as_error(false).build().send_empty();
+        let mut answer = answer.map_err(|error| reason(&error))?;
+        let body = answer.body_mut().with_config().limit(LINE_MAX).read_to_string();
+        let why = body.map_err(|error| reason(&error))?;
+        match answer.status().as_u16() {
+            202 => Ok(()),
+            403 | 409 => Err(clean(why.trim_end())),
+            404 | 405 => {
+                Err("this program cannot be resized: it is no Caribou program, or an older one".into())
+            }
+            status => Err(format!("its answer is {status}: {}", clean(why.trim_end()))),
+        }
     }
 }
 

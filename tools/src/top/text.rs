@@ -53,6 +53,10 @@ pub(super) fn summary(picture: &Dashboard) -> String {
         Ok(total) if total > seen => format!("{seen} of {total} ranks"),
         _ => plural(seen, "rank"),
     };
+    let ranks = match picture.ranks_active.filter(|active| active < ranks_total) {
+        Some(active) => format!("{ranks}, {active} active"),
+        None => ranks,
+    };
     if picture.shape == Shape::Pools {
         return format!("{lb}  {ranks}  {}  run {run_id}", progress(picture));
     }

@@ -424,3 +424,46 @@ fn scattered_chunks_that_are_slower_go_home_for_good() {
     let made: Vec<usize> = moves.into_iter().filter(|&moves| moves > 0).collect();
     assert!(made.len() == 2 && made[0] == made[1], "there and back: {made:?}");
 }
+
+/// Chunks on each of two ranks after each phase, where rank 1 is inactive in these.
+fn chunks_where_rank_1_leaves(spec: &str, windows: bool, bytes: u64, inactive: &[bool]) -> Vec<Vec<u32>> {
+    let (mut balancer, mut ranks) = (balancer(spec), (0..16).map(|key| key / 8).collect::<Vec<u32>>());
+    let decide = |&is_inactive: &bool| {
+        let inactive = is_inactive.then_some(Rank(1)).into_iter().collect();
+        let of_window = window(&ranks, |_| 2_500, bytes);
+        let decision = balancer.decide(&PhaseReport { window: windows, inactive, ..of_window });
+        decision.moves.iter().for_each(|one| ranks[one.chunk.key as usize] = one.to.0);
+        balancer.moved(10_000);
+        decision.chunks_per_rank
+    };
+    inactive.iter().map(decide).collect()
+}
+
+#[test]
+fn a_rank_that_becomes_inactive_is_emptied_at_once_and_filled_again_when_it_is_back() {
+    for spec in ["refine", "greedy", "greedy-refine", "refine-best"] {
+        for windows in [false, true] {
+            // The price of so many bytes is not known: it does not count where a rank has to be left.
+            for bytes in [1_000, 100_000_000] {
+                let phases =
+                    chunks_where_rank_1_leaves(spec, windows, bytes, &[false, true, true, false, false]);
+                let [before, left, empty, .., back] = &phases[..] else { unreachable!("there are five") };
+                assert_eq!(
+                    [&before[..], left, empty],
+                    [[8, 8], [16, 0], [16, 0]],
+                    "{spec} {windows} {bytes}"
+                );
+                assert!(bytes > 1_000 || back[..] == [8, 8], "{spec} {windows}: {phases:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_cannot_move_a_chunk_to_an_inactive_rank() {
+    let mut report = phase(vec![rank(1.0); 2], (0..4).map(|key| chunk(key, 0, 100_000, true)).collect());
+    report.chunks[1].wish = Some(Rank(1));
+    assert_eq!(balancer("program").decide(&report).chunks_per_rank, [3, 1]);
+    report.inactive = vec![Rank(1)];
+    assert_eq!(balancer("program").decide(&report).chunks_per_rank, [4, 0]);
+}

@@ -5,10 +5,12 @@
 //! | Working | gets a piece, or waits | `Stop` comes |
 //! | Stopped | is released | never: closed when all are released |
 //!
-//! 1. While Working, a rank one of whose workers has come has iterations that nobody has begun, or a `Want` at the root.
+//! 1. While Working, an active rank one of whose workers has come has iterations that nobody has begun, or a `Want` at the root.
 //! 2. It asks when what nobody has begun lasts for two round trips and a piece, or less: the answer is there in time.
 //! 3. What it gives up was begun by nobody, and is not its own from then on.
-//! 4. A report names what was executed since the last one; all it ever held it has reported, given up or still holds.
+//! 4. A rank that is to be without work gives up all that nobody has begun, also of a lease that was on its way, and asks for
+//!    nothing. It reports what it has executed when its last worker is through.
+//! 5. A report names what was executed since the last one; all it ever held it has reported, given up or still holds.
 
 mod replication;
 
@@ -44,6 +46,8 @@ pub(super) struct LeaseRank {
     /// Workers that are not released.
     workers: u32,
     stage: Stage,
+    /// False while the rank is to be without work.
+    active: bool,
     progress_timer: ProgressTimer,
     tail: TailReplication,
     copies: Replication,
@@ -84,6 +88,7 @@ impl LeaseRank {
             waiting: BinaryHeap::new(),
             workers,
             stage: Stage::Working,
+            active: true,
             progress_timer: ProgressTimer { alone, chunk, next: None },
             tail: TailReplication::default(),
             copies,
@@ -127,6 +132,7 @@ impl LeaseRank {
                 let before = self.pool.len();
                 ranges.into_iter().for_each(|range| self.pool.insert(range));
                 self.root_link.leased(now, self.pool.len() - before, queued);
+                self.give_up_if_inactive(now);
             }
             Order::Steal(thieves) => {
                 let speed = self.pool.speed(now);
@@ -150,6 +156,25 @@ impl LeaseRank {
             }
         }
         self.advance(now, out);
+    }
+
+    /// The rank has work from now on, or no longer.
+    pub(super) fn resize(&mut self, now: Nanos, active: bool, out: &mut Vec<Output>) {
+        if self.stage == Stage::Stopped {
+            return;
+        }
+        self.active = active;
+        self.give_up_if_inactive(now);
+        self.advance(now, out);
+    }
+
+    /// Rule 4.
+    fn give_up_if_inactive(&mut self, now: Nanos) {
+        let len = if self.active { 0 } else { self.pool.len() };
+        if len > 0 {
+            let given = self.pool.split_off(len);
+            self.report(now, ReportKind::Stolen(list(&given)));
+        }
     }
 
     /// A pulse, or a timer for no reason.
@@ -200,7 +225,7 @@ impl LeaseRank {
 
     fn report_if_due(&mut self, now: Nanos) {
         let standing = self.standing(now);
-        if !self.root_link.is_asking() {
+        if self.active && !self.root_link.is_asking() {
             if self.is_low(&standing) {
                 self.root_link.report(now, ReportKind::Want, standing);
             }

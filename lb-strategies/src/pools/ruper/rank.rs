@@ -84,7 +84,7 @@ impl RuperRank {
             (Input::Message { message, .. }, Link::Peer(monitor)) => {
                 monitor.receive(now, message, view, commands);
             }
-            (Input::Timer | Input::Message { .. }, _) => {}
+            (Input::Timer | Input::Message { .. } | Input::Resize { .. }, _) => {}
         }
     }
 

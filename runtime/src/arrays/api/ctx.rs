@@ -881,6 +881,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.record_steps(steps);
     }
 
+    /// Takes the number of active ranks that was last asked for from outside, once: where the runtime moves no chunk.
+    pub(crate) fn take_resize(&mut self) -> Option<u32> {
+        self.handler.host.take_resize()
+    }
+
+    /// So many ranks are active now: tells the user by this line.
+    pub(crate) fn resized(&mut self, active: u32, line: &str) {
+        self.handler.host.resized(active, line);
+    }
+
     /// Changes what the monitor shows of steps.
     pub(crate) fn stepped(&mut self, mut update: impl FnMut(&mut StepsSoFar)) {
         self.handler.host.update_steps(&mut update);
@@ -934,6 +944,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Nothing happens in a run that makes no checkpoints ([`Config::checkpoint`](crate::Config::checkpoint)).
     pub fn checkpoint(&mut self) {
         self.handler.outbox.push(Effect::Checkpoint);
+    }
+
+    /// Shrinks or expands the run: makes the first `ranks` ranks the active ones, at least one and at most all. The others keep
+    /// no chunk that may move, and get none until the run is expanded again; they forward packets, and cost next to nothing.
+    /// For a program that has less to do for a while; `caribou resize` asks for the same from outside.
+    ///
+    /// The last request counts. Chunks move with the next decision of the strategy, within some 10 ms where it decides while
+    /// chunks run, else at the next sync; a line says so once they have moved. A warning says so if no chunk of the run can
+    /// be moved. Results do not depend on it.
+    pub fn resize(&mut self, ranks: u32) {
+        self.handler.outbox.push(Effect::Resize(ranks));
     }
 
     /// Ends the run on all ranks when the handler returns, with an error of the program, such as a sum that diverges.

@@ -63,6 +63,8 @@ pub struct Effects<C: Chunk> {
     pub at_sync: bool,
     /// True if it asked for a checkpoint.
     pub checkpoint: bool,
+    /// The number of active ranks that it asked for last.
+    pub resize: Option<u32>,
     /// True if it removed its chunk.
     pub removed: bool,
     /// True if it ended the run.
@@ -93,6 +95,7 @@ impl<C: Chunk> Default for Effects<C> {
             elsewhere: 0,
             at_sync: false,
             checkpoint: false,
+            resize: None,
             removed: false,
             exit: false,
             failed: None,
@@ -274,6 +277,7 @@ impl<C: Chunk> Effects<C> {
             Effect::Spawn(_) => self.spawned += 1,
             Effect::AtSync { .. } => self.at_sync = true,
             Effect::Checkpoint => self.checkpoint = true,
+            Effect::Resize(ranks) => self.resize = Some(ranks),
             Effect::Remove => self.removed = true,
             Effect::HandleDeferred => unreachable!("nothing stops it"),
             Effect::Exit(value) => {
@@ -322,5 +326,10 @@ impl HandlerHost for NullHost {
 
     fn record_steps(&mut self, _: &[StepRecord]) {}
     fn update_steps(&mut self, _: &mut dyn FnMut(&mut StepsSoFar)) {}
+    fn take_resize(&mut self) -> Option<u32> {
+        None
+    }
+
+    fn resized(&mut self, _: u32, _: &str) {}
     fn charge(&mut self, _: u64) {}
 }

@@ -73,7 +73,7 @@ impl Packet {
         match self {
             Packet::Termination(packet) => !packet.is_of_search(),
             // A rank with nothing to do may signal once more.
-            Packet::Sync(SyncPacket::Signal(_)) | Packet::Checkpoint(_) => false,
+            Packet::Sync(SyncPacket::Signal(_) | SyncPacket::Resize { .. }) | Packet::Checkpoint(_) => false,
             _ => true,
         }
     }

@@ -71,6 +71,8 @@ pub(crate) enum SyncPacket {
     NextSyncChanged(NextSync),
     /// How busy the sender and the ranks below it are. To the parent.
     Signal(RankSignal),
+    /// Makes the first so many ranks the active ones. To rank 0.
+    Resize { active: u32 },
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// What the sender and the ranks below it have measured in a window. To the parent.

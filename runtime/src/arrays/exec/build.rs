@@ -32,10 +32,14 @@ use crate::measure::counters::{BackgroundSource, RankCounters};
 use crate::notice::Listener;
 use crate::panics;
 use crate::run::outcome::Outcome;
+use crate::run::resize::ResizeRequests;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
+
+/// Where no signals are due, a rank looks this often for a request to shrink or expand the run, ns.
+const RESIZES_EVERY_NS: u64 = 5_000_000;
 
 /// The parts of a rank that differ between threads and simulation.
 pub(crate) struct RankParts {
@@ -50,6 +54,8 @@ pub(crate) struct RankParts {
     pub(crate) crowding: u32,
     /// Number of children per rank in the tree of ranks.
     pub(crate) arity: u32,
+    /// The requests to shrink or expand the run, on the rank that takes them for its process.
+    pub(crate) resizes: Option<Arc<ResizeRequests>>,
 }
 
 /// Builds a rank. The thread that will be its worker 0 calls this.
@@ -80,7 +86,16 @@ pub(crate) fn build_rank(
     };
     let windows = windows.filter(|_| arrays.iter().any(|array| array.syncs()));
     let by_windows = windows.is_some();
-    let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
+    let is_balanced = strategy.terms().moves && arrays.iter().any(|array| array.syncs());
+    let resizes = parts.resizes;
+    if let Some(requests) = resizes.as_ref().filter(|_| is_balanced) {
+        requests.taken_by(parts.scheduler.waker(WorkerId(0)));
+    }
+    let signal_ns = match &windows {
+        Some(policy) => policy.signal_ns(),
+        None if is_balanced && resizes.is_some() => RESIZES_EVERY_NS,
+        None => u64::MAX,
+    };
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)
         .predicting(config.prediction);
     let core = match &windows {
@@ -120,6 +135,7 @@ pub(crate) fn build_rank(
         ending: Ending::new(parts.outcome, config.watchdog),
         checkpoints,
         notices,
+        resizes,
         timers: (0..workers).map(|_| Mutex::default()).collect(),
     }
 }

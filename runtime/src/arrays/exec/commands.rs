@@ -15,6 +15,7 @@ use super::worker::Worker;
 use crate::arrays::core::collectives::broadcast::duplicate;
 use crate::arrays::core::collectives::exit_value::ExitValue;
 use crate::arrays::core::command::{Command, Commands, Task};
+use crate::arrays::core::lifecycle::handler::HandlerHost as _;
 use crate::arrays::core::lifecycle::transfer::{ChunkBody, ChunkTransfer, Transit};
 use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::envelope::Delivery;
@@ -197,6 +198,7 @@ impl Worker<'_> {
             }
             Task::CommitCheckpoint { number, arrays, written } => self.commit(number, arrays, written),
             Task::Warn(what) => warn(&what),
+            Task::Resized { active, line } => self.resized(active, &line),
             Task::SetExitValue(values) => match ExitValue::reduced(&values) {
                 Ok(value) => self.shared.ending.set_exit_value(value),
                 Err(why) => unreachable!("numbers and bytes encode: {why}"),

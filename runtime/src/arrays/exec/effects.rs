@@ -9,6 +9,7 @@ use crate::arrays::core::routing::message_list::{MessageList, Outbox, OutboxEntr
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
+use crate::warn::warn;
 
 impl Worker<'_> {
     /// Hop 2, the flush, of a handler that has left effects: applies them and sends its messages, in order.
@@ -75,6 +76,9 @@ impl Worker<'_> {
                 self.with_core(|core, now_ns, out| core.ask_for_checkpoint(now_ns, out));
             }
             Effect::Checkpoint => {}
+            Effect::Resize(active) => {
+                self.with_core(|core, now_ns, out| core.resize(active, now_ns, out));
+            }
             Effect::Exit(value) => {
                 value.into_iter().for_each(|value| self.shared.ending.set_exit_value(*value));
                 self.with_core(|core, _, out| core.exit(out));
@@ -175,6 +179,21 @@ impl HandlerHost for Worker<'_> {
 
     fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar)) {
         self.shared.measurements.recording().stepped(update);
+    }
+
+    fn take_resize(&mut self) -> Option<u32> {
+        let requests = self.shared.resizes.as_ref()?;
+        requests.taken_by(|| ());
+        requests.take()
+    }
+
+    fn resized(&mut self, active: u32, line: &str) {
+        if let Some(requests) = &self.shared.resizes {
+            requests.resized(active);
+        }
+        if !self.shared.clock.is_virtual() {
+            warn(line);
+        }
     }
 
     fn charge(&mut self, ticks_ns: u64) {

@@ -24,7 +24,8 @@
 //! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
 //! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
 //!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled. When a signal
-//!    is due, it also tells of a [notice](crate::notice) to the process.
+//!    is due, it also tells of a [notice](crate::notice) to the process, and takes a request to
+//!    [shrink or expand](crate::run::resize) the run. Where chunks are balanced at syncs, it does only that.
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
 //! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
@@ -100,6 +101,11 @@ impl PollSchedule {
         (works || was_at_work).then_some(works)
     }
 
+    /// No signal is due before this time.
+    fn next_signal(&mut self, at_ns: u64) {
+        self.signal_ns = at_ns;
+    }
+
     /// Tells whether there is something to poll (rule 1).
     #[inline]
     pub(super) fn is_active(&self) -> bool {
@@ -164,6 +170,12 @@ impl Worker<'_> {
         let rank = self.shared.info.rank;
         if let Some(by) = self.shared.notices.as_ref().and_then(|listener| listener.take(rank)) {
             self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
+        }
+        if let Some(active) = self.shared.resizes.as_ref().and_then(|requests| requests.take()) {
+            self.with_core(|core, now_ns, out| core.resize(active, now_ns, out));
+        }
+        if !self.shared.info.by_windows {
+            return self.poll_schedule.next_signal(self.instruments.now_ns() + self.shared.info.signal_ns);
         }
         let mut stops = false;
         self.with_core(|core, _, _| stops = core.holds_timers());

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::ids::WorkerId;
 use crate::notice::Listener;
 use crate::panics::panic_message;
+use crate::run::resize::ResizeRequests;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Tag;
 
@@ -42,6 +43,8 @@ pub(crate) struct RankShared {
     pub(crate) checkpoints: Option<Arc<Store>>,
     /// Hears signals for all ranks of the process, if the run makes checkpoints.
     pub(crate) notices: Option<Arc<Listener>>,
+    /// The requests to shrink or expand the run, on the rank that takes them for its process.
+    pub(crate) resizes: Option<Arc<ResizeRequests>>,
     /// By worker.
     pub(crate) timers: Box<[Mutex<Timers>]>,
 }

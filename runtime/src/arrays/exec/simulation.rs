@@ -36,11 +36,12 @@ use crate::arrays::core::routing::message_list::FreeList;
 use crate::arrays::report::{Figures, Report};
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{ChunkId, RUNTIME, Rank, WorkerId};
+use crate::ids::{ChunkId, ROOT, RUNTIME, Rank, WorkerId};
 use crate::run::context::panicked;
 use crate::run::outcome::Outcome;
 use crate::run::recording::SAMPLE_GAP_MAX_NS;
 use crate::run::report::RunReport;
+use crate::run::resize::ResizeRequests;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::{Owner, Restore};
@@ -58,6 +59,8 @@ const WEIGHT_MAX: u64 = 8;
 const DECISION_MAX_NS: u64 = 1_000_000;
 /// One of so many steps opens a window, where chunks are balanced in windows.
 const WINDOW_EVERY: u32 = 10;
+/// One in this many runs of a chunk changes the number of active ranks, where the seed does so at all.
+const RESIZE_EVERY: u32 = 30;
 /// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
@@ -99,6 +102,7 @@ pub(crate) fn run(
         arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
+        resizes: strategy.terms().moves && seed % 4 == 1,
     };
     for ((rank, own), number) in ranks.iter().zip(beginnings).zip(0_u64..) {
         rank.owner.enter();
@@ -158,6 +162,7 @@ fn build(
         recording: recording.clone(),
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
         crowding: 1,
+        resizes: (rank == ROOT).then(|| Arc::new(ResizeRequests::new(ranks))),
         arity: ARITIES[config.simulate.unwrap_or_default() as usize % ARITIES.len()],
     };
     let shared = build_rank(config, rank, described, &owner, parts);
@@ -177,6 +182,8 @@ struct Simulation<'r> {
     rng: Pcg32,
     /// The seed of the chunks' weights, if loads are measured.
     weights: Option<u64>,
+    /// True if the number of active ranks changes at random moments.
+    resizes: bool,
 }
 
 /// One event of the simulation.
@@ -321,9 +328,24 @@ impl Simulation<'_> {
         });
         self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
         self.idle[rank] = true;
+        if self.resizes && self.rng.random_ratio(1, RESIZE_EVERY) {
+            self.resize(rank);
+        }
         let root = &self.ranks[0].shared;
         if root.info.by_windows && self.rng.random_ratio(1, WINDOW_EVERY) && !root.scheduler.stopped() {
             self.open_window();
+        }
+    }
+
+    /// Asks for another number of active ranks, on this rank.
+    fn resize(&mut self, rank: usize) {
+        let active = self.rng.random_range(1..=self.ranks.len() as u32);
+        if self.ranks[0].shared.arrays.iter().any(|array| array.syncs()) {
+            self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.resize(active, now_ns, out)));
+        }
+        if let Some(requests) = &self.ranks[0].shared.resizes {
+            // A program in supersteps takes it; where the core does, it is refused here.
+            let _ = requests.ask(active);
         }
     }
 

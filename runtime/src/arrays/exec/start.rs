@@ -17,7 +17,8 @@ use crate::arrays::core::lifecycle::erased::RankSetup;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::report::Figures;
 use crate::error::Error;
-use crate::ids::WorkerId;
+use crate::ids::{ROOT, WorkerId};
+use crate::launch::Launch;
 use crate::run::context::{RankContext, thread_refused};
 use crate::threads::elided_mutex::Owner;
 use crate::transport::handle::TransportHandle;
@@ -62,8 +63,19 @@ impl Start<'_> {
         let places = places.collect();
         let scheduler = Scheduler::new(queues, team, spins);
         let crowding = plan.crowding();
-        let parts =
-            RankParts { scheduler, clock, outcome, strategy, recording, places, crowding, arity: ARITY };
+        let takes = rank == ROOT || config.launch() != Launch::Alone;
+        let resizes = takes.then(|| session.resizes().clone());
+        let parts = RankParts {
+            scheduler,
+            clock,
+            outcome,
+            strategy,
+            recording,
+            places,
+            crowding,
+            arity: ARITY,
+            resizes,
+        };
         let built = build_rank(config, rank, described, &owner, parts);
         let shared = &built;
         thread::scope(|scope| {

@@ -34,6 +34,8 @@ pub(crate) enum PoolPacket {
     AllWaiting { all: bool },
     /// The pool is cancelled: each worker leaves after its current range.
     Cancel,
+    /// The first so many ranks have work from now on, from rank 0.
+    Resize { active: u32 },
     /// Rank 0 makes a checkpoint: the workers copy what they have done.
     Save { number: u64 },
     /// The sender has written its file of the checkpoint, or has failed to. To rank 0.

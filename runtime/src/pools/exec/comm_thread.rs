@@ -8,6 +8,7 @@
 //! | a worker has left a packet for another rank | sends the packet |
 //! | a time has come: of the driver, of a progress report, of a sample of the workers | does what is due |
 //! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
+//! | the run is to be shrunk or expanded, on rank 0 | tells all ranks |
 //! | all workers have copied what they have done, or a copy is written | goes on with the [checkpoint](super::checkpoint) |
 //!
 //! # How it ends
@@ -45,7 +46,9 @@ use crate::measure::counters::SampleTrigger;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::sample_interval;
+use crate::text::counted;
 use crate::transport::handle::TransportHandle;
+use crate::warn::warn;
 
 pub(super) struct CommThread<'m> {
     shared: &'m Shared<'m>,
@@ -93,6 +96,9 @@ impl<'m> CommThread<'m> {
         let sample_every_ns = samples.then(|| sample_interval(config).as_nanos() as u64);
         let checkpoints = shared.checkpoints.as_ref();
         let checkpointer = checkpoints.map(|its| Checkpointer::new(shared, its, ranks, config));
+        if let Some(requests) = &shared.resizes {
+            requests.taken_by(shared.shared_driver.comm_waker());
+        }
         let (wire, watchdog_limit, policy) = (config.wire, config.watchdog, config.lb_spec(Shape::Pools));
         CommThread {
             shared,
@@ -135,6 +141,7 @@ impl<'m> CommThread<'m> {
             }
         }
         self.pass_cancellation();
+        self.pass_resize();
         self.shared.with(|inner, now_ns, actions| inner.driver.pass_time(now_ns, actions));
         self.report_progress();
         self.report_all_waiting();
@@ -177,6 +184,7 @@ impl<'m> CommThread<'m> {
                 self.told.insert(News::Failed);
                 self.shared.fail(*error);
             }
+            PoolPacket::Resize { active } => self.resize(active),
             PoolPacket::Save { number } => self.checkpointer.iter_mut().for_each(|it| it.save(number)),
             PoolPacket::Written(written) => {
                 if let Some(checkpointer) = &mut self.checkpointer {
@@ -212,6 +220,26 @@ impl<'m> CommThread<'m> {
         if self.is_cancelled() && self.told.insert(News::Cancelled) {
             self.broadcast(|| PoolPacket::Cancel);
         }
+    }
+
+    /// On rank 0: shrinks or expands the run if it was asked to.
+    fn pass_resize(&mut self) {
+        let Some(requests) = &self.shared.resizes else { return };
+        let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
+        let ranks = counted(self.peers.ranks as usize, "rank", "ranks");
+        let before = requests.active();
+        requests.resized(active);
+        if !self.shared.clock.is_virtual() {
+            warn(&format!("{active} of {ranks} are active from now on, before it was {before}"));
+        }
+        self.broadcast(|| PoolPacket::Resize { active });
+        self.resize(active);
+    }
+
+    /// The first `active` ranks have work from now on.
+    fn resize(&self, active: u32) {
+        let is_active = self.shared.rank.0 < active;
+        self.shared.with(|inner, now_ns, actions| inner.driver.resize(is_active, now_ns, actions));
     }
 
     fn is_cancelled(&self) -> bool {
@@ -338,6 +366,7 @@ impl StepTask for CommThread<'_> {
     fn has_work(&mut self) -> bool {
         self.shared.shared_driver.has_work_for_comm(self.wake_at_ns)
             || self.checkpointer.as_ref().is_some_and(Checkpointer::has_work)
+            || self.shared.resizes.as_ref().is_some_and(|requests| requests.is_asked())
             || self.peers.has_packet()
     }
 

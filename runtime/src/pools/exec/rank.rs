@@ -27,13 +27,14 @@ use super::task::run_task;
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{Rank, WorkerId};
+use crate::ids::{ROOT, Rank, WorkerId};
 use crate::measure::counters::{RankCounters, SampleTrigger};
 use crate::panics::panic_message;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::context::{RankContext, thread_refused};
 use crate::run::outcome::Outcome;
+use crate::run::resize::ResizeRequests;
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
@@ -43,6 +44,8 @@ pub(crate) struct PoolRun<'p> {
     pub(crate) context: RankContext<'p, PoolPacket>,
     /// Where checkpoints are made.
     pub(crate) checkpoints: Option<RankCheckpoints>,
+    /// True if the policy lets ranks be without work.
+    pub(crate) resizes: bool,
     /// Makes the policy's machine for this rank.
     pub(crate) make: &'p dyn Fn() -> Machine,
     /// Takes the result, once per process.
@@ -63,6 +66,8 @@ pub(super) struct Shared<'p> {
     pub(super) asking: String,
     /// Where checkpoints are made.
     pub(super) checkpoints: Option<RankCheckpoints>,
+    /// The requests to shrink or expand the run, on rank 0 if the policy lets ranks be without work.
+    pub(super) resizes: Option<Arc<ResizeRequests>>,
 }
 
 impl PoolRun<'_> {
@@ -83,6 +88,7 @@ impl PoolRun<'_> {
             gauges: RankCounters::new(placement.workers, config.background),
             asking: asking_policy(config),
             checkpoints: self.checkpoints,
+            resizes: (self.resizes && rank == ROOT).then(|| run_recording.resizes().clone()),
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.recording.iterations_total.get_or_init(|| shared.work.iterations());
@@ -273,7 +279,7 @@ mod tests {
             config: &config,
             rank: Rank(0),
             plan: &plan,
-            watch: &CpuLimitsWatch::start(),
+            watch: &CpuLimitsWatch::start(drop),
             team: Arc::new(Team::new(2)),
             clock: Clock::machine(),
             outcome: outcome.clone(),
@@ -284,6 +290,7 @@ mod tests {
             work: &Untouched,
             context,
             checkpoints: None,
+            resizes: false,
             make: &|| Machine::new(NullMachine),
             deliver: &|_, _| {},
         }

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | speeds | of each worker, changing with time |
 //! | stops | the ranks that stop for a while, and when |
+//! | active ranks | whether their number changes, when, and to what |
 //! | naps | whether a rank is woken for packets that arrive, or has to nap |
 //! | durations | of packets, steps and wake-ups |
 
@@ -38,13 +39,14 @@ use super::shared_driver::SharedDriver;
 use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
-use crate::ids::{Rank, WorkerId};
+use crate::ids::{ROOT, Rank, WorkerId};
 use crate::measure::counters::RankCounters;
 use crate::pools::core::packet::{PoolPacket, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::context::panicked;
 use crate::run::outcome::Outcome;
 use crate::run::recording::SAMPLE_GAP_MAX_NS;
+use crate::run::resize::ResizeRequests;
 use crate::run::watchdog::Watchdog;
 use crate::threads::clock::Clock;
 use crate::threads::team::Team;
@@ -59,6 +61,8 @@ const NAP: Duration = Duration::from_micros(50);
 const PAUSE_MAX_NS: f64 = 20e3;
 /// Part of the steps and wake-ups that take a hundred times as long.
 const SLOW: f64 = 0.02;
+/// Part of the acts after which the number of active ranks changes, in runs that are shrunk and expanded.
+const RESIZED: f64 = 0.02;
 /// Number of consecutive events in which communication threads only poll, while no worker acts and no packet is in flight,
 /// after which the run is taken to be stalled.
 const IDLE_POLLS_MAX: u32 = 10_000;
@@ -80,6 +84,7 @@ pub(crate) fn run(
     let (clock, outcome) = (Clock::Virtual { now_ns: now_ns.clone() }, Arc::<Outcome>::default());
     let mut checkpoints: VecDeque<_> =
         (0..pool.ranks()).map(|rank| checkpoints(Rank(rank))).collect::<Result<_, _>>()?;
+    let resizes = policy.resizes().then(|| Arc::new(ResizeRequests::new(pool.ranks())));
     let (ranks, refused): (Vec<_>, Vec<_>) = (0..)
         .map(Rank)
         .zip(&pool.workers)
@@ -95,6 +100,7 @@ pub(crate) fn run(
                 gauges: RankCounters::new(workers, config.background),
                 asking: asking_policy(config),
                 checkpoints: checkpoints.pop_front().flatten(),
+                resizes: resizes.clone().filter(|_| rank == ROOT),
             };
             (shared, refused)
         })
@@ -109,6 +115,7 @@ pub(crate) fn run(
     let look = move || sampler.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(config, &outcome, look);
     let mut simulation = Simulation::new(pool, seed, &now_ns);
+    simulation.resizes = resizes.filter(|_| seed % 4 == 1);
     for (shared, refused) in ranks.iter().zip(refused) {
         let (transport, mail) = SimTransport::connect(simulation.naps.then_some(NAP));
         let transport = (ranks.len() > 1).then(|| TransportHandle::boxed(transport));
@@ -162,6 +169,8 @@ struct Simulation<'r> {
     actors: Vec<Actor<'r>>,
     /// The index of each rank's communication thread among the actors.
     comm_threads: Vec<usize>,
+    /// The requests to shrink or expand the run, if the seed makes some.
+    resizes: Option<Arc<ResizeRequests>>,
 }
 
 impl<'r> Simulation<'r> {
@@ -179,6 +188,7 @@ impl<'r> Simulation<'r> {
             mail: Vec::new(),
             actors: Vec::new(),
             comm_threads: Vec::new(),
+            resizes: None,
         }
     }
 
@@ -262,6 +272,18 @@ impl<'r> Simulation<'r> {
             self.events.at(arrival_ns, Event::Arrives { from: rank, to });
         }
         self.schedule_woken(rank);
+        self.resize();
+    }
+
+    /// Asks for another number of active ranks now and then, if the seed says so.
+    fn resize(&mut self) {
+        let Some(requests) = &self.resizes else { return };
+        if self.rng.uniform() < RESIZED {
+            let active = 1 + self.rng.number() % self.comm_threads.len() as u64;
+            // It is refused before the pool begins.
+            let _ = requests.ask(active as u32);
+            self.schedule_woken(ROOT);
+        }
     }
 
     /// Schedules the actors of a rank that were woken.

@@ -68,6 +68,8 @@ pub(crate) enum Effect {
     HandleDeferred,
     /// A checkpoint is to be made.
     Checkpoint,
+    /// The first so many ranks are to be the active ones.
+    Resize(u32),
     Exit(Option<Box<ExitValue>>),
     /// The run is to end: the chunk says why.
     Fail(Box<str>),
@@ -177,6 +179,10 @@ pub(crate) trait HandlerHost {
     fn record_steps(&mut self, steps: &[StepRecord]);
     /// Changes what the monitor shows about steps.
     fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
+    /// Takes the number of active ranks that was last asked for from outside, once.
+    fn take_resize(&mut self) -> Option<u32>;
+    /// So many ranks are active now: tells the user by this line.
+    fn resized(&mut self, active: u32, line: &str);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);
 }

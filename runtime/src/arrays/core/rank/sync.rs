@@ -46,6 +46,7 @@ impl RankCore {
                 self.report(now_ns, out);
             }
             SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
+            SyncPacket::Resize { active } => self.resize(active, now_ns, out),
             SyncPacket::OpenWindow { number, decides } => {
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
@@ -189,6 +190,7 @@ impl RankCore {
         if is_awaited || !moves.is_empty() {
             self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves: moves.into() }, now_ns, out);
         }
+        self.tell_of_resize(out);
         // The next sync may have become complete meanwhile.
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
@@ -211,6 +213,26 @@ impl RankCore {
                 self.open_window(look, now_ns, out);
             }
         }
+    }
+
+    /// Makes the first `active` ranks the active ones: the others get no more chunks, and are emptied by the next decision.
+    pub(crate) fn resize(&mut self, active: u32, now_ns: u64, out: &mut Commands) {
+        let Some(coordinator) = &mut self.sync.coordinator else {
+            return self.send(ROOT, SyncPacket::Resize { active }, now_ns, out);
+        };
+        let is_balanced = self.sync.blocking && self.arrays.iter().any(|array| array.syncs());
+        match is_balanced {
+            true => coordinator.resize(active),
+            false => out.later.push_back(Task::Warn(format!(
+                "the number of active ranks stays as it is: no chunk of this run is ever moved, and {active} were asked for"
+            ))),
+        }
+    }
+
+    /// Rank 0: tells the user that chunks have moved to other active ranks.
+    fn tell_of_resize(&mut self, out: &mut Commands) {
+        let told = self.sync.coordinator.as_mut().and_then(Coordinator::take_resized);
+        out.later.extend(told.map(|(active, line)| Task::Resized { active, line }));
     }
 
     /// Opens a window if none is open and no chunk is moving. Only on rank 0.
@@ -329,6 +351,7 @@ impl RankCore {
             None => self.send_up(SyncPacket::Flushed(migration_bytes), now_ns, out),
             Some(coordinator) => {
                 coordinator.flushed(&migration_bytes, now_ns);
+                self.tell_of_resize(out);
                 self.broadcast_down(ROOT, SyncPacket::CompleteMigration, now_ns, out);
             }
         }

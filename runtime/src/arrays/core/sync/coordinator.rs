@@ -20,8 +20,9 @@ use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
 use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
-use crate::ids::{ArrayId, SyncId};
+use crate::ids::{ArrayId, Rank, SyncId};
 use crate::measure::records::Sample;
+use crate::text::counted;
 use crate::trace::SyncReport;
 
 /// A sync that is not complete: the reports so far.
@@ -80,6 +81,8 @@ impl PendingSync {
 /// The part of a phase's record that does not come from the balancer.
 struct PhaseRecord {
     occasion: Occasion,
+    /// Number of ranks that are active from now on.
+    active: u32,
     /// The report to the balancer, if reports are kept.
     reported: Option<Arc<PhaseReport>>,
     /// Number of messages that chunks handled in the phase.
@@ -98,6 +101,40 @@ struct OngoingMigration {
     /// The time that it was expected to take, ns.
     expected_ns: u64,
 }
+
+/// A change of the number of active ranks, until chunks have moved accordingly.
+#[derive(Clone, Copy, Debug)]
+struct Resize {
+    /// The number before it.
+    before: u32,
+    /// True once reports were requested for a decision on it.
+    is_in_decision: bool,
+    /// Number of further decisions by which the other ranks may be emptied.
+    decisions: u32,
+    /// Chunks and bytes that have moved since, and the time that it took.
+    moved: u64,
+    moved_bytes: u64,
+    migrate_ns: u64,
+}
+
+impl Resize {
+    fn from(before: u32) -> Resize {
+        let decisions = DECISIONS_MAX - 1;
+        Resize { before, is_in_decision: false, decisions, moved: 0, moved_bytes: 0, migrate_ns: 0 }
+    }
+
+    /// A decision on it was carried out.
+    fn count(&mut self, report: &SyncReport) {
+        self.is_in_decision = false;
+        self.decisions = self.decisions.saturating_sub(1);
+        self.moved += report.moved;
+        self.moved_bytes += report.moved_bytes;
+        self.migrate_ns += report.migrate_ns;
+    }
+}
+
+/// The most decisions in windows by which ranks are emptied: a chunk moves only if it has run since the last window.
+const DECISIONS_MAX: u32 = 8;
 
 /// A complete sync that is to be decided: the report, and the balancer that decides.
 pub(crate) struct DecisionRequest {
@@ -122,6 +159,10 @@ pub(crate) struct Coordinator {
     /// None while it decides.
     balancer: Option<Balancer>,
     places: Vec<RankPlace>,
+    /// Number of active ranks: the first so many. The others get no chunks.
+    active: u32,
+    /// The change of that number until chunks have moved accordingly.
+    resize: Option<Resize>,
     /// True if the record includes the reports.
     keeps_reports: bool,
     /// Number of members per array; None for arrays that do not sync.
@@ -171,6 +212,8 @@ impl Coordinator {
         Coordinator {
             balancer: Some(Balancer::new(strategy)),
             places: places.into(),
+            active: places.len() as u32,
+            resize: None,
             keeps_reports,
             populations,
             leaders,
@@ -231,8 +274,45 @@ impl Coordinator {
 
     /// All ranks have told how busy they are: tells what to do.
     pub(crate) fn look(&mut self, signal: &Signal, now_ns: u64) -> Look {
-        let (ranks, may_open) = (self.places.len() as u32, self.may_open_window());
-        self.windows.as_mut().map_or(Look::Wait, |policy| policy.look(signal, ranks, may_open, now_ns))
+        let (active, may_open) = (self.active, self.may_open_window());
+        self.windows.as_mut().map_or(Look::Wait, |policy| policy.look(signal, active, may_open, now_ns))
+    }
+
+    /// Makes the first `active` ranks the active ones, at least one and at most all, from the next decision on. In windows that
+    /// is made soon.
+    pub(crate) fn resize(&mut self, active: u32) {
+        let active = active.clamp(1, self.places.len() as u32);
+        if active == self.active {
+            return;
+        }
+        let before = self.resize.map_or(self.active, |resize| resize.before);
+        self.resize = Some(Resize::from(before));
+        self.active = active;
+        self.windows.iter_mut().for_each(WindowPolicy::decide_soon);
+    }
+
+    /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another decision follows soon while chunks
+    /// are on other ranks, up to [`DECISIONS_MAX`].
+    pub(crate) fn take_resized(&mut self) -> Option<(u32, String)> {
+        let report = self.log.last()?;
+        let resize = self.resize.as_mut().filter(|resize| resize.is_in_decision && self.ongoing.is_none())?;
+        let stay: u32 = report.chunks_per_rank[self.active as usize..].iter().sum();
+        resize.count(report);
+        if let Some(policy) = self.windows.as_mut().filter(|_| stay > 0 && resize.decisions > 0) {
+            policy.decide_soon();
+            return None;
+        }
+        let Resize { before, moved, moved_bytes, migrate_ns, .. } = self.resize.take()?;
+        let ranks = counted(self.places.len(), "rank", "ranks");
+        let mut line = format!("{} of {ranks} are active from now on, before it was {before}", self.active);
+        if moved > 0 {
+            let (chunks, mb) = (counted(moved as usize, "chunk", "chunks"), moved_bytes as f64 / 1e6);
+            line += &format!(": {chunks} of {mb:.1} MB moved in {:.1} ms", migrate_ns as f64 / 1e6);
+        }
+        if stay > 0 {
+            line += &format!("; {} on the others cannot move", counted(stay as usize, "chunk", "chunks"));
+        }
+        Some((self.active, line))
     }
 
     /// Tells whether a window may be opened: none is open, nothing is being decided, and no chunk is on its way.
@@ -276,7 +356,8 @@ impl Coordinator {
         samples: &[Option<Sample>],
     ) -> PhaseReport {
         let (ranks, leaders) = (self.ranks(samples), self.leaders.clone());
-        PhaseReport { ranks, chunks, leaders, window, undecided: Vec::new() }
+        let inactive = (self.active..self.places.len() as u32).map(Rank).collect();
+        PhaseReport { ranks, chunks, leaders, inactive, window, undecided: Vec::new() }
     }
 
     /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
@@ -321,7 +402,10 @@ impl Coordinator {
         self.deliveries.push(deliveries);
         let report = self.undecided.decide(phase);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
-        self.deciding = Some(PhaseRecord { occasion, reported, deliveries, waited, first_ns, last_ns });
+        let active = self.active;
+        self.resize.iter_mut().for_each(|resize| resize.is_in_decision = true);
+        self.deciding =
+            Some(PhaseRecord { occasion, active, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");
         DecisionRequest { report, balancer }
     }
@@ -351,6 +435,7 @@ impl Coordinator {
         let report = SyncReport {
             sync: self.next.0,
             window: phase.occasion.is_window(),
+            active: Some(phase.active),
             prediction: decided.prediction,
             at_ns: now_ns,
             imbalance_before: decided.imbalance_before,

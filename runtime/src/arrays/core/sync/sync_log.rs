@@ -87,6 +87,11 @@ impl SyncLog {
         }
     }
 
+    /// The newest sync.
+    pub(crate) fn last(&self) -> Option<&SyncReport> {
+        self.newest.back()
+    }
+
     /// The syncs after the first `seen` ones, as far as they are among the newest, and the sums over all syncs so far.
     pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
         let unseen = self.totals.syncs.saturating_sub(seen) as usize;

@@ -1,0 +1,103 @@
+//! Shrinking and expanding a run from outside: the monitor and the watch of CPU limits ask for a number of active ranks, and
+//! the run takes the request at its next opportunity.
+//!
+//! The active ranks are the first so many. The others keep no work that can be moved: they only forward packets.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Why a run is not resized.
+const CANNOT: &str = "the run has not begun, or nothing in it can be moved: it is a pool, or CARIBOU_LB or CARIBOU_LB_PERIOD says so, \
+                      or its arrays do";
+
+type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Requests for a number of active ranks, in one process of a run.
+pub(crate) struct ResizeRequests {
+    /// Number of all ranks of the run.
+    ranks: u32,
+    /// Number of active ranks, as far as this process knows.
+    active: AtomicU32,
+    /// The number last asked for, until the run takes it; 0 for none.
+    requested: AtomicU32,
+    /// Wakes the thread that takes requests; unset where none does.
+    wake: OnceLock<Wake>,
+}
+
+impl ResizeRequests {
+    pub(crate) fn new(ranks: u32) -> ResizeRequests {
+        ResizeRequests {
+            ranks,
+            active: AtomicU32::new(ranks),
+            requested: AtomicU32::new(0),
+            wake: OnceLock::new(),
+        }
+    }
+
+    /// A thread of the run takes requests from now on: `wake` wakes it.
+    pub(crate) fn taken_by(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.wake.get_or_init(|| Box::new(wake));
+    }
+
+    /// Asks for this number of active ranks. A request that the run has not taken is replaced.
+    ///
+    /// # Errors
+    /// What numbers there may be, where this is none of them; or that no work of the run can be moved.
+    pub(crate) fn ask(&self, ranks: u32) -> Result<(), String> {
+        if !(1..=self.ranks).contains(&ranks) {
+            return Err(format!("{ranks} active ranks, expected a number from 1 to {}", self.ranks));
+        }
+        let Some(wake) = self.wake.get() else { return Err(CANNOT.into()) };
+        self.requested.store(ranks, Ordering::Release);
+        wake();
+        Ok(())
+    }
+
+    /// True if a number was asked for and not taken.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.requested.load(Ordering::Acquire) > 0
+    }
+
+    /// The number last asked for, once.
+    pub(crate) fn take(&self) -> Option<u32> {
+        match self.requested.load(Ordering::Relaxed) {
+            0 => None,
+            _ => Some(self.requested.swap(0, Ordering::AcqRel)).filter(|&ranks| ranks > 0),
+        }
+    }
+
+    /// So many ranks are active now.
+    pub(crate) fn resized(&self, active: u32) {
+        self.active.store(active, Ordering::Relaxed);
+    }
+
+    /// Number of active ranks, in the process of rank 0.
+    pub(crate) fn active(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_last_request_is_taken_once_and_others_are_refused() {
+        let requests = ResizeRequests::new(4);
+        assert_eq!(requests.ask(2), Err(CANNOT.into()));
+        let woken = Arc::new(AtomicU32::new(0));
+        let wakes = woken.clone();
+        requests.taken_by(move || {
+            wakes.fetch_add(1, Ordering::Relaxed);
+        });
+        for wrong in [0, 5] {
+            let why = format!("{wrong} active ranks, expected a number from 1 to 4");
+            assert_eq!((requests.ask(wrong), requests.take()), (Err(why), None));
+        }
+        assert!([1, 4, 2].into_iter().all(|ranks| requests.ask(ranks).is_ok()));
+        assert_eq!((requests.take(), requests.take()), (Some(2), None));
+        assert_eq!(woken.load(Ordering::Relaxed), 3);
+    }
+}
