@@ -35,7 +35,10 @@
 //! SIGTERM and SIGUSR1 to a process of a run that makes checkpoints give notice: it makes one at once, and ends with
 //! [`Error::Interrupted`], for which [`Error::exit_code`] is 75. A second SIGTERM ends the process at once.
 //!
+//! [`Config::spot`] asks the metadata service of a cloud, which gives the same notice when a spot instance is taken back.
+//!
 //! [`Config::restart`]: crate::Config::restart
+//! [`Config::spot`]: crate::Config::spot
 //! [`Error::Interrupted`]: crate::Error::Interrupted
 //! [`Error::exit_code`]: crate::Error::exit_code
 

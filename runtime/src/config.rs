@@ -7,6 +7,7 @@
 
 mod balancing;
 mod restart;
+mod spot;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use lb_strategies::Shape;
 
 use self::balancing::Balancing;
+pub use self::spot::{Cloud, Spot};
 use self::variables::PREFIX;
 pub use self::variables::{VARIABLES, Variable};
 use crate::checkpoint::Settings;
@@ -81,6 +83,7 @@ pub struct Config {
     pub(crate) simulate: Option<u64>,
     pub(crate) checkpoint: Option<Settings>,
     pub(crate) restart: Option<PathBuf>,
+    pub(crate) spot: Spot,
     /// The checkpoint of a restart is of one of the runs of the process.
     restarts_process: bool,
     slowed: Vec<(u32, f64)>,
@@ -118,6 +121,7 @@ impl Default for Config {
             simulate: None,
             checkpoint: None,
             restart: None,
+            spot: Spot::none(),
             restarts_process: false,
             slowed: Vec::new(),
             also_agreed: Vec::new(),
@@ -414,6 +418,21 @@ impl Config {
         self
     }
 
+    /// The metadata service of the cloud that tells a run with [checkpoints](Self::checkpoint) that its machine is taken back: the
+    /// run then saves its state and ends, as at [SIGTERM](crate::checkpoint#notice). By default none.
+    ///
+    /// ```
+    /// use caribou::config::{Cloud, Spot};
+    /// let config = caribou::Config::default().checkpoint("checkpoints".parse()?).spot(Spot::of(Cloud::Aws));
+    /// # let _ = config;
+    /// # Ok::<(), String>(())
+    /// ```
+    #[must_use]
+    pub fn spot(mut self, spot: Spot) -> Config {
+        self.spot = spot;
+        self
+    }
+
     /// True if a run goes on from a checkpoint.
     pub fn restarts(&self) -> bool {
         self.restart.is_some()
@@ -428,7 +447,7 @@ impl Config {
     /// The same for a run that is not to be saved, and does not go on from a checkpoint.
     #[must_use]
     pub fn without_checkpoints(self) -> Config {
-        Config { checkpoint: None, restart: None, ..self }
+        Config { checkpoint: None, restart: None, spot: Spot::none(), ..self }
     }
 
     /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:
@@ -483,6 +502,7 @@ impl Config {
     fn unsimulated(&self) -> impl Iterator<Item = &'static str> {
         let asked = [
             (self.trace.is_some(), "is not recorded: CARIBOU_TRACE has no effect"),
+            (!self.spot.is_none(), "asks no metadata service: CARIBOU_SPOT has no effect"),
             (self.monitor.is_some(), "tells nobody how it is doing: CARIBOU_MONITOR has no effect"),
             (
                 !self.slowed.is_empty(),

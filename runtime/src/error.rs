@@ -199,21 +199,21 @@ pub enum Error {
         why: String,
     },
 
-    /// The run was told to end by a signal, and has saved its state first: a restart goes on from the checkpoint.
+    /// The run was told to end, by a signal or a cloud, and has saved its state first: a restart goes on from the checkpoint.
     #[error(
         "{by}: the run has ended early; its state is in {checkpoint}, and CARIBOU_RESTART goes on from there"
     )]
     Interrupted {
-        /// The signal, and the rank that got it.
+        /// The signal or the cloud, and the rank that got the notice.
         by: String,
         /// The directory of the checkpoint.
         checkpoint: String,
     },
 
-    /// The run was told to end by a signal, and its state could not be saved. Older checkpoints are still there.
+    /// The run was told to end, by a signal or a cloud, and its state could not be saved. Older checkpoints are still there.
     #[error("{by}: the run has ended early, and its state is not saved: {why}")]
     InterruptedUnsaved {
-        /// The signal, and the rank that got it.
+        /// The signal or the cloud, and the rank that got the notice.
         by: String,
         /// The reason.
         why: String,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use caribou::Config;
 use caribou::checkpoint::Settings as Checkpoints;
+use caribou::config::Spot;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 use presentation::count_parser;
@@ -51,6 +52,10 @@ pub struct Options {
     /// from the beginning if there is none [default: CARIBOU_RESTART]
     #[arg(long, value_name = "DIR|auto")]
     pub restart: Option<PathBuf>,
+    /// With --checkpoint: end as at SIGTERM when the metadata service of this cloud says that it takes the machine back;
+    /// `auto`: of the first that answers [default: CARIBOU_SPOT]
+    #[arg(long, value_name = "none|auto|aws|gcp|azure", value_parser = str::parse::<Spot>)]
+    pub spot: Option<Spot>,
     /// Plot the time of each iteration (of a pool: of each percent of it)
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
@@ -74,6 +79,9 @@ impl Options {
         }
         if let Some(dir) = &self.restart {
             config = config.restart(dir);
+        }
+        if let Some(spot) = &self.spot {
+            config = config.spot(spot.clone());
         }
         config
     }

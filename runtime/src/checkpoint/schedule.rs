@@ -14,7 +14,7 @@ pub(crate) struct Schedule {
     in_progress: bool,
     /// The program has asked for another while this one is made.
     asked_again: bool,
-    /// The signal that has told the run to end, and the rank whose process got it.
+    /// What has told the run to end, and the rank whose process got it.
     pub(crate) notice: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Config, wrong};
@@ -22,6 +23,7 @@ impl Config {
     /// checkpoints or goes on from one.
     pub(crate) fn with_chosen_checkpoint(&self) -> Result<Config, Error> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
+        self.warn_of_spot();
         if self.checkpoint.is_none() && self.restart.is_none() {
             return Ok(self.clone());
         }
@@ -38,6 +40,17 @@ impl Config {
             settings.elapsed_before_ns = Some(Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns));
         }
         Ok(config)
+    }
+
+    /// Tells the user once of a metadata service that would be asked for nothing.
+    fn warn_of_spot(&self) {
+        static TOLD: Once = Once::new();
+        let would_be_asked = !self.spot.is_none() && self.simulate.is_none();
+        if would_be_asked && self.checkpoint.is_none() && self.launch().speaks() {
+            TOLD.call_once(|| {
+                warn("CARIBOU_SPOT does nothing without CARIBOU_CHECKPOINT: no metadata service is asked");
+            });
+        }
     }
 
     /// The checkpoint that this setting of a restart means; none if the run begins anew.

@@ -21,7 +21,7 @@ fn a_default_that_is_a_value_is_the_default() {
     let values = VARIABLES.iter().filter(|variable| set(variable.name, variable.default).is_ok());
     // `unset` would be the name of a directory, or a host.
     let values: Vec<_> = values.filter(|variable| variable.default != "unset").collect();
-    assert_eq!(values.len(), 14, "{values:?}");
+    assert_eq!(values.len(), 15, "{values:?}");
     assert_eq!(Config::default().balanced(), Period::Auto);
     for variable in values {
         let config = set(variable.name, variable.default).expect("it is a value");
@@ -90,9 +90,14 @@ fn a_simulated_run_is_one_process() {
     assert_eq!(simulated(Some(7), Launch::Alone), Ok(Some(7)));
     assert_eq!(simulated(None, second), Ok(None));
     assert_eq!(set("CARIBOU_SIMULATE", "18446744073709551615").expect("a seed").simulate, Some(u64::MAX));
-    let config = Config::default().trace("traces").slowed(1, 2.0);
+    let config = Config::default().trace("traces").spot(Spot::auto()).slowed(1, 2.0);
     let said: Vec<_> = config.unsimulated().collect();
-    assert!(said[0].contains("CARIBOU_TRACE") && said[1].contains("Config::slowed"), "{said:?}");
+    assert!(
+        said[0].contains("CARIBOU_TRACE")
+            && said[1].contains("CARIBOU_SPOT")
+            && said[2].contains("Config::slowed"),
+        "{said:?}"
+    );
     assert_eq!(Config::default().unsimulated().count(), 0);
 }
 

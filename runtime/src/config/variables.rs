@@ -176,6 +176,13 @@ pub const VARIABLES: &[Variable] = &[
         set: |config, value| Ok(config.restart_process(value)),
     },
     Variable {
+        name: "CARIBOU_SPOT",
+        default: "none",
+        meaning: "the metadata service of the cloud that gives a run with checkpoints notice that its machine is taken back: none, aws, gcp, azure, or auto for the first that answers; elsewhere for tests: aws@http://IP:PORT",
+        example: "aws",
+        set: |config, value| Ok(config.spot(value.parse()?)),
+    },
+    Variable {
         name: "CARIBOU_SIMULATE",
         default: "unset",
         meaning: "a seed: run in one thread in virtual time, with random delays, orders and weights of chunks; 4 ranks, of a pool 4 of 2 workers; not recorded",

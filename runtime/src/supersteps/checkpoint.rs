@@ -54,7 +54,7 @@ pub(super) struct Save {
 pub(super) struct Saver {
     store: Arc<Store>,
     /// On the first share of a process.
-    listener: Option<Arc<Listener>>,
+    listener: Option<Listener>,
     is_virtual: bool,
     io: Option<Background>,
 }
@@ -141,7 +141,8 @@ impl<P: Supersteps> Share<P> {
     /// Looks for a notice, and for what was written meanwhile.
     pub(super) fn follow_checkpoints(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(saver) = &mut self.saver else { return };
-        let notice = saver.listener.as_ref().and_then(|listener| listener.take(ctx.rank()));
+        let notice = saver.listener.as_ref().and_then(Listener::take);
+        let is_advised = saver.listener.as_ref().is_some_and(Listener::take_advice);
         let outcome = saver.take_outcome();
         if let Some(by) = notice {
             match self.root.as_deref_mut().map(|root| &mut root.checkpoints) {
@@ -150,9 +151,20 @@ impl<P: Supersteps> Share<P> {
                 None => self.send(0, ShareMessage::Notice(by), ctx),
             }
         }
+        if is_advised {
+            match self.root {
+                Some(_) => self.asked(),
+                None => self.send(0, ShareMessage::Ask, ctx),
+            }
+        }
         if let Some(outcome) = outcome {
             self.io_ended(outcome, ctx);
         }
+    }
+
+    /// On the first share: a checkpoint is due.
+    pub(super) fn asked(&mut self) {
+        self.checkpoints().into_iter().for_each(|checkpoints| checkpoints.schedule.ask());
     }
 
     /// On the first share: another process was told to end. The next checkpoint is due, and the last.

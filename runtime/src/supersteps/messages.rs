@@ -39,8 +39,10 @@ pub(super) enum ShareMessage<P: Supersteps> {
     FinalUnits(Units<P::Unit>),
     /// A share has written its file of a checkpoint, or has failed to. To the first share.
     Written { worker: usize, written: Result<Written, String> },
-    /// A process was told to end, by the signal and to the rank that this names. To the first share.
+    /// A process was told to end, by what and on the rank that this names. To the first share.
     Notice(String),
+    /// A process asks for a checkpoint, since its machine may be taken back soon. To the first share.
+    Ask,
 }
 
 /// What all shares do at the end of a step.

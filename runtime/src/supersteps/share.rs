@@ -170,7 +170,8 @@ impl<P: Supersteps> Chunk for Share<P> {
             ShareMessage::Stats { .. }
             | ShareMessage::FinalUnits(_)
             | ShareMessage::Written { .. }
-            | ShareMessage::Notice(_) => true,
+            | ShareMessage::Notice(_)
+            | ShareMessage::Ask => true,
         }
     }
 
@@ -226,6 +227,7 @@ impl<P: Supersteps> Chunk for Share<P> {
             }
             ShareMessage::Written { worker, written } => self.written(worker, written, ctx),
             ShareMessage::Notice(by) => self.noticed(by),
+            ShareMessage::Ask => self.asked(),
         }
     }
 

@@ -12,6 +12,7 @@ mod pressure;
 mod refusals;
 mod results;
 mod seeds;
+mod spot;
 mod stalls;
 mod steps;
 mod traces;

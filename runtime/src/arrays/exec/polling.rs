@@ -168,8 +168,13 @@ impl Worker<'_> {
     #[cold]
     fn signal(&mut self) {
         let rank = self.shared.info.rank;
-        if let Some(by) = self.shared.notices.as_ref().and_then(|listener| listener.take(rank)) {
-            self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
+        if let Some(listener) = &self.shared.notices {
+            if let Some(by) = listener.take() {
+                self.with_core(|core, now_ns, out| core.noticed(by, now_ns, out));
+            }
+            if listener.take_advice() {
+                self.with_core(|core, now_ns, out| core.ask_for_checkpoint(now_ns, out));
+            }
         }
         if let Some(active) = self.shared.resizes.as_ref().and_then(|requests| requests.take()) {
             self.with_core(|core, now_ns, out| core.resize(active, now_ns, out));

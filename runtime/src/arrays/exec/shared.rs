@@ -42,7 +42,7 @@ pub(crate) struct RankShared {
     /// Where checkpoints are written, if the run makes any.
     pub(crate) checkpoints: Option<Arc<Store>>,
     /// Hears signals for all ranks of the process, if the run makes checkpoints.
-    pub(crate) notices: Option<Arc<Listener>>,
+    pub(crate) notices: Option<Listener>,
     /// The requests to shrink or expand the run, on the rank that takes them for its process.
     pub(crate) resizes: Option<Arc<ResizeRequests>>,
     /// By worker.

@@ -42,6 +42,8 @@ pub(crate) enum PoolPacket {
     Written(Result<Written, String>),
     /// The sender was told to end, by whom this says. To rank 0.
     Notice(String),
+    /// The sender asks for a checkpoint, since its machine may be taken back soon. To rank 0.
+    Ask,
     /// The part of the sender, to rank 0.
     RankResult(Box<Part>),
     /// The result, from rank 0.

@@ -111,7 +111,7 @@ pub(super) struct Checkpointer<'m> {
     shared: &'m Shared<'m>,
     checkpoints: &'m RankCheckpoints,
     ranks: u32,
-    listener: Option<Arc<Listener>>,
+    listener: Option<Listener>,
     /// On rank 0.
     schedule: Option<Schedule>,
     /// The checkpoint for which workers still make copies.
@@ -148,7 +148,7 @@ impl<'m> Checkpointer<'m> {
 
     /// Tells whether there is something to do now, but for the time.
     pub(super) fn has_work(&self) -> bool {
-        self.listener.as_ref().is_some_and(|listener| listener.is_given())
+        self.listener.as_ref().is_some_and(|listener| listener.has_any())
             || self.io.as_ref().is_some_and(Background::has_ended)
             || self.saving.is_some_and(|number| self.checkpoints.copies.has_all(number))
     }
@@ -157,10 +157,16 @@ impl<'m> Checkpointer<'m> {
     pub(super) fn poll(&mut self) -> Result<Vec<(Rank, PoolPacket)>, Error> {
         let mut packets = Vec::new();
         let rank = self.shared.rank;
-        if let Some(by) = self.listener.as_ref().and_then(|listener| listener.take(rank)) {
+        if let Some(by) = self.listener.as_ref().and_then(Listener::take) {
             match &mut self.schedule {
                 Some(schedule) => schedule.give_notice(by),
                 None => packets.push((ROOT, PoolPacket::Notice(by))),
+            }
+        }
+        if self.listener.as_ref().is_some_and(Listener::take_advice) {
+            match &mut self.schedule {
+                Some(schedule) => schedule.ask(),
+                None => packets.push((ROOT, PoolPacket::Ask)),
             }
         }
         let now_ns = self.shared.clock.now_ns();
@@ -200,6 +206,11 @@ impl<'m> Checkpointer<'m> {
     pub(super) fn noticed(&mut self, by: String) {
         let line = self.schedule.as_mut().and_then(|schedule| schedule.pass_on_notice(by));
         line.into_iter().for_each(|line| warn(&line));
+    }
+
+    /// Rank 0: another process asks for a checkpoint.
+    pub(super) fn asked(&mut self) {
+        self.schedule.iter_mut().for_each(Schedule::ask);
     }
 
     /// Rank 0: a rank has written its file, or has failed to. After the last one it completes the checkpoint.

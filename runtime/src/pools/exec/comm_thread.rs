@@ -196,6 +196,7 @@ impl<'m> CommThread<'m> {
                     checkpointer.noticed(by);
                 }
             }
+            PoolPacket::Ask => self.checkpointer.iter_mut().for_each(Checkpointer::asked),
             PoolPacket::RankResult(mut part) => {
                 let bytes = std::mem::take(&mut part.accumulated);
                 self.parts.insert(from, (self.shared.decode(&bytes)?, *part));

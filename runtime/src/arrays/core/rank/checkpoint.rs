@@ -71,7 +71,7 @@ impl RankCore {
         }
     }
 
-    /// The process of this rank was told to end, by the signal that this names. Rank 0 makes a checkpoint at once, or soon, and
+    /// The process of this rank was told to end, by what this names. Rank 0 makes a checkpoint at once, or soon, and
     /// then ends the run.
     pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
