@@ -49,11 +49,99 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 /// Asks until so many ranks are active. False if the time is up before.
 fn wait_for(source: &Source, options: &Options) -> Result<bool, String> {
     let questions = options.wait.as_millis() / INTERVAL.as_millis();
-    for _ in 0..questions {
+    for question in 0..questions {
         sleep(INTERVAL);
         if source.ask()?.ranks_active == Some(options.ranks) {
             return Ok(true);
         }
+        if question == 0 {
+            // Only a run that has begun knows whether it has to refuse.
+            source.resize(options.ranks)?;
+        }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use caribou::{Chunk, Config, Ctx};
+    use serde::{Deserialize, Serialize};
+
+    use crate::tests::caribou;
+
+    /// Sends itself messages until the run is to end.
+    #[derive(Serialize, Deserialize)]
+    struct Busy;
+
+    impl Chunk for Busy {
+        type Index = u32;
+        type Message = ();
+
+        fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+            ctx.send(ctx.index(), ());
+        }
+
+        fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+            if ctx.service::<Arc<AtomicBool>>().load(Ordering::Relaxed) {
+                return ctx.exit();
+            }
+            ctx.send(ctx.index(), ());
+        }
+    }
+
+    /// Resizes a run of two ranks under this strategy to each of these numbers. Returns what the command says.
+    fn resized(lb: &str, numbers: &[&str]) -> Vec<Result<String, String>> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let config = Config::default().ranks(2).monitor(&port).lb(lb).unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let service = ends.clone();
+        let run = std::thread::spawn(move || {
+            caribou::run(config, move |setup| {
+                setup.service(service.clone());
+                setup.array(8, |_| Busy);
+            })
+        });
+        while caribou(&["top", "--once", &port]).is_err() {
+            assert!(!run.is_finished(), "{:?}", run.join());
+            std::thread::yield_now();
+        }
+        let resized = numbers.iter().map(|number| caribou(&["resize", &port, number])).collect();
+        ends.store(true, Ordering::Relaxed);
+        run.join().unwrap().unwrap();
+        resized
+    }
+
+    #[test]
+    fn a_run_is_shrunk_and_expanded_and_says_when_it_is_done() {
+        let said = resized("refine", &["1", "2", "3"]);
+        let [Ok(shrunk), Ok(expanded), Err(refused)] = &said[..] else { panic!("{said:?}") };
+        assert_eq!([&shrunk[..], expanded], ["1 rank active\n", "2 ranks active\n"]);
+        assert!(refused.ends_with("3 active ranks, expected a number from 1 to 2"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_moves_is_not_resized() {
+        let said = resized("none", &["1"]);
+        assert!(
+            said[0].as_ref().is_err_and(|why| why.contains("nothing in the run can be moved")),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_command_line_says_what_was_expected() {
+        for (arguments, expected) in [
+            (vec!["resize", "9977"], "<N>"),
+            (vec!["resize", "9977", "x"], "invalid digit"),
+            (vec!["resize", "9977-9978", "1"], "expected one address"),
+            (vec!["resize", "9977", "1", "--wait", "-1"], "expected seconds, 0 to 86400"),
+        ] {
+            let said = caribou(&arguments).expect_err("it is wrong");
+            assert!(said.contains(expected), "{said}");
+        }
+    }
 }

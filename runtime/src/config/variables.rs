@@ -150,7 +150,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "CARIBOU_MONITOR",
         default: "unset",
-        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it; rank R of several processes adds R",
+        meaning: "HOST:PORT or PORT: tell there how the run is doing; `caribou top` shows it, `caribou resize` shrinks or expands the run; rank R of several processes adds R",
         example: "9977",
         set: |config, value| Ok(config.monitor(value.trim())),
     },

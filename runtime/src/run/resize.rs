@@ -6,11 +6,24 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Why a run is not resized.
-const CANNOT: &str = "the run has not begun, or nothing in it can be moved: it is a pool, or CARIBOU_LB or CARIBOU_LB_PERIOD says so, \
-                      or its arrays do";
+use crate::warn::warn;
 
-type Wake = Box<dyn Fn() + Send + Sync>;
+/// Why a run is not resized.
+pub(crate) const NOTHING_MOVES: &str =
+    "nothing in the run can be moved: CARIBOU_LB or CARIBOU_LB_PERIOD says so, or its arrays do";
+/// The same of a pool.
+pub(crate) const POLICY_ASSIGNS: &str =
+    "the policy of the pool lets no rank be without work, expected CARIBOU_LB=leases or auto";
+/// Why a process does not take requests.
+pub(crate) const ASK_RANK_0: &str = "only the process of rank 0 takes requests";
+
+/// What becomes of requests.
+enum Taker {
+    /// A thread of the run takes them: this wakes it.
+    Thread(Box<dyn Fn() + Send + Sync>),
+    /// Nothing, for this reason.
+    Refusal(&'static str),
+}
 
 /// Requests for a number of active ranks, in one process of a run.
 pub(crate) struct ResizeRequests {
@@ -20,8 +33,8 @@ pub(crate) struct ResizeRequests {
     active: AtomicU32,
     /// The number last asked for, until the run takes it; 0 for none.
     requested: AtomicU32,
-    /// Wakes the thread that takes requests; unset where none does.
-    wake: OnceLock<Wake>,
+    /// Unset before the run has begun: requests wait for it.
+    taker: OnceLock<Taker>,
 }
 
 impl ResizeRequests {
@@ -30,26 +43,38 @@ impl ResizeRequests {
             ranks,
             active: AtomicU32::new(ranks),
             requested: AtomicU32::new(0),
-            wake: OnceLock::new(),
+            taker: OnceLock::new(),
         }
     }
 
     /// A thread of the run takes requests from now on: `wake` wakes it.
     pub(crate) fn taken_by(&self, wake: impl Fn() + Send + Sync + 'static) {
-        self.wake.get_or_init(|| Box::new(wake));
+        self.taker.get_or_init(|| Taker::Thread(Box::new(wake)));
+    }
+
+    /// Requests are refused from now on.
+    pub(crate) fn refuse(&self, why: &'static str) {
+        self.taker.get_or_init(|| Taker::Refusal(why));
+        if self.take().is_some() {
+            warn(&format!("the number of active ranks stays as it is: {why}"));
+        }
     }
 
     /// Asks for this number of active ranks. A request that the run has not taken is replaced.
     ///
     /// # Errors
-    /// What numbers there may be, where this is none of them; or that no work of the run can be moved.
+    /// What numbers there may be, where this is none of them; or why the run takes no requests.
     pub(crate) fn ask(&self, ranks: u32) -> Result<(), String> {
         if !(1..=self.ranks).contains(&ranks) {
             return Err(format!("{ranks} active ranks, expected a number from 1 to {}", self.ranks));
         }
-        let Some(wake) = self.wake.get() else { return Err(CANNOT.into()) };
+        if let Some(Taker::Refusal(why)) = self.taker.get() {
+            return Err((*why).into());
+        }
         self.requested.store(ranks, Ordering::Release);
-        wake();
+        if let Some(Taker::Thread(wake)) = self.taker.get() {
+            wake();
+        }
         Ok(())
     }
 
@@ -86,7 +111,8 @@ mod tests {
     #[test]
     fn the_last_request_is_taken_once_and_others_are_refused() {
         let requests = ResizeRequests::new(4);
-        assert_eq!(requests.ask(2), Err(CANNOT.into()));
+        assert!(requests.ask(3).is_ok(), "it waits until the run begins");
+        assert_eq!(requests.take(), Some(3));
         let woken = Arc::new(AtomicU32::new(0));
         let wakes = woken.clone();
         requests.taken_by(move || {
@@ -99,5 +125,8 @@ mod tests {
         assert!([1, 4, 2].into_iter().all(|ranks| requests.ask(ranks).is_ok()));
         assert_eq!((requests.take(), requests.take()), (Some(2), None));
         assert_eq!(woken.load(Ordering::Relaxed), 3);
+        let refusing = ResizeRequests::new(4);
+        refusing.refuse(ASK_RANK_0);
+        assert_eq!((refusing.ask(2), refusing.take()), (Err(ASK_RANK_0.into()), None));
     }
 }

@@ -421,3 +421,11 @@ fn nobody_and_somebody_else_at_the_address_are_one_line_and_exit_code_2() {
         assert!(caribou(&arguments).unwrap_err().contains(expected), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_run_that_was_shrunk_says_so() {
+    let shrunk = Status { ranks_active: Some(1), ..now() };
+    let address = serving(ok(&serde_json::to_string(&shrunk).unwrap()), 1);
+    let text = caribou(&["top", "--once", &address]).unwrap();
+    assert!(text.contains("2 ranks, 1 active"), "{text}");
+}

@@ -109,7 +109,8 @@ impl Packet {
             Packet::Sync(packet) => {
                 matches!(
                     packet,
-                    SyncPacket::OpenWindow { .. }
+                    SyncPacket::Resized { .. }
+                        | SyncPacket::OpenWindow { .. }
                         | SyncPacket::Decision { .. }
                         | SyncPacket::CompleteMigration
                 )

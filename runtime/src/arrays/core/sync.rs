@@ -73,6 +73,8 @@ pub(crate) enum SyncPacket {
     Signal(RankSignal),
     /// Makes the first so many ranks the active ones. To rank 0.
     Resize { active: u32 },
+    /// The first so many ranks are active from now on. Down the tree.
+    Resized { active: u32 },
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// What the sender and the ranks below it have measured in a window. To the parent.
@@ -89,6 +91,7 @@ impl SyncPacket {
     /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
+            &SyncPacket::Resized { active } => Some(SyncPacket::Resized { active }),
             SyncPacket::OpenWindow { number, decides } => {
                 Some(SyncPacket::OpenWindow { number: *number, decides: *decides })
             }

@@ -32,7 +32,7 @@ use crate::measure::counters::{BackgroundSource, RankCounters};
 use crate::notice::Listener;
 use crate::panics;
 use crate::run::outcome::Outcome;
-use crate::run::resize::ResizeRequests;
+use crate::run::resize::{ASK_RANK_0, NOTHING_MOVES, ResizeRequests};
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
@@ -56,6 +56,8 @@ pub(crate) struct RankParts {
     pub(crate) arity: u32,
     /// The requests to shrink or expand the run, on the rank that takes them for its process.
     pub(crate) resizes: Option<Arc<ResizeRequests>>,
+    /// True if the program is of a shape that is layered on arrays.
+    pub(crate) is_layered: bool,
 }
 
 /// Builds a rank. The thread that will be its worker 0 calls this.
@@ -88,8 +90,12 @@ pub(crate) fn build_rank(
     let by_windows = windows.is_some();
     let is_balanced = strategy.terms().moves && arrays.iter().any(|array| array.syncs());
     let resizes = parts.resizes;
-    if let Some(requests) = resizes.as_ref().filter(|_| is_balanced) {
-        requests.taken_by(parts.scheduler.waker(WorkerId(0)));
+    match &resizes {
+        Some(requests) if is_balanced => requests.taken_by(parts.scheduler.waker(WorkerId(0))),
+        Some(requests) if parts.is_layered && rank != ROOT => requests.refuse(ASK_RANK_0),
+        // What is layered on arrays takes requests itself.
+        Some(requests) if !parts.is_layered => requests.refuse(NOTHING_MOVES),
+        _ => {}
     }
     let signal_ns = match &windows {
         Some(policy) => policy.signal_ns(),

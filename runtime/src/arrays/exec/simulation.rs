@@ -163,6 +163,7 @@ fn build(
         places: vec![RankPlace { host: 0, workers: 1 }; ranks as usize].into(),
         crowding: 1,
         resizes: (rank == ROOT).then(|| Arc::new(ResizeRequests::new(ranks))),
+        is_layered: true,
         arity: ARITIES[config.simulate.unwrap_or_default() as usize % ARITIES.len()],
     };
     let shared = build_rank(config, rank, described, &owner, parts);

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use lb_strategies::Strategy;
 use lb_strategies::balancer::RankPlace;
+use lb_strategies::{Shape, Strategy};
 
 use super::build::{Beginning, RankParts, build_rank, name_chunk};
 use super::ready::{ReadyQueue, SharedQueues};
@@ -65,6 +65,7 @@ impl Start<'_> {
         let crowding = plan.crowding();
         let takes = rank == ROOT || config.launch() != Launch::Alone;
         let resizes = takes.then(|| session.resizes().clone());
+        let is_layered = session.run().shape != Shape::Arrays;
         let parts = RankParts {
             scheduler,
             clock,
@@ -75,6 +76,7 @@ impl Start<'_> {
             crowding,
             arity: ARITY,
             resizes,
+            is_layered,
         };
         let built = build_rank(config, rank, described, &owner, parts);
         let shared = &built;

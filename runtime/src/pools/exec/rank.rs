@@ -28,13 +28,14 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank, WorkerId};
+use crate::launch::Launch;
 use crate::measure::counters::{RankCounters, SampleTrigger};
 use crate::panics::panic_message;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::{Accumulated, PoolWork};
 use crate::run::context::{RankContext, thread_refused};
 use crate::run::outcome::Outcome;
-use crate::run::resize::ResizeRequests;
+use crate::run::resize::{ASK_RANK_0, POLICY_ASSIGNS, ResizeRequests};
 use crate::threads::clock::Clock;
 use crate::trace::recording::Recording;
 
@@ -78,6 +79,12 @@ impl PoolRun<'_> {
         let (recording, untraced) = run_recording.rank(rank, &[], &clock);
         let placement = &plan.placements[rank.index()];
         let (machine, refused) = machine(self.make);
+        let takes_resizes = self.resizes && rank == ROOT;
+        if !self.resizes {
+            run_recording.resizes().refuse(POLICY_ASSIGNS);
+        } else if rank != ROOT && config.launch() != Launch::Alone {
+            run_recording.resizes().refuse(ASK_RANK_0);
+        }
         let shared = &Shared {
             work: self.work,
             rank,
@@ -88,7 +95,7 @@ impl PoolRun<'_> {
             gauges: RankCounters::new(placement.workers, config.background),
             asking: asking_policy(config),
             checkpoints: self.checkpoints,
-            resizes: (self.resizes && rank == ROOT).then(|| run_recording.resizes().clone()),
+            resizes: takes_resizes.then(|| run_recording.resizes().clone()),
         };
         shared.recording.describe(Box::new(|_| None), config.lb_spec(Shape::Pools));
         shared.recording.iterations_total.get_or_init(|| shared.work.iterations());

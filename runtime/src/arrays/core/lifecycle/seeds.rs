@@ -23,6 +23,7 @@
 //!    The oldest are nearest to the root of the tree of spawns, so they are likely to spawn most.
 //! 4. A rank keeps one seed at least. Each transfer therefore halves what can be passed on: a single seed never circulates
 //!    among idle ranks.
+//!    An inactive rank keeps none, asks for none, and sends all to rank 0, which is always active.
 //! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
 //!
 //! Cost: nothing while ranks have work; one packet per lifeline each time that a rank has none, and one packet per
@@ -36,7 +37,7 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::transfer::ChunkBody;
-use crate::ids::{ArrayId, Rank};
+use crate::ids::{ArrayId, ROOT, Rank};
 
 /// The most seeds per packet. A requester with this number of seeds has work for a while, and asks again afterwards.
 const SHARE_MAX: usize = 64;
@@ -76,6 +77,8 @@ pub(crate) struct Seeds {
     requested: BTreeSet<Rank>,
     /// Ranks that have asked and have received nothing since, in the order of their requests.
     requesters: VecDeque<Rank>,
+    /// True while the rank is to have no work.
+    is_inactive: bool,
 }
 
 impl Seeds {
@@ -106,7 +109,12 @@ impl Seeds {
 
     /// Tells whether the rank, if it has no ready chunk, is to ask a lifeline.
     pub(crate) fn may_request(&self) -> bool {
-        self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
+        !self.is_inactive && self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
+    }
+
+    /// The rank has work from now on, or no longer.
+    pub(crate) fn set_active(&mut self, active: bool) {
+        self.is_inactive = !active;
     }
 
     /// The rank has no ready chunk. Returns the lifelines that it asks now.
@@ -130,13 +138,20 @@ impl Seeds {
 
     /// Tells whether the rank has seeds for a rank that has asked.
     pub(crate) fn has_to_share(&self) -> bool {
-        !self.requesters.is_empty() && self.waiting.len() > 1
+        match self.is_inactive {
+            true => !self.waiting.is_empty(),
+            false => !self.requesters.is_empty() && self.waiting.len() > 1,
+        }
     }
 
-    /// Takes the next requester, and the seeds to send to it.
+    /// Takes the next rank to send seeds to, and the seeds.
     pub(crate) fn share(&mut self) -> Option<(Rank, Vec<UnstartedChunk>)> {
         if !self.has_to_share() {
             return None;
+        }
+        if self.is_inactive {
+            let share = self.waiting.len().min(SHARE_MAX);
+            return Some((ROOT, self.waiting.drain(..share).collect()));
         }
         let share = (self.waiting.len() / (self.requesters.len() + 1)).clamp(1, SHARE_MAX);
         Some((self.requesters.pop_front()?, self.waiting.drain(..share).collect()))
@@ -224,6 +239,17 @@ mod tests {
         (0..1000).for_each(|number| seeds.spawned(seed(number)));
         assert_eq!(seeds.share().map(|(_, share)| share.len()), Some(SHARE_MAX));
         assert!(seeds.share().is_none(), "it has got its share");
+    }
+
+    #[test]
+    fn an_inactive_rank_sends_all_to_rank_0_and_asks_for_none() {
+        let mut seeds = Seeds::new(Rank(1), 4, true);
+        seeds.set_active(false);
+        assert!(!seeds.may_request() && seeds.share().is_none());
+        seeds.spawned(seed(7));
+        assert_eq!(seeds.share().map(|(to, share)| (to, numbers(&share))), Some((ROOT, vec![7])));
+        seeds.set_active(true);
+        assert!(seeds.may_request());
     }
 
     /// Seeds that idle ranks pass on to each other come to rest.

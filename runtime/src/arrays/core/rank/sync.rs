@@ -47,6 +47,10 @@ impl RankCore {
             }
             SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
             SyncPacket::Resize { active } => self.resize(active, now_ns, out),
+            SyncPacket::Resized { active } => {
+                self.lifecycle.seeds.set_active(self.tree.rank.0 < active);
+                self.share_seeds(out);
+            }
             SyncPacket::OpenWindow { number, decides } => {
                 self.sync.windows.iter_mut().for_each(|windows| windows.forget_signals(now_ns));
                 out.later.push_back(Task::SampleWindow { number, decides, chunks: self.balanced_chunks() });
@@ -221,11 +225,12 @@ impl RankCore {
             return self.send(ROOT, SyncPacket::Resize { active }, now_ns, out);
         };
         let is_balanced = self.sync.blocking && self.arrays.iter().any(|array| array.syncs());
-        match is_balanced {
-            true => coordinator.resize(active),
-            false => out.later.push_back(Task::Warn(format!(
-                "the number of active ranks stays as it is: no chunk of this run is ever moved, and {active} were asked for"
-            ))),
+        if !is_balanced {
+            let why = "the number of active ranks stays as it is: no chunk of this run is ever moved";
+            return out.later.push_back(Task::Warn(format!("{why}, and {active} were asked for")));
+        }
+        if let Some(active) = coordinator.resize(active) {
+            self.broadcast_down(ROOT, SyncPacket::Resized { active }, now_ns, out);
         }
     }
 

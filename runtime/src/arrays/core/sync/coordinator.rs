@@ -279,16 +279,17 @@ impl Coordinator {
     }
 
     /// Makes the first `active` ranks the active ones, at least one and at most all, from the next decision on. In windows that
-    /// is made soon.
-    pub(crate) fn resize(&mut self, active: u32) {
+    /// is made soon. Returns their number if it changes.
+    pub(crate) fn resize(&mut self, active: u32) -> Option<u32> {
         let active = active.clamp(1, self.places.len() as u32);
         if active == self.active {
-            return;
+            return None;
         }
         let before = self.resize.map_or(self.active, |resize| resize.before);
         self.resize = Some(Resize::from(before));
         self.active = active;
         self.windows.iter_mut().for_each(WindowPolicy::decide_soon);
+        Some(active)
     }
 
     /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another decision follows soon while chunks

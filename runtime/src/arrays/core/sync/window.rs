@@ -5,6 +5,8 @@
 //! | packet | path | content |
 //! |---|---|---|
 //! | [`Signal`] | up the tree, every few ms while the sender has work, and once more | how busy the sender and the ranks below it are, and whether all are idle from now on |
+//! | [`Resize`] | to rank 0 | the number of ranks that are to be active |
+//! | [`Resized`] | down the tree | the number of ranks that are active from now on; a window that is decided follows soon |
 //! | [`OpenWindow`] | down the tree | the number of the window |
 //! | [`WindowReports`] | up the tree | what the sender and the ranks below it have measured |
 //! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
@@ -29,6 +31,8 @@
 //! Cost: two packets on each edge of the tree, with all loads; the moves cost what they cost at a sync.
 //!
 //! [`Signal`]: super::SyncPacket::Signal
+//! [`Resize`]: super::SyncPacket::Resize
+//! [`Resized`]: super::SyncPacket::Resized
 //! [`OpenWindow`]: super::SyncPacket::OpenWindow
 //! [`WindowReports`]: super::SyncPacket::WindowReports
 //! [`Decision`]: super::SyncPacket::Decision
