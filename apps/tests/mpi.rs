@@ -7,9 +7,13 @@
 #[expect(dead_code, unreachable_pub, reason = "the system tests need more of it")]
 mod job;
 
+#[expect(unreachable_pub, reason = "other tests have it as well")]
+mod resizer;
+
 use std::collections::BTreeSet;
-use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
 use caribou::trace::What;
 use job::{JOB_TIMEOUT, Job, JobResult, launcher, side_by_side};
@@ -321,5 +325,33 @@ fn a_program_goes_on_from_a_checkpoint_in_another_number_of_processes() {
             assert_eq!(ended.lines_with("serial program's result"), 1, "{what}: {:?}", ended.stdout);
         }
         fs::remove_dir_all(&dir).expect("it is there");
+    }
+}
+
+#[test]
+fn idle_processes_join_and_leave() {
+    let cases = [
+        (STENCIL, "--grid 128 --chunk 16 --iterations 4000 --lb refine"),
+        (MONTECARLO, "--histories 1.5e6 --lb leases"),
+        (JACOBI, "--size 100 --steps 5000 --tolerance 0 --lb des"),
+    ];
+    for (program, options) in cases {
+        let (port, has_ended) = (resizer::free_port(), AtomicBool::new(false));
+        let (ended, is_resized) = thread::scope(|scope| {
+            let ended = scope.spawn(|| {
+                let ended = start(4, &[("CARIBOU_MONITOR", &port)], program, &format!("{options} --check"));
+                has_ended.store(true, Ordering::Relaxed);
+                ended
+            });
+            let is_resized = resizer::resize_in_turn(&port, &[2, 4, 3], || has_ended.load(Ordering::Relaxed));
+            (ended.join().expect("it waits for the job"), is_resized)
+        });
+        let Some(ended) = ended else { return };
+        ended.assert_success(program);
+        assert!(is_resized, "{program} ended too early: {:?}", ended.stdout);
+        assert_eq!(ended.lines_with("serial program's result"), 1, "{program}: {:?}", ended.stdout);
+        for line in ["2 of 4 ranks are active", "4 of 4 ranks are active", "3 of 4 ranks are active"] {
+            assert_eq!(ended.stderr.matches(line).count(), 1, "{program}: {}", ended.stderr);
+        }
     }
 }
