@@ -43,14 +43,28 @@ const LAUNCHERS: [(&str, &str); 4] = [
     ("PMIX_RANK", "SLURM_NTASKS"),
 ];
 
+/// The variables in which launchers tell a process its number among those of its host.
+const LOCAL_NUMBERS: [&str; 4] =
+    ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
+
+#[expect(clippy::disallowed_methods, reason = "launchers' variables are read here, Caribou's own in Config")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Reads in the environment how this process was started.
 pub(crate) fn found() -> Launch {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "launchers' variables are read here, Caribou's own in Config"
-    )]
-    let variable = |name: &str| std::env::var(name).ok();
     from_env_vars(variable)
+}
+
+/// False if a launcher says that this process is not the first of its host.
+pub(crate) fn is_first_of_host() -> bool {
+    is_first(variable)
+}
+
+fn is_first(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let number = |name: &&str| variable(name)?.trim().parse::<u32>().ok();
+    LOCAL_NUMBERS.iter().find_map(number).is_none_or(|number| number == 0)
 }
 
 fn from_env_vars(variable: impl Fn(&str) -> Option<String>) -> Launch {
@@ -79,5 +93,14 @@ mod tests {
         assert_eq!(with(&[("PMIX_RANK", "2"), ("SLURM_NTASKS", "4")]), third);
         assert_eq!(with(&[("SLURM_NTASKS", "4"), ("SLURM_PROCID", "2")]), Launch::Alone, "a batch script");
         assert_eq!(with(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), Launch::Alone);
+    }
+
+    #[test]
+    fn the_first_process_of_a_host_is_told_from_the_others() {
+        let with = |set: Option<(&str, &str)>| {
+            is_first(|name| set.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned()))
+        };
+        assert!(with(None) && with(Some(("OMPI_COMM_WORLD_LOCAL_RANK", "0"))));
+        assert!(!with(Some(("OMPI_COMM_WORLD_LOCAL_RANK", "1"))) && !with(Some(("MPI_LOCALRANKID", "3"))));
     }
 }

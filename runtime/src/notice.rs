@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use self::spot::Watcher;
-use crate::config::Config;
+use crate::config::{Config, Spot};
 use crate::ids::{ROOT, Rank};
-use crate::launch::Launch;
+use crate::launch::{self, Launch};
 use crate::warn::warn;
 
 /// A line for the user: notice was given, by the source and to the rank that this names.
@@ -51,7 +51,10 @@ impl Listener {
 
     fn new(rank: Rank, config: &Config, wake: Box<dyn Fn() + Send + Sync>) -> Listener {
         let notification = Arc::new(Notification::new(rank, wake));
-        let started = Watcher::start(&config.spot, notification.clone());
+        // The service is of the machine, and answers only so often.
+        let asks = config.launch() == Launch::Alone || launch::is_first_of_host();
+        let spot = if asks { config.spot.clone() } else { Spot::none() };
+        let started = Watcher::start(&spot, notification.clone());
         let watcher = started.unwrap_or_else(|why| {
             warn(&format!("no metadata service is asked: {why}"));
             None

@@ -38,28 +38,40 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let unreachable = |why| Error::Unreachable { address: source.address.clone(), why };
     source.resize(options.ranks).map_err(unreachable)?;
     let ranks = plural(options.ranks, "rank");
-    if wait_for(source, options).map_err(unreachable)? {
-        writeln!(out, "{ranks} active")?;
-    } else {
-        writeln!(out, "asked for {ranks}, not done yet: `caribou top {}` shows it", options.address)?;
+    match wait_for(source, options).map_err(unreachable)? {
+        Outcome::Done => writeln!(out, "{ranks} active")?,
+        Outcome::Waits => {
+            writeln!(out, "asked for {ranks}, not done yet: `caribou top {}` shows it", options.address)?;
+        }
+        Outcome::Elsewhere => writeln!(out, "asked for {ranks}: the process of rank 0 says when it is done")?,
     }
     Ok(())
 }
 
-/// Asks until so many ranks are active. False if the time is up before.
-fn wait_for(source: &Source, options: &Options) -> Result<bool, String> {
+/// What is known of a request.
+enum Outcome {
+    Done,
+    Waits,
+    /// The process that was asked does not know.
+    Elsewhere,
+}
+
+/// Asks until that number of ranks is active, or the time is up.
+fn wait_for(source: &Source, options: &Options) -> Result<Outcome, String> {
     let questions = options.wait.as_millis() / INTERVAL.as_millis();
     for question in 0..questions {
         sleep(INTERVAL);
-        if source.ask()?.ranks_active == Some(options.ranks) {
-            return Ok(true);
+        match source.ask()?.ranks_active {
+            Some(active) if active == options.ranks => return Ok(Outcome::Done),
+            Some(_) => {}
+            None => return Ok(Outcome::Elsewhere),
         }
         if question == 0 {
             // Only a run that has begun knows whether it has to refuse.
             source.resize(options.ranks)?;
         }
     }
-    Ok(false)
+    Ok(Outcome::Waits)
 }
 
 #[cfg(test)]

@@ -118,8 +118,8 @@ pub struct WindowPolicy {
     patience: u64,
     /// The excess when the last window was opened.
     opened_excess: f64,
-    /// A decision is due, whatever it gains.
-    is_due: bool,
+    /// When a decision is due, whatever it gains, ns.
+    due_ns: Option<u64>,
 }
 
 impl WindowPolicy {
@@ -137,13 +137,13 @@ impl WindowPolicy {
             price_ns: PRICE_NS,
             patience: 1,
             opened_excess: 0.0,
-            is_due: false,
+            due_ns: None,
         }
     }
 
-    /// Opens a window as soon as it may, and has it decided: other ranks are active from now on.
-    pub fn decide_soon(&mut self) {
-        self.is_due = true;
+    /// Opens a window as soon as it may from this time on, and has it decided: other ranks are to be active.
+    pub fn decide_at(&mut self, due_ns: u64) {
+        self.due_ns = Some(due_ns);
     }
 
     /// The same where so many workers share a vCPU.
@@ -162,7 +162,7 @@ impl WindowPolicy {
         let open_ns = now_ns.saturating_sub(self.opened_ns);
         let look = match self.fixed_ns {
             _ if !may_open => Look::Wait,
-            _ if self.is_due => Look::Decide,
+            _ if self.due_ns.is_some_and(|due_ns| now_ns >= due_ns) => Look::Decide,
             Some(fixed_ns) if open_ns < fixed_ns => Look::Wait,
             Some(_) if now_ns.saturating_sub(self.decided_ns) < self.apart_ns * self.crowding => {
                 Look::Collect
@@ -174,7 +174,7 @@ impl WindowPolicy {
             self.opened_ns = now_ns;
             if look == Look::Decide {
                 self.decided_ns = now_ns;
-                self.is_due = false;
+                self.due_ns = None;
             }
             self.measuring = look == Look::Begin;
             self.begun = if self.measuring { self.begun + 1 } else { 0 };
@@ -294,9 +294,9 @@ mod tests {
     fn a_decision_that_is_due_comes_at_once_and_once() {
         let mut policy = WindowPolicy::new(None, true);
         assert_eq!(windows(&mut policy, 0, 200, [0.9, 0.9], false), []);
-        policy.decide_soon();
-        assert_eq!(policy.look(&Signal::default(), 2, false, 200 * MS), Look::Wait, "chunks move");
-        assert_eq!(windows(&mut policy, 205, 200, [0.9, 0.9], false), [(205, Look::Decide)]);
+        policy.decide_at(210 * MS);
+        assert_eq!(policy.look(&Signal::default(), 2, false, 210 * MS), Look::Wait, "chunks move");
+        assert_eq!(windows(&mut policy, 200, 200, [0.9, 0.9], false), [(210, Look::Decide)]);
     }
 
     #[test]

@@ -130,10 +130,14 @@ impl Division {
     }
 
     /// The workers that compute the jobs of `worker`'s group, which are also the numbers of those jobs; fewer than
-    /// `copies` in the last group.
+    /// `copies` in the last group. The last workers, as far as they have no units, are groups of their own.
     pub fn group(&self, worker: usize) -> Range<usize> {
+        let with_units = self.units.iter().rposition(|&units| units > 0).map_or(0, |last| last + 1);
+        if worker >= with_units {
+            return worker..worker + 1;
+        }
         let copies = self.copies.max(1) as usize;
         let begin = worker - worker % copies;
-        begin..(begin + copies).min(self.units.len())
+        begin..(begin + copies).min(with_units)
     }
 }

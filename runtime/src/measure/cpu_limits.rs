@@ -48,7 +48,7 @@ pub(crate) struct PinGuard<'w> {
 
 impl CpuLimitsWatch {
     /// Call it on a thread that is not bound: the one that watches starts with its mask. Calls `follow` with the vCPUs that the
-    /// process may use, before and now, when their number changes.
+    /// process may use, before and now, when what it may use changes.
     pub(crate) fn start(follow: impl FnMut(Change) + Send + 'static) -> CpuLimitsWatch {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
@@ -114,7 +114,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The number of ranks that suits the vCPUs now, of `ranks` ranks with so many workers each, one of them at least: all as
+    /// The number of ranks that suits the vCPUs now, of `ranks` ranks with `workers` workers each, one of them at least: all as
     /// long as each worker has as much of a vCPU as in the beginning.
     pub(crate) fn active_ranks(&self, ranks: u32, workers: u32) -> u32 {
         let used = self.at_begin.min(f64::from(ranks) * f64::from(workers));

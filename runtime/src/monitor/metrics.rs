@@ -41,7 +41,7 @@ fn run(status: &Status, text: &mut Text) {
 
 fn active(status: &Status, text: &mut Text) {
     if let Some(active) = status.ranks_active {
-        text.family("active_ranks", "gauge", "Ranks that have work, the first so many of all.");
+        text.family("active_ranks", "gauge", "Ranks that have work, from rank 0 on.");
         text.sample("active_ranks", &[], &active);
     }
 }

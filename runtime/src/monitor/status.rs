@@ -50,7 +50,7 @@ pub struct Status {
     pub elapsed_ns: u64,
     /// Ranks of the whole run, those of other processes included.
     pub ranks_total: u32,
-    /// Active ranks, the first so many of all; on rank 0 alone.
+    /// Number of active ranks, which are the first ones; on rank 0 alone.
     pub ranks_active: Option<u32>,
     /// The ranks in this process.
     pub ranks: Vec<RankStatus>,

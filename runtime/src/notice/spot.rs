@@ -29,6 +29,8 @@ use crate::warn::{print_line, warn};
 
 /// Failures in a row after which a service that has answered before counts as lost.
 const FAILURES_MAX: u32 = 3;
+/// Time after which a service is looked for again, where none has answered.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest text of a service that is shown.
 const TEXT_MAX: usize = 64;
 
@@ -128,12 +130,7 @@ impl Stop {
 /// Polls until notice was given, or until the run ends.
 fn watch(spot: &Spot, stop: &Arc<Stop>, notification: &Notification) {
     let (rank, http) = (notification.rank, Http::new(spot.address, stop.clone()));
-    let Some(mut service) = found(spot, &http) else {
-        if !stop.is_set() {
-            warn(&nothing_found(rank));
-        }
-        return;
-    };
+    let Some(mut service) = find(spot, stop, &http, rank) else { return };
     let mut contact = Contact::default();
     loop {
         let answer = service.poll(&http);
@@ -161,6 +158,24 @@ fn watch(spot: &Spot, stop: &Arc<Stop>, notification: &Notification) {
     }
 }
 
+/// The service of this setting. Where none answers, the user is told once, and it is looked for again. None at the end of the
+/// run.
+fn find(spot: &Spot, stop: &Stop, http: &Http, rank: Rank) -> Option<Box<dyn Service>> {
+    let mut told = false;
+    loop {
+        let found = found(spot, http);
+        if found.is_some() || stop.is_set() {
+            return found;
+        }
+        if !std::mem::replace(&mut told, true) {
+            warn(&nothing_found(rank));
+        }
+        if stop.wait(LOOK_AGAIN) {
+            return None;
+        }
+    }
+}
+
 /// The service of this setting: of several the first that answers.
 fn found(spot: &Spot, http: &Http) -> Option<Box<dyn Service>> {
     let mut services = spot.clouds.iter().map(|&cloud| service(cloud));
@@ -172,7 +187,8 @@ fn found(spot: &Spot, http: &Http) -> Option<Box<dyn Service>> {
 
 fn nothing_found(rank: Rank) -> String {
     format!(
-        "CARIBOU_SPOT=auto: no metadata service of AWS, Google Cloud or Azure answers (rank {rank}); only signals give notice"
+        "CARIBOU_SPOT=auto: no metadata service of AWS, Google Cloud or Azure answers (rank {rank}): only signals give notice, \
+         until one does"
     )
 }
 

@@ -1,7 +1,7 @@
 //! Shrinking and expanding a run from outside: the monitor and the watch of CPU limits ask for a number of active ranks, and
 //! the run takes the request at its next opportunity.
 //!
-//! The active ranks are the first so many. The others keep no work that can be moved: they only forward packets.
+//! The active ranks are the first ones. The others keep no work that can be moved: they only forward packets.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use crate::warn::warn;
 
 /// Why a run is not resized.
 pub(crate) const NOTHING_MOVES: &str =
-    "nothing in the run can be moved: CARIBOU_LB or CARIBOU_LB_PERIOD says so, or its arrays do";
+    "nothing in the run can be moved: CARIBOU_LB says so, or its arrays do";
 /// The same of a pool.
 pub(crate) const POLICY_ASSIGNS: &str =
     "the policy of the pool lets no rank be without work, expected CARIBOU_LB=leases or auto";
@@ -68,14 +68,18 @@ impl ResizeRequests {
         if !(1..=self.ranks).contains(&ranks) {
             return Err(format!("{ranks} active ranks, expected a number from 1 to {}", self.ranks));
         }
-        if let Some(Taker::Refusal(why)) = self.taker.get() {
-            return Err((*why).into());
+        self.requested.store(ranks, Ordering::SeqCst);
+        match self.taker.get() {
+            Some(Taker::Refusal(why)) => {
+                self.take();
+                Err((*why).into())
+            }
+            Some(Taker::Thread(wake)) => {
+                wake();
+                Ok(())
+            }
+            None => Ok(()),
         }
-        self.requested.store(ranks, Ordering::Release);
-        if let Some(Taker::Thread(wake)) = self.taker.get() {
-            wake();
-        }
-        Ok(())
     }
 
     /// True if a number was asked for and not taken.
@@ -91,7 +95,7 @@ impl ResizeRequests {
         }
     }
 
-    /// So many ranks are active now.
+    /// `active` ranks have work now.
     pub(crate) fn resized(&self, active: u32) {
         self.active.store(active, Ordering::Relaxed);
     }

@@ -9,12 +9,13 @@ use super::context::{RankContext, panicked, thread_refused};
 use super::outcome::Outcome;
 use super::recording::{RunName, Session};
 use super::report::RunReport;
+use super::resize::ResizeRequests;
 use super::shape::{ReadyRank, Shape};
 use super::watchdog::Watchdog;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::{ROOT, Rank};
-use crate::measure::cpu_limits::CpuLimitsWatch;
+use crate::measure::cpu_limits::{Change, CpuLimitsWatch};
 use crate::measure::topology;
 use crate::measure::topology::plan::{Plan, plan};
 use crate::panics::panic_message;
@@ -52,8 +53,7 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
         shape,
         session,
         plan,
-        // A run that cannot be resized goes on as it is.
-        watch: CpuLimitsWatch::start(move |change| drop(resizes.ask(change.active_ranks(ranks, workers)))),
+        watch: CpuLimitsWatch::start(follow_limits(ranks, workers, resizes)),
         ranks,
         begin: FallibleBarrier::new(ranks),
         clock: OnceLock::new(),
@@ -109,6 +109,18 @@ pub(super) fn run<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, E
     let record = process.session.record();
     let report = RunReport { wall_ns: elapsed_ns, record, profiles, ..RunReport::default() };
     Ok((report.placed(&process.plan), figures))
+}
+
+/// Asks for another number of active ranks when another suits the vCPUs that the process may use.
+fn follow_limits(ranks: u32, workers: u32, resizes: Arc<ResizeRequests>) -> impl FnMut(Change) {
+    let mut last = ranks;
+    move |change| {
+        let active = change.active_ranks(ranks, workers);
+        if std::mem::replace(&mut last, active) != active {
+            // A run that cannot be resized goes on as it is.
+            let _ = resizes.ask(active);
+        }
+    }
 }
 
 impl<S: Shape> Process<'_, S> {

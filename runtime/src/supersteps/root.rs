@@ -23,15 +23,13 @@ const RECORDS: usize = 64;
 /// The additional state of the first share.
 pub(super) struct Root<P: Supersteps> {
     policy: &'static str,
-    /// Makes a divider for the first so many workers.
+    /// Makes a divider for the first workers, of this number.
     make_divider: MakeDivider,
     divider: Box<dyn Divider>,
-    /// Number of active workers: the first so many. The others have no units.
+    /// Number of active workers, which are the first ones. The others have no units.
     active: usize,
     /// The change of that number until the units are divided accordingly.
     resize: Option<Resize>,
-    /// The division in the last step that was reported.
-    reported: Division,
     /// The division that the policy chose, with the reason, until it is in a plan.
     chosen: Option<(Division, Option<String>)>,
     /// The division of the last plan, with the reason, until it takes effect.
@@ -62,14 +60,15 @@ pub(super) struct Root<P: Supersteps> {
     pub(super) checkpoints: Option<Checkpoints>,
 }
 
-/// Makes a divider for the first so many workers of a run.
+/// Makes a divider for the first workers of a run, of this number.
 pub(super) type MakeDivider = Box<dyn Fn(usize) -> Box<dyn Divider> + Send>;
 
 /// A change of the number of active workers. No step is reported to the divider until its division is in effect.
 struct Resize {
     /// Number of active ranks before it.
     before: usize,
-    division: Division,
+    /// The first step under its division, once that is in a plan.
+    first_step: Option<u64>,
 }
 
 #[derive(Default)]
@@ -80,8 +79,8 @@ struct OpenStep {
     copies: u32,
     /// Number of units that moved before it.
     moved: u64,
-    /// The new division that took effect with it, if one did, and the reason, if the policy gave one.
-    divided: Option<(Division, Option<String>)>,
+    /// Set if a new division took effect with it: the reason, if the policy gave one.
+    divided: Option<Option<String>>,
     worked: BTreeMap<usize, StepStats>,
 }
 
@@ -102,7 +101,7 @@ impl OpenStep {
             copies: self.copies,
             moved: self.moved,
             divided: self.divided.is_some(),
-            reason: self.divided.as_ref().and_then(|(_, reason)| reason.clone()),
+            reason: self.divided.clone().flatten(),
             restarted,
             workers: self.worked.values().map(worker).collect(),
         }
@@ -126,7 +125,6 @@ impl<P: Supersteps> Root<P> {
         policy: &'static str,
         (make_divider, divider): (MakeDivider, Box<dyn Divider>),
         (workers, workers_per_rank, units): (usize, usize, u64),
-        first: Division,
         first_step: u64,
         checkpoints: Option<Checkpoints>,
     ) -> Self {
@@ -137,7 +135,6 @@ impl<P: Supersteps> Root<P> {
             divider,
             active: workers,
             resize: None,
-            reported: first,
             chosen: None,
             announced: None,
             workers,
@@ -183,24 +180,23 @@ impl<P: Supersteps> Root<P> {
         check(&division, self.active, self.units).map_err(|why| {
             format!("for {} workers the policy `{}` began with {why}", self.active, self.policy)
         })?;
-        let division = self.extended(division);
-        self.chosen = Some((division.clone(), Some(format!("{ranks} active ranks"))));
+        self.chosen = Some((self.extended(division), Some(format!("{ranks} active ranks"))));
         let before = self.resize.take().map_or(before, |resize| resize.before);
-        self.resize = Some(Resize { before, division });
+        self.resize = Some(Resize { before, first_step: None });
         Ok(())
     }
 
-    /// A division among the active workers as one among all. Where an inactive worker would compute copies there are none.
-    fn extended(&self, Division { mut units, copies }: Division) -> Division {
-        units.resize(self.workers, 0);
-        let fits = self.active == self.workers || self.active.is_multiple_of(copies as usize);
-        Division { units, copies: if fits { copies } else { 1 } }
+    /// A division among the active workers as one among all.
+    fn extended(&self, mut division: Division) -> Division {
+        division.units.resize(self.workers, 0);
+        division
     }
 
-    /// A step was reported. Once the division of a resized run was in effect: the number of active ranks, and a line that says
-    /// so. The divider is told of steps from the next one on.
-    fn follow_resize(&mut self, step: &OpenStep) -> Option<(u32, String)> {
-        let Resize { before, .. } = self.resize.take_if(|resize| resize.division == self.reported)?;
+    /// This step was reported. If it was the first under the division of a resized run: the number of active ranks, and a line
+    /// that says so. The divider is told of steps from the next one on.
+    fn follow_resize(&mut self, number: u64, step: &OpenStep) -> Option<(u32, String)> {
+        let in_effect = |resize: &mut Resize| resize.first_step.is_some_and(|first| number >= first);
+        let Resize { before, .. } = self.resize.take_if(in_effect)?;
         let (active, all) = (self.active / self.workers_per_rank, self.workers / self.workers_per_rank);
         let (ranks, units) = (counted(all, "rank", "ranks"), counted(step.moved as usize, "unit", "units"));
         let line =
@@ -214,6 +210,9 @@ impl<P: Supersteps> Root<P> {
             return None;
         }
         self.announced = self.chosen.take();
+        if let Some(resize) = self.resize.as_mut().filter(|_| self.announced.is_some()) {
+            resize.first_step.get_or_insert(step + 1);
+        }
         let division = self.announced.as_ref().map(|(division, _)| division.clone());
         let save = self.checkpoints.as_mut().and_then(|checkpoints| checkpoints.begin(now_ns));
         Some(StepPlan { division, slice: self.slice, save })
@@ -228,7 +227,7 @@ impl<P: Supersteps> Root<P> {
     pub(super) fn divided(&mut self, step: u64, old: &Division, new: &Division) {
         let (moved, reason) = (moved(old, new), self.announced.take().and_then(|(_, reason)| reason));
         let open = self.open.entry(step).or_default();
-        (open.moved, open.divided) = (moved, Some((new.clone(), reason.clone())));
+        (open.moved, open.divided) = (moved, Some(reason.clone()));
         let (units, copies) = (new.units.clone(), new.copies);
         self.figures.divisions.push(DivisionReport { step, units, copies, moved, reason });
     }
@@ -247,13 +246,10 @@ impl<P: Supersteps> Root<P> {
             && first.get().worked.len() == self.workers
         {
             let (number, step) = first.remove_entry();
-            if let Some((division, _)) = &step.divided {
-                self.reported.clone_from(division);
-            }
             if let Err(fault) = self.report_step(number, &step) {
                 return ctx.fail(fault);
             }
-            if let Some((active, line)) = self.follow_resize(&step) {
+            if let Some((active, line)) = self.follow_resize(number, &step) {
                 ctx.resized(active, &line);
             }
             ctx.stepped(|so_far| self.tell_so_far(&step, so_far));

@@ -123,7 +123,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
             let root = dividers.map(|dividers| {
                 let (first_step, checkpoints) = (beginning.step, saved.checkpoints());
                 let sizes = (workers, per_rank as usize, units);
-                Box::new(Root::new(policy_name, dividers, sizes, first.clone(), first_step, checkpoints))
+                Box::new(Root::new(policy_name, dividers, sizes, first_step, checkpoints))
             });
             Share::new(share, beginning, first.clone(), root, saved.saver(is_first_of_rank))
         });

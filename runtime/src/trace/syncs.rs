@@ -65,7 +65,7 @@ pub struct SyncReport {
     pub sync: u64,
     /// True if it was a window, for which no chunk did anything; false if chunks came to a sync.
     pub window: bool,
-    /// Number of ranks that are active from then on: the first so many. None if it is not known.
+    /// Number of ranks that are active from then on, which are the first ones. None if it is not known.
     pub active: Option<u32>,
     /// The predictor of loads; [`Prediction::Auto`](lb_strategies::Prediction::Auto) if it is not known.
     pub prediction: Prediction,

@@ -85,7 +85,7 @@ impl Source {
 const LINE_MAX: u64 = 4096;
 
 impl Source {
-    /// Asks the program to have the first so many ranks active, or says in a line why that is refused.
+    /// Asks the program to use its first `ranks` ranks only, or says in a line why that is refused.
     pub(crate) fn resize(&self, ranks: u32) -> Result<(), String> {
         let (header, value) = RESIZE_HEADER;
         let request =

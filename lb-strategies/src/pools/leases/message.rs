@@ -56,6 +56,8 @@ pub enum ReportKind {
     Progress,
     /// The answer to a `Steal`: these are no longer its own. They may be none.
     Stolen(Vec<Range<u64>>),
+    /// It is to be without work, and gives these back. They may be none.
+    Returned(Vec<Range<u64>>),
     /// A worker is late with this piece: somebody else may execute it, too.
     Offer {
         /// Its number there.
@@ -101,6 +103,8 @@ pub struct LeaseStatus {
     pub rtt: Nanos,
     /// Coefficient of variation of the time of one iteration; `None` while it has not measured.
     pub variation: Option<f64>,
+    /// True while it is to be without work.
+    pub is_inactive: bool,
 }
 
 /// An order of the root to a rank.

@@ -21,7 +21,7 @@ pub(super) struct Peers {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) workers: u32,
-    pub(super) active: bool,
+    pub(super) is_present: bool,
     pub(super) standing: LeaseStatus,
     pub(super) reported_at: Nanos,
     /// Leases it was sent, and the size of the last.
@@ -52,7 +52,7 @@ impl Peers {
     pub(super) fn new(workers: &[u32]) -> Self {
         let peer = |&workers: &u32| Peer {
             workers,
-            active: true,
+            is_present: true,
             standing: LeaseStatus::default(),
             reported_at: 0,
             leases: 0,
@@ -84,8 +84,13 @@ impl Peers {
     }
 
     /// The ranks that have not said `Bye`.
+    pub(super) fn present(&self) -> impl Iterator<Item = Rank> + '_ {
+        (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.is_present).map(|(rank, _)| rank)
+    }
+
+    /// Those of them that are to have work.
     pub(super) fn active(&self) -> impl Iterator<Item = Rank> + '_ {
-        (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.active).map(|(rank, _)| rank)
+        self.present().filter(|&rank| !self[rank].standing.is_inactive)
     }
 
     /// Whose `Want` is not answered.
@@ -102,7 +107,7 @@ impl Peers {
 
     /// Iterations per second of one worker; `None` while no rank knows.
     pub(super) fn mean_speed(&self) -> Option<f64> {
-        let known = self.all.iter().filter(|peer| peer.active);
+        let known = self.all.iter().filter(|peer| peer.is_present);
         let known = known.filter_map(|peer| peer.standing.speed.map(|speed| (speed, peer.workers)));
         let (sum, workers) =
             known.fold((0.0, 0), |(sum, all), (speed, workers)| (sum + speed, all + workers));
@@ -111,7 +116,7 @@ impl Peers {
 
     /// The largest coefficient of variation that a rank has measured.
     pub(super) fn variation(&self) -> Option<f64> {
-        let known = self.active().filter_map(|rank| self[rank].standing.variation);
+        let known = self.present().filter_map(|rank| self[rank].standing.variation);
         known.reduce(f64::max)
     }
 }

@@ -8,8 +8,8 @@
 //! 1. While Working, an active rank one of whose workers has come has iterations that nobody has begun, or a `Want` at the root.
 //! 2. It asks when what nobody has begun lasts for two round trips and a piece, or less: the answer is there in time.
 //! 3. What it gives up was begun by nobody, and is not its own from then on.
-//! 4. A rank that is to be without work gives up all that nobody has begun, also of a lease that was on its way, and asks for
-//!    nothing. It reports what it has executed when its last worker is through.
+//! 4. A rank that is to be without work gives back all that nobody has begun, also of a lease that was on its way, asks for
+//!    nothing, and copies none of its late pieces itself. It reports what it has executed when its last worker is through.
 //! 5. A report names what was executed since the last one; all it ever held it has reported, given up or still holds.
 
 mod replication;
@@ -132,7 +132,9 @@ impl LeaseRank {
                 let before = self.pool.len();
                 ranges.into_iter().for_each(|range| self.pool.insert(range));
                 self.root_link.leased(now, self.pool.len() - before, queued);
-                self.give_up_if_inactive(now);
+                if !self.active {
+                    self.give_back(now);
+                }
             }
             Order::Steal(thieves) => {
                 let speed = self.pool.speed(now);
@@ -163,18 +165,17 @@ impl LeaseRank {
         if self.stage == Stage::Stopped {
             return;
         }
-        self.active = active;
-        self.give_up_if_inactive(now);
+        if std::mem::replace(&mut self.active, active) && !active {
+            self.give_back(now);
+        }
         self.advance(now, out);
     }
 
     /// Rule 4.
-    fn give_up_if_inactive(&mut self, now: Nanos) {
-        let len = if self.active { 0 } else { self.pool.len() };
-        if len > 0 {
-            let given = self.pool.split_off(len);
-            self.report(now, ReportKind::Stolen(list(&given)));
-        }
+    fn give_back(&mut self, now: Nanos) {
+        self.root_link.withdraw();
+        let all = self.pool.split_off(self.pool.len());
+        self.report(now, ReportKind::Returned(list(&all)));
     }
 
     /// A pulse, or a timer for no reason.
@@ -268,6 +269,7 @@ impl LeaseRank {
             leases: self.root_link.leases(),
             rtt: self.root_link.rtt(),
             variation: self.pool.variation(),
+            is_inactive: !self.active,
         }
     }
 }

@@ -5,6 +5,8 @@
 //! | Here | are believed | it says `Bye` |
 //! | Gone | are ignored | never |
 //!
+//! A peer that is Here may be inactive: it has given back what it held, and wants nothing.
+//!
 //! 1. A `Want` is answered by a `Lease` while something is free; else it stays in the queue, and is looked at again
 //!    whenever any report comes.
 //! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
@@ -69,7 +71,7 @@ impl LeaseRoot {
     /// A rank reports.
     pub(super) fn receive(&mut self, now: Nanos, from: Rank, report: Report, orders: &mut Orders) {
         let peer = &mut self.peers[from];
-        if !peer.active {
+        if !peer.is_present {
             return;
         }
         peer.standing = report.status;
@@ -85,6 +87,10 @@ impl LeaseRoot {
                 ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
                 self.share(now, &thieves, given, orders);
             }
+            ReportKind::Returned(ranges) => {
+                peer.want = None;
+                ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
+            }
             ReportKind::Offer { piece, range } => self.copies.offer(from, piece, range),
             // Once stopped, nobody waits for an answer.
             ReportKind::Copied { owner, piece } if !self.stopped => {
@@ -92,14 +98,14 @@ impl LeaseRoot {
             }
             ReportKind::Progress | ReportKind::Copied { .. } => {}
             ReportKind::Settled { piece, range } => self.settled(from, piece, range, orders),
-            ReportKind::Bye => peer.active = false,
+            ReportKind::Bye => peer.is_present = false,
         }
         self.serve(now, orders);
     }
 
     /// Tells whether no message will come or go any more.
     pub(super) fn is_closed(&self) -> bool {
-        self.stopped && self.peers.active().next().is_none()
+        self.stopped && self.peers.present().next().is_none()
     }
 
     fn serve(&mut self, now: Nanos, orders: &mut Orders) {
@@ -108,7 +114,7 @@ impl LeaseRoot {
         }
         if self.holdings.are_done() {
             self.stopped = true;
-            orders.extend(self.peers.active().map(|rank| (rank, Order::Stop)));
+            orders.extend(self.peers.present().map(|rank| (rank, Order::Stop)));
             return;
         }
         while self.holdings.free() > 0 {

@@ -44,6 +44,11 @@ impl RootLink {
         self.leases
     }
 
+    /// The rank no longer wants what it has asked for.
+    pub(super) fn withdraw(&mut self) {
+        self.asked = None;
+    }
+
     /// To be told with the next report.
     pub(super) fn done(&mut self, range: Range<u64>) {
         self.done.insert(range);

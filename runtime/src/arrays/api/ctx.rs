@@ -886,7 +886,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.take_resize()
     }
 
-    /// So many ranks are active now: tells the user by this line.
+    /// `active` ranks have work now: tells the user by this line.
     pub(crate) fn resized(&mut self, active: u32, line: &str) {
         self.handler.host.resized(active, line);
     }

@@ -134,6 +134,7 @@ pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
         ranks: 1,
         period: 0,
         by_windows: false,
+        takes_resizes: false,
         signal_ns: u64::MAX,
         slowness: 1.0,
         services: Vec::new(),

@@ -24,13 +24,14 @@
 //! 2. *All packets are handled* all the same: messages go into the mailboxes, partial results up the tree.
 //! 3. A frozen rank replies to no search for quiescence: chunks have messages that they do not handle.
 //! 4. Packets of a checkpoint are not counted.
-//! 5. *No timer* expires on a rank that is not Running: its message waits until `Thaw`.
+//! 5. *No request* to shrink or expand the run is followed between rank 0's `Freeze` and its `Thaw`.
+//! 6. *No timer* expires on a rank that is not Running: its message waits until `Thaw`.
 //!
 //! # Proof that the copies are consistent
 //!
 //! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
 //!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
-//! 2. So until `Thaw` nothing changes on any rank (rules 1 and 5): each message is in one mailbox, or waits for a timer or for a
+//! 2. So until `Thaw` nothing changes on any rank (rules 1, 5 and 6): each message is in one mailbox, or waits for a timer or for a
 //!    chunk that does not exist; an idle rank has passed on its partial results, so the contributions so far are on rank 0; all
 //!    ranks have applied the same broadcasts.
 //! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied: the copies are of that state.
@@ -42,6 +43,7 @@
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
 //! | what the balancer has learned, placement | chunks restart at home: there may be another number of ranks |
+//! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
 
 use serde::{Deserialize, Serialize};

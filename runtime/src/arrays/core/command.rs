@@ -87,7 +87,7 @@ pub(crate) enum Task {
     CommitCheckpoint { number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten> },
     /// Tell the user.
     Warn(String),
-    /// So many ranks are active now: tell the user by this line.
+    /// `active` ranks have work now: tell the user by this line.
     Resized { active: u32, line: String },
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),

@@ -39,8 +39,14 @@ pub(crate) struct SyncProtocol {
     pub(crate) flushed: Convergecast<MigrationBytes>,
     /// True if `at_sync` waits for a decision.
     pub(crate) blocking: bool,
+    /// False while this rank is to have no work.
+    pub(crate) is_active: bool,
     /// Rank 0 only.
     pub(crate) coordinator: Option<Coordinator>,
+    /// Rank 0 only: the number of active ranks that was asked for while all ranks stop for a checkpoint.
+    pub(crate) deferred_resize: Option<u32>,
+    /// Rank 0 only: the user was told that the run cannot be shrunk.
+    pub(crate) told_of_refusal: bool,
 }
 
 impl SyncProtocol {
@@ -52,7 +58,10 @@ impl SyncProtocol {
             migrations: Migrations::new(tree.rank),
             flushed: Convergecast::default(),
             blocking,
+            is_active: true,
             coordinator,
+            deferred_resize: None,
+            told_of_refusal: false,
         }
     }
 
@@ -71,9 +80,9 @@ pub(crate) enum SyncPacket {
     NextSyncChanged(NextSync),
     /// How busy the sender and the ranks below it are. To the parent.
     Signal(RankSignal),
-    /// Makes the first so many ranks the active ones. To rank 0.
+    /// Makes ranks 0 to `active` - 1 the active ones. To rank 0.
     Resize { active: u32 },
-    /// The first so many ranks are active from now on. Down the tree.
+    /// Ranks 0 to `active` - 1 are to have all work from now on. Down the tree.
     Resized { active: u32 },
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },

@@ -38,9 +38,6 @@ use crate::threads::elided_mutex::Owner;
 use crate::trace::Part;
 use crate::trace::recording::{NameChunk, Recording};
 
-/// Where no signals are due, a rank looks this often for a request to shrink or expand the run, ns.
-const RESIZES_EVERY_NS: u64 = 5_000_000;
-
 /// The parts of a rank that differ between threads and simulation.
 pub(crate) struct RankParts {
     pub(crate) scheduler: Scheduler,
@@ -97,11 +94,7 @@ pub(crate) fn build_rank(
         Some(requests) if !parts.is_layered => requests.refuse(NOTHING_MOVES),
         _ => {}
     }
-    let signal_ns = match &windows {
-        Some(policy) => policy.signal_ns(),
-        None if is_balanced && resizes.is_some() => RESIZES_EVERY_NS,
-        None => u64::MAX,
-    };
+    let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)
         .predicting(config.prediction);
     let core = match &windows {
@@ -124,6 +117,7 @@ pub(crate) fn build_rank(
             ranks,
             period,
             by_windows,
+            takes_resizes: is_balanced && resizes.is_some(),
             signal_ns,
             slowness: config.slowness(rank),
             services,

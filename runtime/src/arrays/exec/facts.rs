@@ -47,6 +47,8 @@ pub(crate) struct ReportedFacts {
     /// Load since the last window as the chunk declares it, ns of ticks.
     pub(crate) declared_ns: Option<u64>,
     pub(crate) migratable: bool,
+    /// True if the chunk has not run since the last window.
+    pub(crate) unasked: bool,
     pub(crate) wish: Option<Rank>,
 }
 
@@ -111,6 +113,7 @@ impl Facts {
             bytes: self.bytes.load(Ordering::Relaxed),
             declared_ns: Some(declared_ns).filter(|&declared_ns| declared_ns != MEASURED),
             migratable: flags & MIGRATABLE != 0,
+            unasked: flags & KNOWN == 0,
             wish: Some(Rank(wish)).filter(|_| wish != NOWHERE),
         }
     }

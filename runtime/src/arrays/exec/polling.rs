@@ -24,8 +24,8 @@
 //! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
 //! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
 //!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled. When a signal
-//!    is due, it also tells of a [notice](crate::notice) to the process, and takes a request to
-//!    [shrink or expand](crate::run::resize) the run. Where chunks are balanced at syncs, it does only that.
+//!    is due, it also tells of a [notice](crate::notice) to the process.
+//! 8. *Requests* to [shrink or expand](crate::run::resize) the run are taken by polls that are the runtime's own time.
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
 //! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
@@ -46,7 +46,7 @@ use crate::arrays::core::lifecycle::transfer::ChunkBody;
 use crate::arrays::core::packet::Packet;
 use crate::arrays::core::routing::message_list::FreeList;
 use crate::arrays::core::sync::window::RankSignal;
-use crate::ids::{CellId, ChunkId, Rank};
+use crate::ids::{CellId, ChunkId, Rank, WorkerId};
 use crate::transport::PacketHandler;
 
 /// Interval of polls in the middle of a run, ns.
@@ -101,11 +101,6 @@ impl PollSchedule {
         (works || was_at_work).then_some(works)
     }
 
-    /// No signal is due before this time.
-    fn next_signal(&mut self, at_ns: u64) {
-        self.signal_ns = at_ns;
-    }
-
     /// Tells whether there is something to poll (rule 1).
     #[inline]
     pub(super) fn is_active(&self) -> bool {
@@ -157,11 +152,29 @@ impl Worker<'_> {
         if self.poll_schedule.signal_is_due(&mut self.instruments) {
             self.signal();
         }
+        if self.is_asked_to_resize() {
+            self.take_resize_request();
+        }
         if any || self.remote_sender.transfers() {
             self.instruments.start_slice();
             self.poll_schedule.end(self.instruments.time_ns());
         }
         self.take_written() | self.take_answer() || any
+    }
+
+    /// True if the run is to be shrunk or expanded, on the worker that takes such requests.
+    #[inline]
+    pub(super) fn is_asked_to_resize(&self) -> bool {
+        let takes = self.shared.info.takes_resizes && self.id == WorkerId(0);
+        takes && self.shared.resizes.as_ref().is_some_and(|requests| requests.is_asked())
+    }
+
+    #[cold]
+    fn take_resize_request(&mut self) {
+        let requested = self.shared.resizes.as_ref().and_then(|requests| requests.take());
+        if let Some(active) = requested {
+            self.with_core(|core, now_ns, out| core.resize(active, now_ns, out));
+        }
     }
 
     /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
@@ -175,12 +188,6 @@ impl Worker<'_> {
             if listener.take_advice() {
                 self.with_core(|core, now_ns, out| core.ask_for_checkpoint(now_ns, out));
             }
-        }
-        if let Some(active) = self.shared.resizes.as_ref().and_then(|requests| requests.take()) {
-            self.with_core(|core, now_ns, out| core.resize(active, now_ns, out));
-        }
-        if !self.shared.info.by_windows {
-            return self.poll_schedule.next_signal(self.instruments.now_ns() + self.shared.info.signal_ns);
         }
         let mut stops = false;
         self.with_core(|core, _, _| stops = core.holds_timers());

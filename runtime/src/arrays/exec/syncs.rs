@@ -106,12 +106,13 @@ impl Worker<'_> {
         let measure = |&(chunk, id): &(ChunkId, CellId)| {
             let cell = shared.cells.get(id);
             let measured_ns = if counts { cell.take_load() } else { 0 };
-            let ReportedFacts { bytes, declared_ns, migratable, wish } = cell.facts.take(decides);
+            let ReportedFacts { bytes, declared_ns, migratable, unasked, wish } = cell.facts.take(decides);
             let (load_ns, declared) = (declared_ns.unwrap_or(measured_ns), declared_ns.is_some());
             let handled = cell.take_handled();
             let moves = !shared.arrays[chunk.array.index()].at_syncs();
             let (migratable, wish) = (migratable && moves, wish.filter(|_| moves));
-            MeasuredChunk { chunk, load_ns, declared, bytes, migratable, wish, handled }
+            let unasked = unasked && moves;
+            MeasuredChunk { chunk, load_ns, declared, bytes, migratable, unasked, wish, handled }
         };
         let measured: Vec<MeasuredChunk> = chunks.iter().map(measure).collect();
         let window = SyncId(number);

@@ -236,7 +236,7 @@ impl Worker<'_> {
         let scheduler = &self.shared.scheduler;
         let entries = || self.has_chunks_to_run() || scheduler.has_entries();
         let left = || self.remote_sender.outbound_waits() || self.has_answer() || self.has_written();
-        (!scheduler.is_congested() && entries()) || left() || scheduler.stopped()
+        (!scheduler.is_congested() && entries()) || left() || self.is_asked_to_resize() || scheduler.stopped()
     }
 
     /// Sends partial results and buffered packets, then parks. Returns the time parked, ns.

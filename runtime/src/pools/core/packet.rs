@@ -34,7 +34,7 @@ pub(crate) enum PoolPacket {
     AllWaiting { all: bool },
     /// The pool is cancelled: each worker leaves after its current range.
     Cancel,
-    /// The first so many ranks have work from now on, from rank 0.
+    /// Ranks 0 to `active` - 1 have work from now on. From rank 0.
     Resize { active: u32 },
     /// Rank 0 makes a checkpoint: the workers copy what they have done.
     Save { number: u64 },

@@ -225,7 +225,7 @@ impl<'m> CommThread<'m> {
 
     /// On rank 0: shrinks or expands the run if it was asked to.
     fn pass_resize(&mut self) {
-        let Some(requests) = &self.shared.resizes else { return };
+        let Some(requests) = self.shared.resizes.as_ref().filter(|_| !self.is_cancelled()) else { return };
         let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
         let ranks = counted(self.peers.ranks as usize, "rank", "ranks");
         let before = requests.active();

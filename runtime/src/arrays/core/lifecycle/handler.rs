@@ -68,7 +68,7 @@ pub(crate) enum Effect {
     HandleDeferred,
     /// A checkpoint is to be made.
     Checkpoint,
-    /// The first so many ranks are to be the active ones.
+    /// Makes ranks 0 to N - 1 the active ones, for this N.
     Resize(u32),
     Exit(Option<Box<ExitValue>>),
     /// The run is to end: the chunk says why.
@@ -144,6 +144,8 @@ pub(crate) struct RankInfo {
     pub(crate) period: u64,
     /// Chunks are balanced in windows: at a sync they resume at once.
     pub(crate) by_windows: bool,
+    /// True if the rank takes requests to shrink or expand the run.
+    pub(crate) takes_resizes: bool,
     /// Interval of the rank's signals to rank 0, ns; `u64::MAX` without windows.
     pub(crate) signal_ns: u64,
     /// The factor by which the rank is to appear slower than it is.
@@ -181,7 +183,7 @@ pub(crate) trait HandlerHost {
     fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
     /// Takes the number of active ranks that was last asked for from outside, once.
     fn take_resize(&mut self) -> Option<u32>;
-    /// So many ranks are active now: tells the user by this line.
+    /// `active` ranks have work now: tells the user by this line.
     fn resized(&mut self, active: u32, line: &str);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);

@@ -31,7 +31,7 @@ impl RankCore {
             CheckpointPacket::ProbeReply(counts) => self.frozen_replied(counts, now_ns, out),
             CheckpointPacket::Save { number } => self.save(number, out),
             CheckpointPacket::Copied => self.copied(now_ns, out),
-            CheckpointPacket::Thaw => self.thaw(out),
+            CheckpointPacket::Thaw => self.thaw(now_ns, out),
             CheckpointPacket::Written(written) => self.written(written, now_ns, out),
             CheckpointPacket::Notice(by) => {
                 if let Some(schedule) = &mut self.checkpoints.schedule {
@@ -180,11 +180,14 @@ impl RankCore {
         }
     }
 
-    fn thaw(&mut self, out: &mut Commands) {
+    fn thaw(&mut self, now_ns: u64, out: &mut Commands) {
         let cells = self.checkpoints.thaw();
         out.now.push_back(Command::Thaw(cells));
         let insertions = std::mem::take(&mut self.checkpoints.insertions);
         self.admit_inserted(insertions, BTreeSet::new(), out);
+        if let Some(active) = self.sync.deferred_resize.take() {
+            self.resize(active, now_ns, out);
+        }
     }
 
     /// Admits chunks that were inserted and kept. Chunks are about to be admitted under the indices that are `taken`.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use lb_strategies::balancer::{Balancer, Decision};
-use lb_strategies::window_policy::Look;
+use lb_strategies::window_policy::{Look, Signal};
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands, Task};
@@ -48,7 +48,8 @@ impl RankCore {
             SyncPacket::Signal(signal) => self.signalled(from, signal, now_ns, out),
             SyncPacket::Resize { active } => self.resize(active, now_ns, out),
             SyncPacket::Resized { active } => {
-                self.lifecycle.seeds.set_active(self.tree.rank.0 < active);
+                self.sync.is_active = self.tree.rank.0 < active;
+                self.lifecycle.seeds.set_active(self.sync.is_active);
                 self.share_seeds(out);
             }
             SyncPacket::OpenWindow { number, decides } => {
@@ -141,6 +142,7 @@ impl RankCore {
             declared: arrival.declared.is_some(),
             bytes: arrival.bytes,
             migratable: arrival.migratable,
+            unasked: false,
             wish: arrival.wish,
             handled: 0,
         };
@@ -194,7 +196,7 @@ impl RankCore {
         if is_awaited || !moves.is_empty() {
             self.broadcast_down(ROOT, SyncPacket::Decision { occasion, moves: moves.into() }, now_ns, out);
         }
-        self.tell_of_resize(out);
+        self.tell_of_resize(now_ns, out);
         // The next sync may have become complete meanwhile.
         let coordinator = self.sync.coordinator.as_mut().expect("only rank 0 is asked to decide");
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
@@ -203,6 +205,9 @@ impl RankCore {
     /// This rank, or a child with all ranks below it, has told how busy it is. Rank 0 may open a window.
     pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64, out: &mut Commands) {
         let Some(windows) = &mut self.sync.windows else { return };
+        // What an inactive rank cannot give away is no load that could be divided.
+        let is_counted = from != self.tree.rank || self.sync.is_active;
+        let signal = if is_counted { signal } else { RankSignal { busy: Signal::default(), ..signal } };
         let signal = windows.signalled(from, signal, now_ns);
         let passes_on = from == self.tree.rank || windows.rests(self.tree.rank);
         if self.checkpoints.stops() || self.begin_checkpoint(now_ns, out) {
@@ -227,7 +232,12 @@ impl RankCore {
         let is_balanced = self.sync.blocking && self.arrays.iter().any(|array| array.syncs());
         if !is_balanced {
             let why = "the number of active ranks stays as it is: no chunk of this run is ever moved";
-            return out.later.push_back(Task::Warn(format!("{why}, and {active} were asked for")));
+            let tells = !std::mem::replace(&mut self.sync.told_of_refusal, true);
+            return out.later.extend(tells.then(|| Task::Warn(why.into())));
+        }
+        if self.checkpoints.stops() {
+            self.sync.deferred_resize = Some(active);
+            return;
         }
         if let Some(active) = coordinator.resize(active) {
             self.broadcast_down(ROOT, SyncPacket::Resized { active }, now_ns, out);
@@ -235,8 +245,9 @@ impl RankCore {
     }
 
     /// Rank 0: tells the user that chunks have moved to other active ranks.
-    fn tell_of_resize(&mut self, out: &mut Commands) {
-        let told = self.sync.coordinator.as_mut().and_then(Coordinator::take_resized);
+    fn tell_of_resize(&mut self, now_ns: u64, out: &mut Commands) {
+        let coordinator = self.sync.coordinator.as_mut();
+        let told = coordinator.and_then(|coordinator| coordinator.take_resized(now_ns));
         out.later.extend(told.map(|(active, line)| Task::Resized { active, line }));
     }
 
@@ -356,7 +367,7 @@ impl RankCore {
             None => self.send_up(SyncPacket::Flushed(migration_bytes), now_ns, out),
             Some(coordinator) => {
                 coordinator.flushed(&migration_bytes, now_ns);
-                self.tell_of_resize(out);
+                self.tell_of_resize(now_ns, out);
                 self.broadcast_down(ROOT, SyncPacket::CompleteMigration, now_ns, out);
             }
         }

@@ -30,6 +30,8 @@ struct PendingSync {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkReport>,
     samples: Vec<Option<Sample>>,
+    /// By rank, the number of chunks that could not be asked whether they may move.
+    unasked: Vec<u32>,
     waited: u64,
     first_ns: u64,
     last_ns: u64,
@@ -41,6 +43,7 @@ impl PendingSync {
             tallies: vec![Tally::default(); arrays],
             chunks: Vec::new(),
             samples: vec![None; ranks],
+            unasked: vec![0; ranks],
             waited: 0,
             first_ns: now_ns,
             last_ns: 0,
@@ -55,9 +58,18 @@ impl PendingSync {
             self.tallies[array.index()].merge(tally);
         }
         for MeasuredRank { rank, sample, chunks } in reports.ranks {
+            self.unasked[rank.index()] += chunks.iter().filter(|chunk| chunk.unasked).count() as u32;
             let report = |chunk: MeasuredChunk| {
-                let MeasuredChunk { chunk: id, load_ns: ticks, declared, bytes, migratable, wish, handled } =
-                    chunk;
+                let MeasuredChunk {
+                    chunk: id,
+                    load_ns: ticks,
+                    declared,
+                    bytes,
+                    migratable,
+                    wish,
+                    handled,
+                    ..
+                } = chunk;
                 let bytes = scales.bytes(id.array, bytes);
                 ChunkReport {
                     load: ChunkLoad { id, rank, ticks, bytes, migratable },
@@ -111,6 +123,8 @@ struct Resize {
     is_in_decision: bool,
     /// Number of further decisions by which the other ranks may be emptied.
     decisions: u32,
+    /// Number of chunks on them that could not be asked for the last one whether they may move.
+    unasked: u32,
     /// Chunks and bytes that have moved since, and the time that it took.
     moved: u64,
     moved_bytes: u64,
@@ -120,7 +134,15 @@ struct Resize {
 impl Resize {
     fn from(before: u32) -> Resize {
         let decisions = DECISIONS_MAX - 1;
-        Resize { before, is_in_decision: false, decisions, moved: 0, moved_bytes: 0, migrate_ns: 0 }
+        Resize {
+            before,
+            is_in_decision: false,
+            decisions,
+            unasked: 0,
+            moved: 0,
+            moved_bytes: 0,
+            migrate_ns: 0,
+        }
     }
 
     /// A decision on it was carried out.
@@ -133,8 +155,10 @@ impl Resize {
     }
 }
 
-/// The most decisions in windows by which ranks are emptied: a chunk moves only if it has run since the last window.
-const DECISIONS_MAX: u32 = 8;
+/// The most decisions in windows by which ranks are emptied, and the time from one to the next, ns: a chunk moves only if it
+/// has run since the last window.
+const DECISIONS_MAX: u32 = 250;
+const DECISIONS_APART_NS: u64 = 40_000_000;
 
 /// A complete sync that is to be decided: the report, and the balancer that decides.
 pub(crate) struct DecisionRequest {
@@ -159,7 +183,7 @@ pub(crate) struct Coordinator {
     /// None while it decides.
     balancer: Option<Balancer>,
     places: Vec<RankPlace>,
-    /// Number of active ranks: the first so many. The others get no chunks.
+    /// Number of active ranks, which are the first ones. The others get no chunks.
     active: u32,
     /// The change of that number until chunks have moved accordingly.
     resize: Option<Resize>,
@@ -288,30 +312,36 @@ impl Coordinator {
         let before = self.resize.map_or(self.active, |resize| resize.before);
         self.resize = Some(Resize::from(before));
         self.active = active;
-        self.windows.iter_mut().for_each(WindowPolicy::decide_soon);
+        self.windows.iter_mut().for_each(|policy| policy.decide_at(0));
         Some(active)
     }
 
-    /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another decision follows soon while chunks
-    /// are on other ranks, up to [`DECISIONS_MAX`].
-    pub(crate) fn take_resized(&mut self) -> Option<(u32, String)> {
+    /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another
+    /// decision follows while chunks on other ranks could not be asked whether they may move, up to [`DECISIONS_MAX`].
+    pub(crate) fn take_resized(&mut self, now_ns: u64) -> Option<(u32, String)> {
         let report = self.log.last()?;
         let resize = self.resize.as_mut().filter(|resize| resize.is_in_decision && self.ongoing.is_none())?;
-        let stay: u32 = report.chunks_per_rank[self.active as usize..].iter().sum();
         resize.count(report);
-        if let Some(policy) = self.windows.as_mut().filter(|_| stay > 0 && resize.decisions > 0) {
-            policy.decide_soon();
+        let waits = resize.unasked > 0 && resize.decisions > 0;
+        if let Some(policy) = self.windows.as_mut().filter(|_| waits) {
+            policy.decide_at(now_ns + DECISIONS_APART_NS);
             return None;
         }
-        let Resize { before, moved, moved_bytes, migrate_ns, .. } = self.resize.take()?;
+        let left: u32 = report.chunks_per_rank[self.active as usize..].iter().sum();
+        let Resize { before, unasked, moved, moved_bytes, migrate_ns, .. } = self.resize.take()?;
         let ranks = counted(self.places.len(), "rank", "ranks");
         let mut line = format!("{} of {ranks} are active from now on, before it was {before}", self.active);
         if moved > 0 {
             let (chunks, mb) = (counted(moved as usize, "chunk", "chunks"), moved_bytes as f64 / 1e6);
             line += &format!(": {chunks} of {mb:.1} MB moved in {:.1} ms", migrate_ns as f64 / 1e6);
         }
-        if stay > 0 {
-            line += &format!("; {} on the others cannot move", counted(stay as usize, "chunk", "chunks"));
+        if unasked > 0 {
+            let chunks = counted(unasked as usize, "chunk", "chunks");
+            line += &format!("; {chunks} on the others leave when they have run");
+        }
+        if left > unasked {
+            let chunks = counted((left - unasked) as usize, "chunk", "chunks");
+            line += &format!("; {chunks} on the others cannot move");
         }
         Some((self.active, line))
     }
@@ -390,7 +420,7 @@ impl Coordinator {
     /// Hands out the balancer, to decide about these reports.
     fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
         let mut deliveries = pending.deliveries();
-        let PendingSync { chunks, samples, waited, first_ns, last_ns, .. } = pending;
+        let PendingSync { chunks, samples, unasked, waited, first_ns, last_ns, .. } = pending;
         if let Occasion::Sync(_) = occasion {
             // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
@@ -404,7 +434,10 @@ impl Coordinator {
         let report = self.undecided.decide(phase);
         let reported = self.keeps_reports.then(|| Arc::new(report.clone()));
         let active = self.active;
-        self.resize.iter_mut().for_each(|resize| resize.is_in_decision = true);
+        if let Some(resize) = &mut self.resize {
+            resize.is_in_decision = true;
+            resize.unasked = unasked[active as usize..].iter().sum();
+        }
         self.deciding =
             Some(PhaseRecord { occasion, active, reported, deliveries, waited, first_ns, last_ns });
         let balancer = self.balancer.take().expect("it is here unless it decides");

@@ -27,6 +27,8 @@ pub(crate) struct MeasuredChunk {
     pub(crate) declared: bool,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
+    /// True if it has not run since the last window, so that it could not be asked whether it may move: it stays.
+    pub(crate) unasked: bool,
     /// The rank to which its program moves it.
     pub(crate) wish: Option<Rank>,
     /// Number of messages that it has handled in a window; 0 at a sync.
