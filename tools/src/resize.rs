@@ -61,10 +61,12 @@ fn wait_for(source: &Source, options: &Options) -> Result<Outcome, String> {
     let questions = options.wait.as_millis() / INTERVAL.as_millis();
     for question in 0..questions {
         sleep(INTERVAL);
-        match source.ask()?.ranks_active {
+        let status = source.ask()?;
+        match status.ranks_active {
             Some(active) if active == options.ranks => return Ok(Outcome::Done),
-            Some(_) => {}
-            None => return Ok(Outcome::Elsewhere),
+            None if !status.ranks.is_empty() => return Ok(Outcome::Elsewhere),
+            // It has not begun, or is at it.
+            _ => {}
         }
         if question == 0 {
             // Only a run that has begun knows whether it has to refuse.
