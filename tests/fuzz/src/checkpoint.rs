@@ -70,7 +70,7 @@ impl Chunk for Cell {
             Message::Halo { step, text } => {
                 self.heard.push(step ^ text.len() as u64);
                 self.step = self.step.wrapping_add(1);
-                ctx.send_after(Duration::from_micros(3), ctx.index(), Message::Late(step));
+                ctx.send_after(Duration::from_micros(3), Message::Late(step));
                 match self.step {
                     SAVED => ctx.checkpoint(),
                     DIES if self.dies => return ctx.fail("it dies"),
@@ -147,7 +147,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     match run(Config::default().simulate(2).restart(checkpoint), false) {
         Err(Error::Config { why, .. }) => assert_line(&why),
-        Err(error @ (Error::Panicked { .. } | Error::SetupPanicked { .. } | Error::System { .. })) => panic!("{error}"),
+        Err(error @ (Error::Panicked { .. } | Error::SetupPanicked { .. } | Error::System { .. })) => {
+            panic!("{error}")
+        }
         // It is what its author wrote: another program.
         Ok(()) | Err(_) => {}
     }
