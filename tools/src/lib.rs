@@ -122,6 +122,9 @@ enum Error {
         /// Reason that there was no answer, or not the right one.
         why: String,
     },
+    /// Wait, or see what holds the program up.
+    #[error("{0}")]
+    Unfinished(String),
     /// Do not trust this trace: what is wrong with it was said.
     #[error("{}: {wrong} {} wrong with it", trace.display(), if *wrong == 1 { "thing is" } else { "things are" })]
     Unsound {
@@ -143,7 +146,11 @@ impl Error {
     /// disk); 2 otherwise.
     fn exit_code(&self) -> u8 {
         let done = match self {
-            Self::Output(_) | Self::Incomplete { .. } | Self::Unsound { .. } | Self::Failed(_) => true,
+            Self::Output(_)
+            | Self::Incomplete { .. }
+            | Self::Unsound { .. }
+            | Self::Failed(_)
+            | Self::Unfinished(_) => true,
             Self::Unwritable { source, .. } => output::is_lost(source),
             _ => false,
         };

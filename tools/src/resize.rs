@@ -7,7 +7,7 @@ use std::time::Duration;
 use presentation::format::plural;
 
 use crate::Error;
-use crate::top::source::{Source, sources};
+use crate::top::source::{NOBODY, Source, sources};
 
 /// Time between two questions whether it is done.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -19,11 +19,16 @@ pub(crate) struct Options {
     #[arg(value_name = "HOST:PORT")]
     address: String,
     /// The number of ranks that are to be active, from 1 to all
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = ranks)]
     ranks: u32,
-    /// Seconds to wait until it is done: programs that balance at syncs do it at the next one; 0 to leave at once
+    /// Seconds to wait until the program listens and it is done (at syncs at the next one); exit code 1 if it is not; 0 to leave
+    /// at once
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     wait: Duration,
+}
+
+fn ranks(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|&ranks| ranks > 0).ok_or_else(|| "expected a number of ranks, 1 or more".into())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -36,14 +41,19 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return Err(Error::Usage("expected one address, of the process of rank 0".into()));
     };
     let unreachable = |why| Error::Unreachable { address: source.address.clone(), why };
-    source.resize(options.ranks).map_err(unreachable)?;
+    let mut questions = options.wait.as_millis() / INTERVAL.as_millis();
+    ask_once_it_listens(source, options, &mut questions).map_err(unreachable)?;
     let ranks = plural(options.ranks, "rank");
-    match wait_for(source, options).map_err(unreachable)? {
+    match wait_for(source, options, questions).map_err(unreachable)? {
         Outcome::Done => writeln!(out, "{ranks} active")?,
-        Outcome::Waits => {
-            writeln!(out, "asked for {ranks}, not done yet: `caribou top {}` shows it", options.address)?;
-        }
         Outcome::Elsewhere => writeln!(out, "asked for {ranks}: the process of rank 0 says when it is done")?,
+        Outcome::Ended => writeln!(out, "asked for {ranks}, and the program has ended")?,
+        Outcome::Waits => {
+            let address = &options.address;
+            return Err(Error::Unfinished(format!(
+                "asked for {ranks}, not done yet: `caribou top {address}` shows it"
+            )));
+        }
     }
     Ok(())
 }
@@ -52,19 +62,36 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 enum Outcome {
     Done,
     Waits,
+    Ended,
     /// The process that was asked does not know.
     Elsewhere,
 }
 
+/// Asks, or waits until the program listens: its run may not have begun.
+fn ask_once_it_listens(source: &Source, options: &Options, questions: &mut u128) -> Result<(), String> {
+    loop {
+        match source.resize(options.ranks) {
+            Err(why) if why == NOBODY && *questions > 0 => {
+                *questions -= 1;
+                sleep(INTERVAL);
+            }
+            asked => return asked,
+        }
+    }
+}
+
 /// Asks until that number of ranks is active, or the time is up.
-fn wait_for(source: &Source, options: &Options) -> Result<Outcome, String> {
-    let questions = options.wait.as_millis() / INTERVAL.as_millis();
+fn wait_for(source: &Source, options: &Options, questions: u128) -> Result<Outcome, String> {
     for question in 0..questions {
         sleep(INTERVAL);
-        let status = source.ask()?;
+        let status = match source.ask() {
+            Err(why) if why == NOBODY => return Ok(Outcome::Ended),
+            status => status?,
+        };
         match status.ranks_active {
             Some(active) if active == options.ranks => return Ok(Outcome::Done),
             None if !status.ranks.is_empty() => return Ok(Outcome::Elsewhere),
+            _ if status.finished => return Ok(Outcome::Ended),
             // It has not begun, or is at it.
             _ => {}
         }
@@ -150,7 +177,7 @@ mod tests {
     fn a_wrong_command_line_says_what_was_expected() {
         for (arguments, expected) in [
             (vec!["resize", "9977"], "<N>"),
-            (vec!["resize", "9977", "x"], "invalid digit"),
+            (vec!["resize", "9977", "x"], "expected a number of ranks, 1 or more"),
             (vec!["resize", "9977-9978", "1"], "expected one address"),
             (vec!["resize", "9977", "1", "--wait", "-1"], "expected seconds, 0 to 86400"),
         ] {

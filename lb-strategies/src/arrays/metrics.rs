@@ -39,10 +39,13 @@ pub fn bound_ns(snapshot: &Snapshot, model: Background) -> u64 {
 
 /// Maximum over average completion time; 1 is perfect.
 ///
-/// The average is weighted by capacity: all ticks over all capacity. On unequal ranks a plain mean could be beaten.
+/// The average is weighted by capacity: all ticks over the capacity of all ranks that are available or have ticks. On unequal
+/// ranks a plain mean could be beaten.
 pub fn max_over_avg(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> f64 {
     let loads = Loads::placed(snapshot, assignment, model);
-    let average = loads.mean_ns(snapshot, 0);
+    let works = |rank: &usize| snapshot.ranks[*rank].available || loads.ticks[*rank] > 0;
+    let capacity: f64 = (0..loads.capacity.len()).filter(works).map(|rank| loads.capacity[rank]).sum();
+    let average = if capacity > 0.0 { loads.ticks.iter().sum::<u64>() as f64 / capacity } else { 0.0 };
     if average > 0.0 { loads.max_ns() as f64 / average } else { 1.0 }
 }
 
@@ -181,5 +184,16 @@ mod tests {
         let before = bound_ns(&snapshot, Background::Share);
         snapshot.ranks[1].available = false;
         assert_eq!(bound_ns(&snapshot, Background::Share), 2 * before);
+    }
+
+    #[test]
+    fn a_rank_that_is_to_be_left_counts_as_long_as_it_has_work() {
+        let mut snapshot = Workload::Equal.snapshot(100, 2, 1);
+        let balanced = max_over_avg(&snapshot, &Assignment::current(&snapshot), Background::Share);
+        snapshot.ranks[1].available = false;
+        let of = |assignment: &Assignment| max_over_avg(&snapshot, assignment, Background::Share);
+        assert_eq!(of(&Assignment::current(&snapshot)).to_bits(), balanced.to_bits());
+        let emptied = Assignment { ranks: vec![Rank(0); snapshot.chunks.len()] };
+        assert_eq!(of(&emptied).to_bits(), 1.0_f64.to_bits());
     }
 }

@@ -15,6 +15,9 @@ const BYTES_MAX: u64 = 4 << 20;
 /// Programs that are asked at most.
 const SOURCES_MAX: usize = 256;
 
+/// Why a program cannot be asked whose port is closed.
+pub(crate) const NOBODY: &str = "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?";
+
 /// One address.
 pub(crate) struct Source {
     pub(crate) address: String,
@@ -97,10 +100,7 @@ impl Source {
         match answer.status().as_u16() {
             202 => Ok(()),
             403 | 409 => Err(clean(why.trim_end())),
-            404 | 405 => {
-                Err("this program cannot be resized: it is no Caribou program, or an older one".into())
-            }
-            status => Err(format!("its answer is {status}: {}", clean(why.trim_end()))),
+            _ => Err("this program cannot be resized: it is no Caribou program, or an older one".into()),
         }
     }
 }
@@ -116,7 +116,7 @@ struct Schema {
 fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?".into()
+            NOBODY.into()
         }
         ureq::Error::Io(error)
             if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof) =>
