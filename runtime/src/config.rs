@@ -81,6 +81,7 @@ pub struct Config {
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
+    pub(crate) simulate_resizes: bool,
     pub(crate) checkpoint: Option<Settings>,
     pub(crate) restart: Option<PathBuf>,
     pub(crate) spot: Spot,
@@ -119,6 +120,7 @@ impl Default for Config {
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
+            simulate_resizes: false,
             checkpoint: None,
             restart: None,
             spot: Spot::none(),
@@ -393,6 +395,14 @@ impl Config {
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);
+        self
+    }
+
+    /// A [simulated](Self::simulate) run is also shrunk and expanded at random moments, as by
+    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. By default it is not.
+    #[must_use]
+    pub fn simulate_resizes(mut self, resizes: bool) -> Config {
+        self.simulate_resizes = resizes;
         self
     }
 

@@ -315,6 +315,7 @@ fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error
     let ranks = if seed % 7 == 3 { 10 + seed / 7 % 11 } else { 1 + seed % 5 };
     let config = Config::default()
         .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
         .ranks(ranks as u32)
         .lb(strategies[strategy])?
         .balance(match balance {
@@ -377,10 +378,13 @@ fn check(balance: Balance) -> u64 {
 
 /// Chunks moved by the default strategy among chunks that declare no load.
 fn moved(seed: u64) -> u64 {
-    let report = caribou::run(Config::default().simulate(seed).ranks(3).period(PERIOD), |setup| {
-        setup.service(Ledger::default());
-        setup.array(CHUNKS, |_| Node::new(0, false, false, false));
-    });
+    let report = caribou::run(
+        Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(3).period(PERIOD),
+        |setup| {
+            setup.service(Ledger::default());
+            setup.array(CHUNKS, |_| Node::new(0, false, false, false));
+        },
+    );
     report.expect("it ends").sync_totals.moved
 }
 
@@ -394,7 +398,13 @@ fn chunks_that_declare_no_load_are_unequal_and_balanced() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let report = |seed| {
-        let config = Config::default().simulate(seed).ranks(3).lb("random").expect("known").period(PERIOD);
+        let config = Config::default()
+            .simulate(seed)
+            .simulate_resizes(seed % 4 == 1)
+            .ranks(3)
+            .lb("random")
+            .expect("known")
+            .period(PERIOD);
         caribou::run(config, |setup| {
             setup.service(Ledger::default());
             setup.array(CHUNKS, |_| Node::new(0, false, false, true));
@@ -422,7 +432,13 @@ fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
         (0..).zip(["refine,tolerance=0.01", "refine-paper", "greedy-refine", "greedy", "rotate"])
     {
         for declared in [false, true] {
-            let config = Config::default().simulate(seed).ranks(3).lb(spec).expect("listed").period(1);
+            let config = Config::default()
+                .simulate(seed)
+                .simulate_resizes(seed % 4 == 1)
+                .ranks(3)
+                .lb(spec)
+                .expect("listed")
+                .period(1);
             let report = caribou::run(config.lb_reports(true), |setup| {
                 setup.service(Ledger::default());
                 setup.array(CHUNKS, move |_| Node::new(0, false, false, declared));

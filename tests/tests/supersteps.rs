@@ -178,8 +178,11 @@ fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
             heavy: seed % 2 == 0,
             exchange: WAYS[seed as usize / 3 % 3],
         };
-        let config =
-            Config::default().ranks(ranks).superstep_strategy(Restless { seed, copies }).simulate(seed);
+        let config = Config::default()
+            .ranks(ranks)
+            .superstep_strategy(Restless { seed, copies })
+            .simulate(seed)
+            .simulate_resizes(seed % 4 == 1);
         let report = check(bar, &config).report;
         moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
         dropped += report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
@@ -204,14 +207,18 @@ fn every_policy_gives_the_same_result_on_ranks_workers_and_wire() {
     }
 }
 
-/// Every fourth simulated run is shrunk and expanded at random.
 #[test]
 fn workers_of_inactive_ranks_have_no_units_under_any_policy() {
     for spec in SUPERSTEPS.names().into_iter().map(str::to_owned).chain(["replicate,copies=2".to_owned()]) {
         let mut shrunk = 0;
         for seed in (1..80).step_by(4) {
             let ranks = 2 + seed as u32 % 3;
-            let config = Config::default().ranks(ranks).simulate(seed).lb(&spec).expect("listed");
+            let config = Config::default()
+                .ranks(ranks)
+                .simulate(seed)
+                .simulate_resizes(seed % 4 == 1)
+                .lb(&spec)
+                .expect("listed");
             let bar = Bar { cells: 20, steps: 40, heavy: seed % 2 == 0, exchange: WAYS[seed as usize % 3] };
             let mut active = ranks as usize;
             for division in check(bar, &config).report.divisions {
@@ -314,7 +321,13 @@ fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
         caribou::supersteps(&config, ByPart).unwrap_or_else(|error| panic!("{config:?}: {error}"));
     };
     for seed in 0..seeds() {
-        check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }).simulate(seed));
+        check(
+            Config::default()
+                .ranks(3)
+                .superstep_strategy(Restless { seed, copies: true })
+                .simulate(seed)
+                .simulate_resizes(seed % 4 == 1),
+        );
     }
     for seed in 0..20 {
         check(Config::default().ranks(3).superstep_strategy(Restless { seed, copies: true }));

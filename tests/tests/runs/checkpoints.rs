@@ -303,11 +303,16 @@ fn restart_damaged<T: std::fmt::Debug>(
 #[test]
 fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
     let config = |seed: u64| {
-        let config = Config::default().simulate(seed).ranks(2).lb("rotate").expect("it is there");
+        let config = Config::default()
+            .simulate(seed)
+            .simulate_resizes(seed % 4 == 1)
+            .ranks(2)
+            .lb("rotate")
+            .expect("it is there");
         config.balance(caribou::config::Period::Every(Duration::from_micros(50)))
     };
     restart_damaged("hostile-arrays", config, 60, mix, fails);
-    let config = |seed| Config::default().simulate(seed).ranks(2);
+    let config = |seed| Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(2);
     restart_damaged("hostile-pool", config, 300, tally, panics);
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
     restart_damaged("hostile-supersteps", |seed| config(seed + 3), 20, cells, panics);
@@ -348,8 +353,11 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
     for seed in seeds.clone() {
         let config = |number: u64| {
             let ranks = 1 + (seed / (1 + number)) % 5;
-            let config =
-                Config::default().simulate(seed + number).ranks(ranks as u32).wire_always(seed % 2 == 0);
+            let config = Config::default()
+                .simulate(seed + number)
+                .simulate_resizes((seed + number) % 4 == 1)
+                .ranks(ranks as u32)
+                .wire_always(seed % 2 == 0);
             let lb = ["rotate", "random", "refine"][(seed % 3) as usize];
             config
                 .lb(lb)
@@ -399,7 +407,10 @@ fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
     for seed in seeds.clone() {
         let config = |number: u64| {
             let lb = ["leases", "static", "guided", "ruper", "leases,replicate=on"][(seed % 5) as usize];
-            let config = Config::default().simulate(seed + number).ranks(1 + ((seed + number) % 4) as u32);
+            let config = Config::default()
+                .simulate(seed + number)
+                .simulate_resizes((seed + number) % 4 == 1)
+                .ranks(1 + ((seed + number) % 4) as u32);
             config.workers(1 + (seed / 3 % 3) as u32).lb(lb).expect("it is there")
         };
         let dies_at = [seed * 37 % ITERATIONS, seed * 101 % ITERATIONS];
@@ -466,7 +477,8 @@ fn survive_crashes<T>(
 
 #[test]
 fn a_disk_that_lies_costs_time_and_nothing_else() {
-    let simulated = |seed| Config::default().simulate(seed).ranks(1 + (seed % 4) as u32);
+    let simulated =
+        |seed| Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
     let mixed = mix(simulated(1), None).expect("nothing is wrong");
     let counted = tally(simulated(1), None).expect("nothing is wrong");
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
@@ -641,7 +653,10 @@ fn a_program_in_supersteps_that_dies_goes_on_from_a_step_with_any_number_of_work
         let config = |number: u64| {
             let lb = ["equal", "load-factor,every=3", "replicate,copies=2", "des", "adaptive"]
                 [(seed % 5) as usize];
-            let config = Config::default().simulate(seed + number).ranks(1 + ((seed + number) % 4) as u32);
+            let config = Config::default()
+                .simulate(seed + number)
+                .simulate_resizes((seed + number) % 4 == 1)
+                .ranks(1 + ((seed + number) % 4) as u32);
             config.wire_always(seed % 2 == 0).lb(lb).expect("it is there")
         };
         let are_fixed = seed % 3 == 0;

@@ -53,7 +53,8 @@ fn simulate(seed: u64) -> (u64, Fate, Result<PoolOutcome<Sums>, Error>) {
         .expect("it is in the table")
         .ranks(rng.random_range(1..=4))
         .workers(rng.random_range(1..=3))
-        .simulate(seed);
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1);
     let cancel = &Cancel::default();
     let mut pool = Pool::new(&config, iterations);
     if let Fate::CancelledBy(_) = fate {
@@ -120,7 +121,13 @@ fn a_seed_is_a_run() {
 /// The times that the body executes an iteration beyond the first, over all iterations and some seeds.
 fn executed_again(lb: &str) -> u64 {
     let again = |seed| {
-        let config = Config::default().lb(lb).expect("it is in the table").ranks(3).workers(2).simulate(seed);
+        let config = Config::default()
+            .lb(lb)
+            .expect("it is in the table")
+            .ranks(3)
+            .workers(2)
+            .simulate(seed)
+            .simulate_resizes(seed % 4 == 1);
         let executed = AtomicU64::new(0);
         let body = |count: &mut u64, range: Range<u64>| {
             executed.fetch_add(range.end - range.start, Ordering::Relaxed);

@@ -66,7 +66,12 @@ impl Chunk for Stage {
 }
 
 fn chains(seed: u64, ranks: u32, limit: u64, period: Period) -> Report {
-    let config = Config::default().simulate(seed).ranks(ranks).balance(period).mail_limit(limit);
+    let config = Config::default()
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
+        .ranks(ranks)
+        .balance(period)
+        .mail_limit(limit);
     let report = caribou::run(config.wire_always(seed % 2 == 1), |setup| {
         setup.array_with(CHAINS * STAGES, Placement::RoundRobin, |_| Stage { seen: 0 });
     })
@@ -152,7 +157,8 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
     for seed in seeds(200) {
         let (ranks, limit) = (1 + (seed % 5) as u32, [1, 700, 4000][(seed / 5 % 3) as usize]);
         let watched = seed / 2 % 2 == 1;
-        let config = Config::default().simulate(seed).ranks(ranks).mail_limit(limit);
+        let config =
+            Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(ranks).mail_limit(limit);
         let report = caribou::run(config, |setup| {
             setup.array(RING.members, |_| RING.member());
             if watched {
@@ -259,7 +265,12 @@ impl Chunk for Villager {
 }
 
 fn village(seed: u64, ranks: u32, limit: u64, village: Village) -> Report {
-    let config = Config::default().simulate(seed).ranks(ranks).mail_limit(limit).period(1);
+    let config = Config::default()
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
+        .ranks(ranks)
+        .mail_limit(limit)
+        .period(1);
     let strategy = if village.moves { "rotate" } else { "none" };
     let config = config.lb(strategy).expect("it is listed").wire_always(seed / 5 % 2 == 1);
     let Village { villagers, .. } = village;
@@ -421,7 +432,12 @@ impl Chunk for Consumer {
 }
 
 fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
-    let config = Config::default().simulate(seed).ranks(ranks).period(20).mail_limit(limit);
+    let config = Config::default()
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
+        .ranks(ranks)
+        .period(20)
+        .mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
     caribou::run(config, |setup| {
         let last = Placement::by(|_: u32, ranks| ranks - 1);

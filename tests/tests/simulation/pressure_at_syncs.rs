@@ -117,7 +117,12 @@ impl Chunk for Reader {
 fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
     let progress = Arc::new(Progress::default());
     let service = progress.clone();
-    let config = Config::default().simulate(seed).ranks(ranks).period(20).mail_limit(limit);
+    let config = Config::default()
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
+        .ranks(ranks)
+        .period(20)
+        .mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
     caribou::run(config, move |setup| {
         setup.service(service.clone());
@@ -210,7 +215,12 @@ impl Chunk for Needed {
 
 /// The first never reads: it comes to the next sync as soon as it resumes.
 fn needed(seed: u64, ranks: u32, limit: u64) -> Report {
-    let config = Config::default().simulate(seed).ranks(ranks).period(20).mail_limit(limit);
+    let config = Config::default()
+        .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
+        .ranks(ranks)
+        .period(20)
+        .mail_limit(limit);
     let config = config.lb("refine").expect("it is listed").wire_always(seed % 2 == 1);
     caribou::run(config, |setup| {
         setup.array_with(2, Placement::RoundRobin, |_| Needed { sent: 0, phases: 0 });

@@ -69,6 +69,7 @@ fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
     let lb = ["refine", "greedy", "greedy-refine", "random", "rotate", "program"][(seed % 6) as usize];
     let config = Config::default()
         .simulate(seed)
+        .simulate_resizes(seed % 4 == 1)
         .ranks(ranks)
         .balance(period)
         .mail_limit([u64::MAX, 1, 300][(seed / 6 % 3) as usize])
@@ -92,7 +93,7 @@ fn check(period: Period) -> (u64, u64) {
         let heard: Vec<u64> = report.value().expect("all have contributed");
         assert_eq!(heard, [u64::from(CHUNKS) * STEPS], "repeat with: {repeat}");
         assert_eq!(report.undelivered.messages, 0, "repeat with: {repeat}");
-        for [before, sync] in report.syncs.array_windows() {
+        for (before, sync) in report.syncs.iter().zip(report.syncs.iter().skip(1)) {
             let active = sync.active.expect("the run has told") as usize;
             for (&before, &now) in before.chunks_per_rank.iter().zip(&sync.chunks_per_rank).skip(active) {
                 assert!(now <= before, "{sync:?}; repeat with: {repeat}");

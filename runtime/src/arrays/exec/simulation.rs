@@ -102,7 +102,7 @@ pub(crate) fn run(
         arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
-        resizes: strategy.terms().moves && seed % 4 == 1,
+        resizes: config.simulate_resizes && strategy.terms().moves,
     };
     for ((rank, own), number) in ranks.iter().zip(beginnings).zip(0_u64..) {
         rank.owner.enter();
