@@ -26,7 +26,7 @@ impl Session {
     ) -> Result<Option<Monitor>, Error> {
         let Some(address) = &config.monitor else { return Ok(None) };
         let session = self.clone();
-        let collect = Arc::new(move || session.status());
+        let collect = Arc::new(move || session.status(rank));
         let resizes = self.resizes().clone();
         let resize = Arc::new(move |ranks| resizes.ask(ranks));
         let address = with_rank(address, rank);
@@ -38,7 +38,8 @@ impl Session {
         Ok(Some(monitor))
     }
 
-    fn status(&self) -> Status {
+    /// The status, as the process of this rank knows it; that of rank 0 if it has several.
+    fn status(&self, process: Rank) -> Status {
         let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
         recordings.sort_unstable_by_key(|rank| rank.rank());
         let elapsed_ns = self.elapsed_ns();
@@ -63,10 +64,7 @@ impl Session {
             shape: run.shape,
             iterations_total: recordings.first().and_then(|rank| rank.iterations_total.get().copied()),
             ranks_total: run.ranks,
-            ranks_active: recordings
-                .first()
-                .filter(|rank| rank.rank() == ROOT)
-                .map(|_| self.resizes().active()),
+            ranks_active: (process == ROOT).then(|| self.resizes().active()),
             ranks,
             kinds: kinds.into_iter().map(|(_, kind)| kind).collect(),
             syncs: syncs.latest.into(),
