@@ -5,6 +5,12 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// The number of active ranks has changed, of `all` ranks.
+pub(crate) fn resized(active: usize, all: usize, before: usize) -> String {
+    let ranks = counted(all, "rank", "ranks");
+    format!("{active} of {ranks} are active from now on, before it was {before}")
+}
+
 /// A type's own name, without its path and what it is generic over.
 pub(crate) fn short_type_name<T: ?Sized>() -> &'static str {
     let path = std::any::type_name::<T>();

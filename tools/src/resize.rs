@@ -7,6 +7,7 @@ use std::time::Duration;
 use presentation::format::plural;
 
 use crate::Error;
+use crate::top::seconds_within;
 use crate::top::source::{NOBODY, Source, sources};
 
 /// Time between two questions whether it is done.
@@ -32,8 +33,7 @@ fn ranks(text: &str) -> Result<u32, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds, 0 to 86400".into())
+    seconds_within(text, 0.0..=86_400.0)
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {

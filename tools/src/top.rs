@@ -16,6 +16,7 @@ mod view;
 mod watch;
 
 use std::io::{IsTerminal, Write};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::Error;
@@ -40,8 +41,14 @@ pub(crate) struct Options {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds, 0.1 to 3600".into())
+    seconds_within(text, 0.1..=3600.0)
+}
+
+/// A number of seconds in this range, as an option.
+pub(crate) fn seconds_within(text: &str, range: RangeInclusive<f64>) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| range.contains(seconds));
+    let expected = || format!("expected seconds, {} to {}", range.start(), range.end());
+    seconds.map(Duration::from_secs_f64).ok_or_else(expected)
 }
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {

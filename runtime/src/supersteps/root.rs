@@ -14,7 +14,7 @@ use super::report::{DivisionReport, SuperstepWorker};
 use super::share::Share;
 use super::units::Units;
 use crate::arrays::api::ctx::Ctx;
-use crate::text::counted;
+use crate::text::{counted, resized};
 use crate::trace::{StepRecord, StepWorker, StepsSoFar};
 
 /// Number of step records that are written together.
@@ -198,9 +198,8 @@ impl<P: Supersteps> Root<P> {
         let in_effect = |resize: &mut Resize| resize.first_step.is_some_and(|first| number >= first);
         let Resize { before, .. } = self.resize.take_if(in_effect)?;
         let (active, all) = (self.active / self.workers_per_rank, self.workers / self.workers_per_rank);
-        let (ranks, units) = (counted(all, "rank", "ranks"), counted(step.moved as usize, "unit", "units"));
-        let line =
-            format!("{active} of {ranks} are active from now on, before it was {before}: {units} moved");
+        let units = counted(step.moved as usize, "unit", "units");
+        let line = format!("{}: {units} moved", resized(active, all, before));
         Some((active as u32, line))
     }
 

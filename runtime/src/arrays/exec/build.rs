@@ -89,10 +89,11 @@ pub(crate) fn build_rank(
     let resizes = parts.resizes;
     match &resizes {
         Some(requests) if is_balanced => requests.taken_by(parts.scheduler.waker(WorkerId(0))),
-        Some(requests) if parts.is_layered && rank != ROOT => requests.refuse(ASK_RANK_0),
-        // What is layered on arrays takes requests itself.
         Some(requests) if !parts.is_layered => requests.refuse(NOTHING_MOVES),
-        _ => {}
+        Some(requests) if rank != ROOT => requests.refuse(ASK_RANK_0),
+        // What is layered on arrays takes requests itself, by `Ctx::take_resize`.
+        Some(requests) => requests.taken_by(|| ()),
+        None => {}
     }
     let signal_ns = windows.as_ref().map_or(u64::MAX, WindowPolicy::signal_ns);
     let core = RankCore::new(tree, &parts.places, arrays.clone(), strategy, reports, flow)

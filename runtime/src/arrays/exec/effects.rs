@@ -182,9 +182,7 @@ impl HandlerHost for Worker<'_> {
     }
 
     fn take_resize(&mut self) -> Option<u32> {
-        let requests = self.shared.resizes.as_ref()?;
-        requests.taken_by(|| ());
-        requests.take()
+        self.shared.resizes.as_ref()?.take()
     }
 
     fn resized(&mut self, active: u32, line: &str) {

@@ -341,12 +341,16 @@ impl Simulation<'_> {
     /// Asks for another number of active ranks, on this rank.
     fn resize(&mut self, rank: usize) {
         let active = self.rng.random_range(1..=self.ranks.len() as u32);
-        if self.ranks[0].shared.arrays.iter().any(|array| array.syncs()) {
-            self.on(rank, |worker| worker.with_core(|core, now_ns, out| core.resize(active, now_ns, out)));
-        }
-        if let Some(requests) = &self.ranks[0].shared.resizes {
-            // A program in supersteps takes it; where the core does, it is refused here.
-            let _ = requests.ask(active);
+        match &self.ranks[0].shared.resizes {
+            // A program in supersteps takes the request itself.
+            Some(requests) if !self.ranks[0].shared.info.takes_resizes => {
+                requests.ask(active).expect("there are these ranks");
+            }
+            _ => {
+                self.on(rank, |worker| {
+                    worker.with_core(|core, now_ns, out| core.resize(active, now_ns, out));
+                });
+            }
         }
     }
 

@@ -46,7 +46,7 @@ use crate::measure::counters::SampleTrigger;
 use crate::pools::core::packet::{Part, PoolPacket, PoolResult};
 use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::sample_interval;
-use crate::text::counted;
+use crate::text::resized;
 use crate::transport::handle::TransportHandle;
 use crate::warn::warn;
 
@@ -227,12 +227,10 @@ impl<'m> CommThread<'m> {
     fn pass_resize(&mut self) {
         let Some(requests) = self.shared.resizes.as_ref().filter(|_| !self.is_cancelled()) else { return };
         let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
-        let ranks = counted(self.peers.ranks as usize, "rank", "ranks");
-        let before = requests.active();
-        requests.resized(active);
         if !self.shared.clock.is_virtual() {
-            warn(&format!("{active} of {ranks} are active from now on, before it was {before}"));
+            warn(&resized(active as usize, self.peers.ranks as usize, requests.active() as usize));
         }
+        requests.resized(active);
         self.broadcast(|| PoolPacket::Resize { active });
         self.resize(active);
     }

@@ -280,8 +280,7 @@ impl<'r> Simulation<'r> {
         let Some(requests) = &self.resizes else { return };
         if self.rng.uniform() < RESIZED {
             let active = 1 + self.rng.number() % self.comm_threads.len() as u64;
-            // It is refused before the pool begins.
-            let _ = requests.ask(active as u32);
+            requests.ask(active as u32).expect("the policy resizes, and there are these ranks");
             self.schedule_woken(ROOT);
         }
     }

@@ -24,7 +24,6 @@ impl LeaseRank {
         if self.copies != Replication::Now || !self.pool.is_empty() {
             return;
         }
-        let runs_copies = self.active;
         let is_late = |&(_, ref range, worker): &(u64, Range<u64>, WorkerId)| {
             let typical = self.pool.typical(range.end - range.start);
             typical.is_some_and(|copy| self.pool.rest(now, worker) > 2 * (copy + self.root_link.rtt()))
@@ -32,7 +31,8 @@ impl LeaseRank {
         let late: Vec<_> = self.tail.without_copy().filter(is_late).collect();
         for (piece, range, _) in late {
             self.tail.mark_copied(piece);
-            if let Some(Reverse(worker)) = runs_copies.then(|| self.waiting.pop()).flatten() {
+            let worker = if self.active { self.waiting.pop() } else { None };
+            if let Some(Reverse(worker)) = worker {
                 self.run_copy(now, worker, Role::Own(piece), range, out);
             } else {
                 self.report(now, ReportKind::Offer { piece, range });

@@ -22,7 +22,7 @@ use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
 use crate::ids::{ArrayId, Rank, SyncId};
 use crate::measure::records::Sample;
-use crate::text::counted;
+use crate::text::{counted, resized};
 use crate::trace::SyncReport;
 
 /// A sync that is not complete: the reports so far.
@@ -329,8 +329,7 @@ impl Coordinator {
         }
         let left: u32 = report.chunks_per_rank[self.active as usize..].iter().sum();
         let Resize { before, unasked, moved, moved_bytes, migrate_ns, .. } = self.resize.take()?;
-        let ranks = counted(self.places.len(), "rank", "ranks");
-        let mut line = format!("{} of {ranks} are active from now on, before it was {before}", self.active);
+        let mut line = resized(self.active as usize, self.places.len(), before as usize);
         if moved > 0 {
             let (chunks, mb) = (counted(moved as usize, "chunk", "chunks"), moved_bytes as f64 / 1e6);
             line += &format!(": {chunks} of {mb:.1} MB moved in {:.1} ms", migrate_ns as f64 / 1e6);
