@@ -7,6 +7,7 @@
 //! memory speed.
 
 pub mod bulk;
+mod checked;
 pub(crate) mod codec;
 
 use std::io;
@@ -18,6 +19,7 @@ use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::checked::Checked;
 use crate::panics::panic_message;
 use crate::text::short_type_name;
 
@@ -158,7 +160,8 @@ pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, 
 
 #[inline]
 fn take<T: DeserializeOwned>(bytes: &mut &[u8], format: impl Config) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, format).map_err(unreadable)?;
+    let (Checked(value), used) =
+        bincode::serde::borrow_decode_from_slice(bytes, format).map_err(unreadable)?;
     *bytes = &bytes[used..];
     Ok(value)
 }
