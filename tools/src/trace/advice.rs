@@ -7,8 +7,9 @@ use trace_reader::Trace;
 
 use super::analysis::event_counts::EventCounts;
 use super::analysis::facts::Facts;
+use super::analysis::resizes::inactive_share;
 use super::analysis::sync_effect::{
-    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average,
+    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, SyncVerdict, causes_text, finite, max_over_average,
 };
 use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
 use super::page::duration;
@@ -78,6 +79,8 @@ pub(crate) struct Symptoms {
     pub(crate) tracing_ns: f64,
     /// Time that they spent on taking in what other ranks sent, if there are any, ns.
     pub(crate) defer_ns: f64,
+    /// Part of the time of all ranks in which they were inactive; it counts as idle.
+    pub(crate) inactive: f64,
     /// CPU time of a handler on average, ns.
     pub(crate) handler_ns: Option<f64>,
 }
@@ -290,7 +293,7 @@ fn syncs(symptoms: &Symptoms) -> Option<String> {
 }
 
 fn idle(symptoms: &Symptoms) -> Option<String> {
-    let share = symptoms.parts.share(symptoms.parts.idle_ns);
+    let share = symptoms.parts.share(symptoms.parts.idle_ns) - symptoms.inactive;
     let imbalance = symptoms.imbalance.filter(|&imbalance| imbalance <= EVEN_MAX && share > IDLE_MAX)?;
     Some(format!(
         "workers were idle for {:.1} % of the time while imbalance was {imbalance:.3}: latency or dependences, not balance; \
@@ -368,7 +371,7 @@ impl Symptoms {
             cut: trace.dropped() > 0
                 || trace.ranks.iter().all(|rank| rank.rank != 0)
                 || total.contains_key(&Activity::Runtime(Part::Migrate)),
-            moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
+            moving: outcomes.iter().filter(|outcome| outcome.verdict() == SyncVerdict::Moved).count(),
             uneven: phases.uneven,
             slowest: phases.slowest,
             slowest_elsewhere: phases.slowest_elsewhere,
@@ -392,6 +395,7 @@ impl Symptoms {
             tracing_ns: part_ns(Part::Flush),
             // On one rank it is messages that chunks were not ready for.
             defer_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
+            inactive: inactive_share(trace, outcomes),
             handler_ns: handler_ns(&total),
         }
     }

@@ -24,5 +24,6 @@ pub(crate) mod log_histogram;
 pub(crate) mod lost_time;
 pub(crate) mod merge;
 pub(crate) mod messages;
+pub(crate) mod resizes;
 pub(crate) mod sync_effect;
 pub(crate) mod time_breakdown;

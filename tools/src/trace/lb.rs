@@ -17,6 +17,7 @@ use trace_reader::Trace;
 
 use self::columns::{VERDICTS, WORDS, table};
 use self::one::did;
+use super::analysis::resizes;
 use super::analysis::sync_effect::{Cost, EVEN_MAX, SyncEffect, SyncVerdict, largest, sync_effects};
 use super::open::Input;
 use super::page::{Format, Page, bytes, duration, plural};
@@ -80,6 +81,7 @@ const SYNCS_IN_TEXT: usize = 100;
 fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
+    page.says.extend(resizes::sentence(trace, outcomes));
     page.says.extend(competing_processes::sentences(trace));
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::divisions_table(trace).text_rows(SYNCS_IN_TEXT));
@@ -114,6 +116,7 @@ fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
         SyncVerdict::Moved => "moved",
         SyncVerdict::Refused => "refused: gain < cost",
         SyncVerdict::Unasked => "not asked: gain < cost",
+        SyncVerdict::Resized => "resized",
     }
 }
 
@@ -124,7 +127,12 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let cost = cost(outcomes);
     let occasion = if outcomes.iter().all(|outcome| outcome.report.window) { "window" } else { "sync" };
     let said = |count: usize, what: &str| if count > 0 { format!(", {count} {what}") } else { String::new() };
-    let refusals = said(refused, "refused") + &said(with(SyncVerdict::Unasked), "not asked");
+    let others = [
+        (refused, "refused"),
+        (with(SyncVerdict::Unasked), "not asked"),
+        (with(SyncVerdict::Resized), "resized"),
+    ];
+    let refusals = others.map(|(count, what)| said(count, what)).concat();
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
         (syncs, 0) => {
@@ -133,8 +141,10 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
         }
         _ => {}
     }
-    let moved = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved));
-    let size = outcomes.iter().fold(0u64, |sum, outcome| sum.saturating_add(outcome.report.moved_bytes));
+    let moves = outcomes.iter().filter(|outcome| outcome.verdict() == SyncVerdict::Moved);
+    let (moved, size) = moves.fold((0u64, 0u64), |(moved, size), outcome| {
+        (moved.saturating_add(outcome.report.moved), size.saturating_add(outcome.report.moved_bytes))
+    });
     format!(
         "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}{}",
         plural(outcomes.len(), occasion),
@@ -148,7 +158,9 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
 
 /// Why nothing is done at last, if nothing is.
 fn last(outcomes: &[SyncEffect<'_>]) -> String {
-    let unmoved = outcomes.last().filter(|last| last.verdict() != SyncVerdict::Moved);
+    let has_moved =
+        |last: &SyncEffect<'_>| matches!(last.verdict(), SyncVerdict::Moved | SyncVerdict::Resized);
+    let unmoved = outcomes.last().filter(|last| !has_moved(last));
     unmoved.map_or(String::new(), |last| {
         format!("; at last, at {}: {}", duration(last.report.at_ns as f64), did(last))
     })

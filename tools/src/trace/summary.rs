@@ -12,6 +12,7 @@ use super::advice::Symptoms;
 use super::analysis::efficiency::{Efficiency, FACTORS};
 use super::analysis::facts::Facts;
 use super::analysis::lost_time::outside_handlers_text;
+use super::analysis::resizes;
 use super::lb::answer;
 use super::open::{Input, warn};
 use super::page::{Format, Page};
@@ -48,6 +49,7 @@ fn page(facts: &Facts<'_>) -> Page {
     page.says.push(tables::headline(trace));
     page.says.extend(Symptoms::of(facts).advice().says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &facts.outcomes)));
+    page.says.extend(resizes::sentence(trace, &facts.outcomes));
     page.says.extend(competing_processes::sentences(trace));
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, taken).csv());

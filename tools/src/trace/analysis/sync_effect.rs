@@ -12,6 +12,8 @@ pub(crate) type PerRank = Vec<u64>;
 pub(crate) struct SyncEffect<'t> {
     pub(crate) report: &'t SyncReport,
     next: Option<&'t SyncReport>,
+    /// Number of active ranks in the phase before it; all where that is not known.
+    active_before: usize,
 }
 
 /// Verdict on a sync.
@@ -24,6 +26,8 @@ pub(crate) enum SyncVerdict {
     Refused,
     /// Whatever it would have moved could not have saved the time that it takes to decide.
     Unasked,
+    /// The number of active ranks had changed: chunks moved for that, whatever it cost.
+    Resized,
 }
 
 /// Reason that the slowest rank of a phase was it.
@@ -64,11 +68,17 @@ pub(crate) const EVEN_MAX: f64 = 1.1;
 const WHOLE_MIN: f64 = 0.9;
 
 /// All syncs in order.
-pub(crate) fn sync_effects(syncs: &[SyncReport]) -> Vec<SyncEffect<'_>> {
-    let next = |number: usize, report: &SyncReport| {
+pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
+    let next = |number: usize, report: &'t SyncReport| {
         syncs.get(number + 1).filter(|next| Some(next.sync) == report.sync.checked_add(1))
     };
-    syncs.iter().enumerate().map(|(at, report)| SyncEffect { report, next: next(at, report) }).collect()
+    let mut active_before = None;
+    let effect = |(at, report): (usize, &'t SyncReport)| {
+        let all = report.before_ns.len();
+        let before = std::mem::replace(&mut active_before, report.active.map(|active| active as usize));
+        SyncEffect { report, next: next(at, report), active_before: before.unwrap_or(all).min(all) }
+    };
+    syncs.iter().enumerate().map(effect).collect()
 }
 
 /// Time at which the first rank came to a sync, ns.
@@ -93,7 +103,16 @@ pub(crate) fn largest<'t>(outcomes: &[SyncEffect<'t>]) -> Option<SyncEffect<'t>>
 }
 
 impl<'t> SyncEffect<'t> {
+    /// Numbers of active ranks before and after, if they differ.
+    pub(crate) fn resize(&self) -> Option<(usize, usize)> {
+        let after = self.report.active? as usize;
+        (after != self.active_before).then_some((self.active_before, after))
+    }
+
     pub(crate) fn verdict(&self) -> SyncVerdict {
+        if self.resize().is_some() {
+            return SyncVerdict::Resized;
+        }
         match (self.report.moved, self.report.proposed) {
             (0, 0) if !self.report.was_asked() => SyncVerdict::Unasked,
             (0, 0) => SyncVerdict::Balanced,
@@ -110,6 +129,10 @@ impl<'t> SyncEffect<'t> {
     /// The part by which a step of the next phase took longer than predicted: 0.01 is one percent. None if nothing
     /// tells how many steps there were: phases seldom have equally many.
     pub(crate) fn error(&self) -> Option<f64> {
+        // Chunks of a shrunk run leave when they can, which nobody predicts.
+        if self.resize().is_some() {
+            return None;
+        }
         let predicted_ns = self.report.makespan_predicted_ns as f64 * self.length_of_next()?;
         error(self.next?.makespan_before_ns as f64, predicted_ns)
     }
@@ -143,7 +166,14 @@ impl<'t> SyncEffect<'t> {
 
     /// Largest over average work of the ranks: as if all were equally fast and alone.
     pub(crate) fn work(&self) -> Option<f64> {
-        max_over_average(&scaled(&self.report.before_ns, &self.report.capacity))
+        max_over_average(&self.work_of_active())
+    }
+
+    /// Work of each rank that was active in the phase before the sync.
+    fn work_of_active(&self) -> Vec<f64> {
+        let mut work = scaled(&self.report.before_ns, &self.report.capacity);
+        work.truncate(self.active_before);
+        work
     }
 
     /// Tells whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
@@ -159,21 +189,22 @@ impl<'t> SyncEffect<'t> {
     /// Time that moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
     pub(crate) fn gain_ns(&self) -> f64 {
         let length = self.length_of_next().unwrap_or(1.0);
-        if self.report.moved > 0 { self.report.gain_ns as f64 * length } else { 0.0 }
+        if self.verdict() == SyncVerdict::Moved { self.report.gain_ns as f64 * length } else { 0.0 }
     }
 
     /// The same of moves that were proposed, though they may have been refused, or of the best that could have been.
     pub(crate) fn proposed_gain_ns(&self) -> f64 {
         match self.verdict() {
-            SyncVerdict::Moved => self.gain_ns(),
+            SyncVerdict::Moved | SyncVerdict::Resized => self.gain_ns(),
             SyncVerdict::Balanced | SyncVerdict::Refused | SyncVerdict::Unasked => self.report.gain_ns as f64,
         }
     }
 
     /// The time that they did save, ns: the next phase would have taken so much longer had they stayed, by the loads
-    /// and capacities that were measured then. None of the last sync.
+    /// and capacities that were measured then. None of the last sync, and of moves that were not made to save time.
     pub(crate) fn saved_ns(&self) -> Option<f64> {
-        let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && self.report.moved > 0)?;
+        let is_judged = self.verdict() == SyncVerdict::Moved;
+        let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && is_judged)?;
         Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
     }
 
@@ -196,7 +227,7 @@ impl<'t> SyncEffect<'t> {
     /// the average work it had, and how many times less of its vCPU, or of speed, than the ranks on average.
     pub(crate) fn slowest(&self) -> Option<Slowest> {
         let report = self.report;
-        let work = scaled(&report.before_ns, &report.capacity);
+        let work = self.work_of_active();
         let rank = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank))?;
         let speeds: Vec<f64> =
             report.capacity.iter().zip(&report.share).map(|(capacity, share)| capacity / share).collect();
@@ -338,6 +369,26 @@ mod tests {
         assert_eq!(causes(loaded), [LateCause::Work(1.8), LateCause::Share(0.6)]);
         let slow = sync(0, &[100, 500], &[1.0, 0.2], &[1.0, 0.4]);
         assert_eq!(causes(slow), [LateCause::Share(0.4), LateCause::Speed(0.5)]);
+    }
+
+    #[test]
+    fn moves_of_a_resized_run_are_not_judged_and_inactive_ranks_are_no_part_of_the_average() {
+        let mut syncs = [[100, 100, 100, 100], [200, 200, 0, 0], [190, 210, 0, 0]]
+            .map(|times| sync(0, &times, &[1.0; 4], &[]));
+        for (number, (sync, active)) in syncs.iter_mut().zip([2, 2, 4]).enumerate() {
+            (sync.sync, sync.active) = (number as u64, Some(active));
+            (sync.moved, sync.gain_ns, sync.makespan_unmoved_ns) = (1, 50, 300);
+            (sync.deliveries, sync.deliveries_predicted, sync.makespan_predicted_ns) = (10, 10, 200);
+        }
+        let effects = sync_effects(&syncs);
+        assert_eq!([0, 1, 2].map(|sync| effects[sync].resize()), [Some((4, 2)), None, Some((2, 4))]);
+        assert_eq!((effects[0].verdict(), effects[1].verdict()), (SyncVerdict::Resized, SyncVerdict::Moved));
+        assert_eq!((effects[0].saved_ns(), effects[0].error(), effects[0].gain_ns()), (None, None, 0.0));
+        assert_eq!((effects[1].saved_ns(), effects[1].error()), (Some(90.0), Some(0.05)));
+        assert_eq!(
+            (effects[0].work(), effects[1].work(), effects[2].work()),
+            (Some(1.0), Some(1.0), Some(1.05))
+        );
     }
 
     #[test]

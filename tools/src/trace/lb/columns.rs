@@ -9,11 +9,14 @@ use crate::trace::page::{Cell, Table};
 /// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.
 type Column = (&'static str, &'static str, fn(&Trace, &SyncEffect<'_>) -> Cell);
 
-const COLUMNS: [Column; 19] = [
+const COLUMNS: [Column; 20] = [
     ("sync", "sync", |_, sync| Cell::Count(sync.report.sync)),
     ("at_ns", "at", |_, sync| Cell::ns(sync.report.at_ns)),
     ("strategy", "strategy", |trace, _| Cell::text_of(&trace.run.lb)),
     ("verdict", "verdict", |_, sync| Cell::text_of(verdict(sync))),
+    ("ranks_active", "active", |_, sync| {
+        sync.report.active.map_or(Cell::Empty, |active| Cell::Count(active.into()))
+    }),
     ("imbalance_work", "work", |_, sync| number(sync.work())),
     ("imbalance_before", "imbalance", |_, sync| number(finite(sync.report.imbalance_before))),
     ("imbalance_predicted", "predicted", |_, sync| number(finite(sync.report.imbalance_predicted))),
@@ -32,7 +35,7 @@ const COLUMNS: [Column; 19] = [
 ];
 
 /// Meaning of some heads.
-pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank over what it would be with all work \
+pub(crate) const WORDS: &str = "active: ranks that have work from then on, the first ones; imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
     predicted, counted by messages handled; predicted saving: of the next phase, for as many steps as that had; measured \
@@ -47,7 +50,8 @@ pub(crate) const WORDS: &str = "imbalance: completion time of the slowest rank o
 /// Meaning of the verdicts.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
     proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
-    asked: the best plan there could be would have saved less than deciding and a move cost";
+    asked: the best plan there could be would have saved less than deciding and a move cost; resized: the number of active \
+    ranks had changed, and chunks moved for that, whatever they gain";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {
@@ -65,7 +69,7 @@ fn number(number: Option<f64>) -> Cell {
 /// Nothing where no move was proposed, though one could have been.
 fn if_proposed(sync: &SyncEffect<'_>, ns: f64) -> Cell {
     match sync.verdict() {
-        SyncVerdict::Balanced => Cell::Empty,
+        SyncVerdict::Balanced | SyncVerdict::Resized => Cell::Empty,
         SyncVerdict::Moved | SyncVerdict::Refused | SyncVerdict::Unasked => Cell::Ns(ns),
     }
 }

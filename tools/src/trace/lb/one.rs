@@ -92,6 +92,15 @@ pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
             duration(report.gain_ns as f64),
             duration(report.needed_ns as f64)
         ),
+        SyncVerdict::Resized => format!(
+            "moved {} of {} chunks, {}, in {}, as {} of {} ranks were to be active",
+            report.moved,
+            outcome.chunks(),
+            bytes(report.moved_bytes),
+            duration(report.migrate_ns as f64),
+            report.active.unwrap_or_default(),
+            report.before_ns.len()
+        ),
         SyncVerdict::Moved => format!(
             "moved {} of {} chunks, {}, in {}, for a gain of {}{} at a cost of {}",
             report.moved,
