@@ -43,6 +43,7 @@
 //! [`Error::exit_code`]: crate::Error::exit_code
 
 pub(crate) mod background;
+mod packed;
 mod saved;
 mod schedule;
 mod settings;

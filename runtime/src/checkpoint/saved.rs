@@ -10,12 +10,13 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use super::packed::unpack;
 use crate::arrays::core::lifecycle::signature::ArraySignature;
 use crate::ids::Rank;
 use crate::text::counted;
 
 /// The version of the files.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 pub(super) const MANIFEST: &str = "manifest";
 /// The last step from which a program in supersteps goes on: none gets there.
 const STEP_MAX: u64 = 1 << 60;
@@ -351,12 +352,22 @@ impl Saved {
     /// # Errors
     /// A file is not what was written. The text names the first such file.
     pub fn verify(&self) -> Result<(), String> {
-        (0..self.files()).try_for_each(|rank| self.file(rank).map(drop))
+        (0..self.files()).try_for_each(|rank| self.packed_file(rank).map(drop))
     }
 
-    /// The file of the rank that wrote it.
+    /// What the rank has written.
     pub(crate) fn file(&self, rank: usize) -> Result<Vec<u8>, String> {
-        let (path, written) = (self.path.join(format!("rank-{rank}")), self.manifest.files[rank]);
+        let packed = self.packed_file(rank)?;
+        unpack(&packed).map_err(|why| format!("{}: {why}", self.path_of(rank).display()))
+    }
+
+    fn path_of(&self, rank: usize) -> PathBuf {
+        self.path.join(format!("rank-{rank}"))
+    }
+
+    /// The file of a rank, which is as it was written.
+    fn packed_file(&self, rank: usize) -> Result<Vec<u8>, String> {
+        let (path, written) = (self.path_of(rank), self.manifest.files[rank]);
         let bytes = read_up_to(&path, written.bytes).map_err(|why| format!("{}: {why}", path.display()))?;
         if Written::of(&bytes) != written {
             return Err(format!("{}: it is not what was written: length or checksum differ", path.display()));
@@ -506,7 +517,8 @@ mod tests {
             fs::create_dir(dir.join(name)).expect("it can be made");
         }
         let saved = Saved::open(chosen(&dir).expect("there is one")).expect("it is whole");
-        assert_eq!((saved.manifest.elapsed_ns, saved.files(), saved.bytes()), (3, 2, 6));
+        let length = |rank| fs::metadata(dir.join(format!("000003/rank-{rank}"))).expect("it is there").len();
+        assert_eq!((saved.manifest.elapsed_ns, saved.files(), saved.bytes()), (3, 2, length(0) + length(1)));
         assert_eq!([saved.file(0), saved.file(1)], [Ok(b"first".to_vec()), Ok(vec![3])]);
         let mut numbers = entries(&dir);
         numbers.sort_unstable();
@@ -548,7 +560,7 @@ mod tests {
         fs::write(&path, format!("{first}}}{end}")).expect("it is there");
         let why = Saved::open(dir.join("000001")).expect_err("a file is missing");
         assert!(why.contains("000001/manifest") && why.contains("checksum"), "{why}");
-        fs::write(&path, text.replace("\"format\":3", "\"format\":2")).expect("it is there");
+        fs::write(&path, text.replace(&format!("\"format\":{FORMAT}"), "\"format\":2")).expect("it is there");
         let why = Saved::open(dir.join("000001")).expect_err("it is of another version");
         assert!(why.contains("format 2"), "{why}");
         fs::remove_dir_all(dir).expect("it is there");

@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::packed::pack;
 use super::saved::{Checksummed, MANIFEST, Manifest, Written, check_directory, complete, entries, numbered};
 use super::settings::Settings;
 use crate::ids::{ROOT, Rank};
@@ -80,7 +81,7 @@ impl Store {
         self.settings.dir.join(format!("{number:06}.partial"))
     }
 
-    /// Writes the file of a rank, to the disk.
+    /// Writes the file of a rank, compressed, to the disk.
     pub(crate) fn write_rank(
         &self,
         number: u64,
@@ -93,7 +94,7 @@ impl Store {
             make_directory(&self.settings.dir)?;
             self.keep_lock().map_err(io::Error::other)?;
             make_directory(&dir)?;
-            write_new(&path, write)
+            write_new(&path, |out| pack(out, write))
         };
         write_file().map_err(|why| format!("{} cannot be written: {why}", path.display()))
     }
@@ -247,6 +248,7 @@ fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::packed::unpack;
     use super::super::saved::Saved;
     use super::*;
 
@@ -315,7 +317,8 @@ pub(super) mod tests {
         let why = first.complete(2, Manifest::default(), vec![(ROOT, written)]).expect_err("it is locked");
         assert!(why.contains("another run"), "{why}");
         drop(first);
-        assert_eq!(fs::read(second.partial(2).join("rank-0")).expect("it is there"), b"half");
+        let file = fs::read(second.partial(2).join("rank-0")).expect("it is there");
+        assert_eq!(unpack(&file).expect("it is whole"), b"half");
         drop(second);
         fs::remove_dir_all(dir).expect("it is there");
     }

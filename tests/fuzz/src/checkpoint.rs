@@ -7,6 +7,7 @@
 mod line;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,14 +17,15 @@ use caribou::config::Period;
 use caribou::{Chunk, Config, Ctx, Error, Reducer, Target, Values};
 use libfuzzer_sys::fuzz_target;
 use line::assert_line;
+use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 const CELLS: u32 = 6;
-const STEPS: u64 = 12;
+const STEPS: u64 = 40;
 /// The step in which a checkpoint is asked for, and the one in which that run ends.
 const SAVED: u64 = 5;
-const DIES: u64 = 9;
+const DIES: u64 = 30;
 const FILES: [&str; 3] = ["rank-0", "rank-1", "manifest"];
 
 /// Exchanges messages round a ring, some of them late, and adds up what it has heard.
@@ -94,16 +96,29 @@ fn run(config: Config, dies: bool) -> Result<(), Error> {
     .map(drop)
 }
 
-/// The checkpoint, and its files as they were written.
+/// The checkpoint, and its files as they were before they were compressed.
 static SAVED_RUN: LazyLock<(PathBuf, [Vec<u8>; 3])> = LazyLock::new(|| {
     let dir = std::env::temp_dir().join(format!("caribou-fuzz-{}", std::process::id()));
     let _ = fs::remove_dir_all(&dir);
     let settings = Settings::new(&dir).every(Duration::from_secs(3600)).keep(1);
     run(Config::default().simulate(1).checkpoint(settings), true).expect_err("it dies");
     let checkpoint = list(&dir).pop().expect("it was asked for");
-    let files = FILES.map(|name| fs::read(checkpoint.join(name)).expect("it is there"));
+    let mut files = FILES.map(|name| fs::read(checkpoint.join(name)).expect("it is there"));
+    files[..2].iter_mut().for_each(|file| *file = unpacked(file));
     (checkpoint, files)
 });
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut frame = FrameEncoder::new(Vec::new());
+    frame.write_all(bytes).expect("a vector takes all");
+    frame.finish().expect("a vector takes all")
+}
+
+fn unpacked(file: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    FrameDecoder::new(file).read_to_end(&mut bytes).expect("it is as it was written");
+    bytes
+}
 
 /// Does what four bytes say somewhere in the files.
 fn edit(files: &mut [Vec<u8>; 3], [place, rest, what, byte]: [u8; 4]) {
@@ -141,6 +156,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (checkpoint, intact) = &*SAVED_RUN;
     let mut files = intact.clone();
     bytes.as_chunks().0.iter().for_each(|&four| edit(&mut files, four));
+    files[..2].iter_mut().for_each(|file| *file = packed(file));
     files[2] = acknowledged(&files);
     for (name, bytes) in FILES.iter().zip(&files) {
         fs::write(checkpoint.join(name), bytes).expect("there is room");

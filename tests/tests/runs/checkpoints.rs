@@ -2,13 +2,16 @@
 //! run that was never disturbed.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use caribou::checkpoint::Settings;
+use caribou::config::Period;
 use caribou::supersteps::{Job, Parts, Supersteps, Then};
-use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Target, Values};
+use caribou::{Chunk, Config, Ctx, Error, Halo, Halos, Reducer, ReplyTo, Setup, Target, Values};
 use caribou_tests::with_timeout;
+use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -254,6 +257,19 @@ fn with_checksum(mut manifest: Vec<u8>) -> Vec<u8> {
     manifest
 }
 
+/// The content of a rank's file, and back.
+fn unpack(file: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    FrameDecoder::new(file).read_to_end(&mut bytes).expect("it is as it was written");
+    bytes
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut frame = FrameEncoder::new(Vec::new());
+    frame.write_all(bytes).expect("a vector takes all");
+    frame.finish().expect("a vector takes all")
+}
+
 /// Damages a checkpoint of this program in many ways, and restarts it. A run ends with an error that names the file, with its
 /// result, or as another program would.
 fn restart_damaged<T: std::fmt::Debug>(
@@ -278,8 +294,14 @@ fn restart_damaged<T: std::fmt::Debug>(
         }
         let victim = random.random_range(0..names.len());
         let mut bytes = intact[victim].clone();
-        damage(&mut bytes, &mut random);
         let is_acknowledged = random.random_ratio(7, 8);
+        if victim < 2 && random.random_ratio(3, 4) {
+            bytes = unpack(&bytes);
+            damage(&mut bytes, &mut random);
+            bytes = pack(&bytes);
+        } else {
+            damage(&mut bytes, &mut random);
+        }
         if victim == 2 && is_acknowledged {
             bytes = with_checksum(bytes);
         }
@@ -309,7 +331,7 @@ fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
             .ranks(2)
             .lb("rotate")
             .expect("it is there");
-        config.balance(caribou::config::Period::Every(Duration::from_micros(50)))
+        config.balance(Period::Every(Duration::from_micros(50)))
     };
     restart_damaged("hostile-arrays", config, 60, mix, fails);
     let config = |seed| Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(2);
@@ -325,10 +347,7 @@ fn a_run_that_dies_goes_on_from_its_last_checkpoint_on_any_ranks() {
     let dir = directory("threads");
     let config = |ranks, workers, wire| {
         let config = Config::default().ranks(ranks).workers(workers).wire_always(wire);
-        config
-            .lb("rotate")
-            .expect("it is there")
-            .balance(caribou::config::Period::Every(Duration::from_micros(50)))
+        config.lb("rotate").expect("it is there").balance(Period::Every(Duration::from_micros(50)))
     };
     let mut all_restarts = 0;
     for ranks in [[2, 1, 3], [1, 4, 2], [3, 2, 2]] {
@@ -359,10 +378,7 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
                 .ranks(ranks as u32)
                 .wire_always(seed % 2 == 0);
             let lb = ["rotate", "random", "refine"][(seed % 3) as usize];
-            config
-                .lb(lb)
-                .expect("it is there")
-                .balance(caribou::config::Period::Every(Duration::from_micros(50)))
+            config.lb(lb).expect("it is there").balance(Period::Every(Duration::from_micros(50)))
         };
         let (digest, restarts) =
             survive(&dir, (0..3).map(config), &[30 + seed % 40, 60 + seed % 50], mix, fails);
@@ -521,6 +537,65 @@ fn a_program_gets_the_checkpoint_that_it_asks_for() {
         assert_eq!(mix_asking(config, None, Some(30)), Ok(expected), "nobody makes checkpoints");
         fs::remove_dir_all(&dir).expect("it is there");
     }
+}
+
+/// A chunk of a ring. A run that dies is shrunk to one rank before, and saved.
+#[derive(Default, Serialize, Deserialize)]
+struct Placed {
+    step: u64,
+    /// In a run that does not die: the rank on which it has run first.
+    first_rank: Option<u32>,
+}
+
+impl Chunk for Placed {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % CHUNKS, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        let &DiesAt(dies_at) = ctx.service::<DiesAt>();
+        self.step += 1;
+        if dies_at.is_none() {
+            self.first_rank.get_or_insert(ctx.rank().0);
+        }
+        match self.step {
+            1 if dies_at.is_some() => ctx.resize(1),
+            60 if dies_at.is_some() => ctx.checkpoint(),
+            step if Some(step) == dies_at => return ctx.fail("it dies"),
+            STEPS => {
+                let elsewhere = u64::from(self.first_rank != Some(0));
+                return ctx.contribute(0, Reducer::Sum, vec![elsewhere], Target::Exit);
+            }
+            _ => {}
+        }
+        ctx.send((ctx.index() + 1) % CHUNKS, ());
+    }
+}
+
+#[test]
+fn chunks_restart_where_they_were_if_there_are_as_many_ranks() {
+    let run = |config: Config, dies_at| {
+        let setup = move |setup: &mut Setup| {
+            setup.service(DiesAt(dies_at));
+            setup.array(CHUNKS, |_| Placed::default());
+        };
+        let report = with_timeout("chunks that are placed", move || caribou::run(config, setup))?;
+        Ok::<u64, Error>(report.value::<Vec<u64>>().expect("it is a sum")[0])
+    };
+    let dir = directory("placed");
+    let config =
+        |ranks| Config::default().simulate(7).ranks(ranks).balance(Period::Every(Duration::from_micros(20)));
+    let settings = Settings::new(&dir).every(Duration::from_secs(3600));
+    let died = run(config(2).checkpoint(settings), Some(110));
+    assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
+    assert_eq!(run(config(2).restart(&dir), None), Ok(0), "all were on the active rank");
+    assert_eq!(run(config(3).restart(&dir), None), Ok(u64::from(CHUNKS) * 2 / 3), "all are at home");
+    let fixed = config(2).lb("none").expect("it is there");
+    assert_eq!(run(fixed.restart(&dir), None), Ok(u64::from(CHUNKS) / 2), "nobody would move them away");
+    fs::remove_dir_all(dir).expect("it is there");
 }
 
 #[test]

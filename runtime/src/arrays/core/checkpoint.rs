@@ -42,7 +42,8 @@
 //! |---|---|
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
-//! | what the balancer has learned, placement | chunks restart at home: there may be another number of ranks |
+//! | what the balancer has learned | the restarted run may be on other machines, and a few windows teach it |
+//! | placement, under another number of ranks | chunks restart at home |
 //! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
 

@@ -11,13 +11,12 @@ use super::cells::Cells;
 use super::control_plane::ControlPlane;
 use super::ending::Ending;
 use super::record::RankMeasurements;
-use super::restart::{check_saved, restart};
+use super::restart::{Restored, check_saved, restart};
 use super::scheduler::Scheduler;
 use super::seeds::SeedFlags;
 use super::shared::{RankShared, lock_tag};
 use super::watermarks::Watermarks;
 use super::worker::Worker;
-use crate::arrays::core::checkpoint::RankImage;
 use crate::arrays::core::codec::ArrayCodec;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::arrays::core::flow::FlowControl;
@@ -157,7 +156,7 @@ pub(crate) struct Beginning {
     /// Chunks that have not started; in a restarted run those of groups.
     chunks: Vec<NewChunk>,
     /// The state of a checkpoint.
-    image: Option<Box<RankImage>>,
+    restored: Option<Box<Restored>>,
 }
 
 /// Runs the user's setup function, and creates the chunks that start on `rank`, or reads what a checkpoint has for it. All of
@@ -178,14 +177,15 @@ pub(crate) fn set_up(
             let store = check.and_then(|()| Store::new(settings, rank));
             described.checkpoints = Some(Arc::new(store.map_err(|why| wrong("CARIBOU_CHECKPOINT", why))?));
         }
-        let image = config.restart.as_ref().map(|dir| {
+        let restored = config.restart.as_ref().map(|dir| {
             let check = check_saved(config, &described.arrays, strategy);
-            let image = check.and_then(|()| restart(dir, rank, ranks, config, &described.arrays));
-            image.map(Box::new).map_err(|why| wrong("CARIBOU_RESTART", why))
+            let restored =
+                check.and_then(|()| restart(dir, rank, ranks, config, &described.arrays, strategy));
+            restored.map(Box::new).map_err(|why| wrong("CARIBOU_RESTART", why))
         });
-        let image = image.transpose()?;
+        let restored = restored.transpose()?;
         let mut chunks = Vec::new();
-        let is_new = |array: &dyn ErasedArray| image.is_none() || array.is_group();
+        let is_new = |array: &dyn ErasedArray| restored.is_none() || array.is_group();
         for (id, array) in (0..).map(ArrayId).zip(&*described.arrays).filter(|(_, array)| is_new(&***array)) {
             placing = Some(id);
             for key in array.keys_on(rank, ranks) {
@@ -194,7 +194,7 @@ pub(crate) fn set_up(
             }
             making = None;
         }
-        Ok((described, Beginning { chunks, image }))
+        Ok((described, Beginning { chunks, restored }))
     };
     catch_unwind(AssertUnwindSafe(set_up)).unwrap_or_else(|panic| {
         let doing = match (making, placing) {
@@ -209,10 +209,10 @@ pub(crate) fn set_up(
 impl Worker<'_> {
     /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 what was set up.
     pub(crate) fn begin(&mut self, beginning: Beginning) {
-        let Beginning { chunks, image } = beginning;
-        if let Some(mut image) = image {
+        let Beginning { chunks, restored } = beginning;
+        if let Some(Restored { mut image, moved }) = restored.map(|restored| *restored) {
             let timers = std::mem::take(&mut image.timers);
-            self.with_core(|core, _, out| core.restore(*image, out));
+            self.with_core(|core, _, out| core.restore(image, moved, out));
             self.restore_timers(timers);
         }
         let shared = self.shared;

@@ -41,14 +41,24 @@ pub(super) fn check_saved(
     }
 }
 
-/// What a checkpoint has for this rank.
+/// What a checkpoint has for a rank.
+#[derive(Default)]
+pub(super) struct Restored {
+    pub(super) image: RankImage,
+    /// All chunks, there or to come, that are not to be on their home rank, each with its rank.
+    pub(super) moved: Vec<(ChunkId, Rank)>,
+}
+
+/// What a checkpoint has for this rank. Chunks restart on the ranks that they were on, if there are as many ranks as before
+/// and the strategy can move them away again; else on their home ranks.
 pub(super) fn restart(
     path: &Path,
     rank: Rank,
     ranks: u32,
     config: &Config,
     arrays: &[Arc<dyn ErasedArray>],
-) -> Result<RankImage, String> {
+    strategy: &dyn Strategy,
+) -> Result<Restored, String> {
     let saved = Saved::open(path).map_err(|why| offering_older(path, why))?;
     let name = path.display();
     saved.check_program(config.program_settings())?;
@@ -59,16 +69,14 @@ pub(super) fn restart(
     if let Some(what) = restart_difference(saved_arrays, &signatures) {
         return Err(format!("{name} is of another program: {what}"));
     }
-    let (mut all, mut found) = (RankImage::default(), BTreeSet::new());
+    let keeps_places = saved.files() == ranks as usize && strategy.terms().moves;
+    let mut places = Places { rank, ranks, kept: None, arrays, found: BTreeSet::new(), moved: Vec::new() };
+    let mut all = RankImage::default();
     for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
         let image = wire::decode(&bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
-        let its_part = part_of(rank, ranks, image, arrays);
-        let its_part = its_part.map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
-        if let Some(twice) = its_part.chunks.iter().find(|transfer| !found.insert(transfer.chunk)) {
-            let chunk = arrays[twice.chunk.array.index()].describe(twice.chunk);
-            return Err(format!("{name}/rank-{writer}: {chunk} is there twice"));
-        }
+        places.kept = keeps_places.then_some(Rank(writer as u32));
+        let its_part = part_of(image, &mut places).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
         all.chunks.extend(its_part.chunks);
         all.timers.extend(its_part.timers);
         let CoreImage { pending, insertions, at_quiescence, root } = its_part.rest;
@@ -80,24 +88,61 @@ pub(super) fn restart(
     if rank == ROOT && config.launch().speaks() {
         print_line(&saved.announcement());
     }
-    Ok(all)
+    Ok(Restored { image: all, moved: places.moved })
 }
 
-/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew. Groups
-/// begin anew: nothing is for them.
-fn part_of(
+/// Where chunks restart, as one rank sees it.
+struct Places<'a> {
+    /// This rank.
     rank: Rank,
     ranks: u32,
-    image: RankImage,
-    arrays: &[Arc<dyn ErasedArray>],
-) -> Result<RankImage, String> {
+    /// The rank of the chunks of the present image, if they restart where they were.
+    kept: Option<Rank>,
+    arrays: &'a [Arc<dyn ErasedArray>],
+    /// The chunks so far whose home is this rank.
+    found: BTreeSet<ChunkId>,
+    /// The chunks so far that do not restart on their home ranks, and those to come.
+    moved: Vec<(ChunkId, Rank)>,
+}
+
+impl Places<'_> {
+    /// The home rank of a chunk; none of a group, which begins anew.
+    fn home(&self, chunk: ChunkId) -> Result<Option<Rank>, String> {
+        let array = array_of(chunk, self.arrays)?;
+        Ok((!array.is_group()).then(|| array.home(chunk.key, self.ranks)))
+    }
+
+    fn is_home(&self, chunk: ChunkId) -> Result<bool, String> {
+        Ok(self.home(chunk)? == Some(self.rank))
+    }
+
+    /// True if a chunk of the present image, there or to come, is to be on this rank.
+    fn is_here(&mut self, chunk: ChunkId) -> Result<bool, String> {
+        let Some(home) = self.home(chunk)? else { return Ok(false) };
+        let place = self.kept.unwrap_or(home);
+        if place != home {
+            self.moved.push((chunk, place));
+        }
+        Ok(place == self.rank)
+    }
+
+    /// Checks that no image before had this chunk. All copies of a chunk have one home, whose rank finds them.
+    fn check_unique(&mut self, chunk: ChunkId) -> Result<(), String> {
+        if self.is_home(chunk)? && !self.found.insert(chunk) {
+            return Err(format!("{} is there twice", array_of(chunk, self.arrays)?.describe(chunk)));
+        }
+        Ok(())
+    }
+}
+
+/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew.
+fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, String> {
     let RankImage { chunks, timers, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
-    let is_here = |chunk: ChunkId| {
-        array_of(chunk, arrays).map(|array| !array.is_group() && array.home(chunk.key, ranks) == rank)
-    };
+    let &mut Places { rank, ranks, arrays, .. } = places;
     let mut part = RankImage::default();
     for mut transfer in chunks {
-        if is_here(transfer.chunk)? {
+        places.check_unique(transfer.chunk)?;
+        if places.is_here(transfer.chunk)? {
             decode(&mut transfer, arrays)?;
             if let ChunkBody::Live(slot) = &mut transfer.body {
                 let record = slot.record();
@@ -108,17 +153,17 @@ fn part_of(
         }
     }
     for (left_ns, envelope) in timers {
-        if is_here(envelope.to)? {
+        if places.is_home(envelope.to)? {
             part.timers.push((left_ns, envelope));
         }
     }
     for (chunk, messages) in pending {
-        if is_here(chunk)? {
+        if places.is_here(chunk)? {
             part.rest.pending.push((chunk, messages));
         }
     }
     for (_, mut transfer) in insertions {
-        if is_here(transfer.chunk)? {
+        if places.is_here(transfer.chunk)? {
             decode(&mut transfer, arrays)?;
             part.rest.insertions.push((rank, transfer));
         }

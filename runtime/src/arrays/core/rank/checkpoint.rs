@@ -239,9 +239,10 @@ impl RankCore {
         }
     }
 
-    /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded.
-    /// Timers are the worker's.
-    pub(crate) fn restore(&mut self, image: RankImage, out: &mut Commands) {
+    /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded. All
+    /// ranks know the chunks that `moved` from their home ranks. Timers are the worker's.
+    pub(crate) fn restore(&mut self, image: RankImage, moved: Vec<(ChunkId, Rank)>, out: &mut Commands) {
+        moved.into_iter().for_each(|(chunk, rank)| self.routing.location.moved(chunk, rank));
         let RankImage { chunks, timers: _, rest } = image;
         let CoreImage { pending, insertions, at_quiescence, root } = rest;
         if let Some(RootImage { reductions, broadcasts }) = root {
