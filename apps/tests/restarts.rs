@@ -120,6 +120,24 @@ fn a_checkpoint_beyond_the_size_limit_of_files_is_not_made_and_the_run_goes_on()
 }
 
 #[test]
+fn a_run_that_begins_anew_where_another_left_checkpoints_says_so() {
+    let dir = directory("anew");
+    let begin = || {
+        let mut command = Command::new(STENCIL);
+        command.args("--grid 128 --chunk 16 --iterations 6000 --ranks 2 --check".split_whitespace());
+        command.arg("--checkpoint").arg(format!("{},every=20ms", dir.display()));
+        command.output().unwrap()
+    };
+    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    let (first, second) = (begin(), begin());
+    assert_right(&first, &told(&first));
+    assert_right(&second, &told(&second));
+    let line = "has checkpoints of another run: this one begins anew, and removes them as it makes its own";
+    assert_eq!([first, second].map(|run| told(&run).contains(line)), [false, true]);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn a_stopped_run_saves_its_state_when_it_goes_on_though_two_signals_wait() {
     let dir = directory("twice");
     let mut child = start(

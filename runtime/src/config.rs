@@ -81,7 +81,7 @@ pub struct Config {
     pub(crate) monitor: Option<String>,
     pub(crate) watchdog: Duration,
     pub(crate) simulate: Option<u64>,
-    pub(crate) simulate_resizes: bool,
+    pub(crate) simulate_disturbed: bool,
     pub(crate) checkpoint: Option<Settings>,
     pub(crate) restart: Option<PathBuf>,
     pub(crate) spot: Spot,
@@ -120,7 +120,7 @@ impl Default for Config {
             monitor: None,
             watchdog: Duration::from_secs(10),
             simulate: None,
-            simulate_resizes: false,
+            simulate_disturbed: false,
             checkpoint: None,
             restart: None,
             spot: Spot::none(),
@@ -398,11 +398,12 @@ impl Config {
         self
     }
 
-    /// A [simulated](Self::simulate) run is also shrunk and expanded at random moments, as by
-    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. By default it is not.
+    /// A [simulated](Self::simulate) run is also disturbed at random moments. It is shrunk and expanded, as by
+    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. Ranks stop for up to an hour, and
+    /// in every second run one is slow from the beginning to the end. By default nothing of that happens.
     #[must_use]
-    pub fn simulate_resizes(mut self, resizes: bool) -> Config {
-        self.simulate_resizes = resizes;
+    pub fn simulate_disturbed(mut self, disturbed: bool) -> Config {
+        self.simulate_disturbed = disturbed;
         self
     }
 

@@ -315,7 +315,7 @@ fn simulate(seed: u64, balance: Balance) -> Result<(Totals, u64), caribou::Error
     let ranks = if seed % 7 == 3 { 10 + seed / 7 % 11 } else { 1 + seed % 5 };
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks as u32)
         .lb(strategies[strategy])?
         .balance(match balance {
@@ -379,7 +379,7 @@ fn check(balance: Balance) -> u64 {
 /// Chunks moved by the default strategy among chunks that declare no load.
 fn moved(seed: u64) -> u64 {
     let report = caribou::run(
-        Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(3).period(PERIOD),
+        Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(3).period(PERIOD),
         |setup| {
             setup.service(Ledger::default());
             setup.array(CHUNKS, |_| Node::new(0, false, false, false));
@@ -400,7 +400,7 @@ fn the_same_seed_gives_the_same_run() {
     let report = |seed| {
         let config = Config::default()
             .simulate(seed)
-            .simulate_resizes(seed % 4 == 1)
+            .simulate_disturbed(seed % 4 == 1)
             .ranks(3)
             .lb("random")
             .expect("known")
@@ -434,7 +434,7 @@ fn the_reports_of_a_run_lead_to_the_same_decisions_when_they_are_replayed() {
         for declared in [false, true] {
             let config = Config::default()
                 .simulate(seed)
-                .simulate_resizes(seed % 4 == 1)
+                .simulate_disturbed(seed % 4 == 1)
                 .ranks(3)
                 .lb(spec)
                 .expect("listed")

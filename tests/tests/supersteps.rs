@@ -182,7 +182,7 @@ fn any_division_at_any_step_gives_the_same_result_by_any_seed() {
             .ranks(ranks)
             .superstep_strategy(Restless { seed, copies })
             .simulate(seed)
-            .simulate_resizes(seed % 4 == 1);
+            .simulate_disturbed(seed % 4 == 1);
         let report = check(bar, &config).report;
         moved += report.divisions.iter().map(|division| division.moved).sum::<u64>();
         dropped += report.workers.iter().map(|worker| worker.dropped).sum::<u64>();
@@ -216,7 +216,7 @@ fn workers_of_inactive_ranks_have_no_units_under_any_policy() {
             let config = Config::default()
                 .ranks(ranks)
                 .simulate(seed)
-                .simulate_resizes(seed % 4 == 1)
+                .simulate_disturbed(seed % 4 == 1)
                 .lb(&spec)
                 .expect("listed");
             let bar = Bar { cells: 20, steps: 40, heavy: seed % 2 == 0, exchange: WAYS[seed as usize % 3] };
@@ -326,7 +326,7 @@ fn all_workers_combine_the_same_parts_whoever_finished_a_job_first() {
                 .ranks(3)
                 .superstep_strategy(Restless { seed, copies: true })
                 .simulate(seed)
-                .simulate_resizes(seed % 4 == 1),
+                .simulate_disturbed(seed % 4 == 1),
         );
     }
     for seed in 0..20 {

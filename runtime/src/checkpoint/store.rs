@@ -324,6 +324,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_checkpoint_with_a_file_in_another_directory_is_not_completed() {
+        let [dir, other] = ["here", "elsewhere"].map(temporary);
+        let first = Store::new(&Settings::new(&dir), ROOT).expect("it can be made");
+        let second = Store::new(&Settings::new(&other), Rank(1)).expect("it can be made");
+        let written = [(&first, ROOT), (&second, Rank(1))]
+            .map(|(store, rank)| (rank, store.write_rank(1, rank, |out| out.write_all(b"state"))));
+        let why = first.complete(1, Manifest::default(), written.into()).expect_err("a file is elsewhere");
+        assert!(why.contains("rank 1 is not there: all processes must see one directory"), "{why}");
+        assert_eq!(entries(&dir), []);
+        [dir, other].into_iter().for_each(|dir| fs::remove_dir_all(dir).expect("it is there"));
+    }
+
+    #[test]
     fn the_time_of_a_run_has_that_of_the_runs_that_it_went_on_from() {
         let dir = temporary("time");
         let settings = Settings { elapsed_before_ns: Some(40), ..Settings::new(&dir) };

@@ -1,5 +1,21 @@
 //! A run that dies goes on from its last checkpoint, wherever its chunks were and whatever it was doing, with the result of a
 //! run that was never disturbed.
+//!
+//! The rows of *What goes wrong* in docs/checkpoints.md, and what tests each:
+//!
+//! | fault | test |
+//! |---|---|
+//! | a process, its machine or `mpirun` is killed | `a_program_that_is_killed_at_any_moment_ends_with_the_right_result`; `tools/kills` |
+//! | SIGTERM or SIGUSR1 | `a_signal_saves_the_state_and_the_same_command_goes_on_elsewhere` |
+//! | the cloud takes the machine back; its service does not answer | `a_run_that_a_cloud_tells_to_end_goes_on_elsewhere_and_advice_makes_a_checkpoint` |
+//! | a handler or an iteration panics | `a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events` |
+//! | no room, no permission, a file beyond the limit | `a_checkpoint_beyond_the_size_limit_of_files_is_not_made_and_the_run_goes_on` |
+//! | the directory was removed | `a_directory_that_was_removed_is_locked_anew` |
+//! | one process cannot read the checkpoint; a file was cut, changed or lost | `a_damaged_checkpoint_is_named_and_the_one_before_is_offered`, and here: hostile checkpoints, disks that lie |
+//! | a checkpoint of another program, size or version | here: what is refused; `a_manifest_that_was_cut_is_damaged` |
+//! | a run begins anew where another has left checkpoints | `a_run_that_begins_anew_where_another_left_checkpoints_says_so` |
+//! | two runs in one directory | `two_runs_do_not_write_to_one_directory` |
+//! | processes that do not see the same directory | `a_checkpoint_with_a_file_in_another_directory_is_not_completed` |
 
 use std::fs;
 use std::io::{Read, Write};
@@ -327,14 +343,14 @@ fn a_hostile_checkpoint_ends_a_run_with_an_error_or_not_at_all() {
     let config = |seed: u64| {
         let config = Config::default()
             .simulate(seed)
-            .simulate_resizes(seed % 4 == 1)
+            .simulate_disturbed(seed % 4 == 1)
             .ranks(2)
             .lb("rotate")
             .expect("it is there");
         config.balance(Period::Every(Duration::from_micros(50)))
     };
     restart_damaged("hostile-arrays", config, 60, mix, fails);
-    let config = |seed| Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(2);
+    let config = |seed| Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(2);
     restart_damaged("hostile-pool", config, 300, tally, panics);
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
     restart_damaged("hostile-supersteps", |seed| config(seed + 3), 20, cells, panics);
@@ -374,7 +390,7 @@ fn a_run_that_dies_goes_on_in_every_order_of_events() {
             let ranks = 1 + (seed / (1 + number)) % 5;
             let config = Config::default()
                 .simulate(seed + number)
-                .simulate_resizes((seed + number) % 4 == 1)
+                .simulate_disturbed((seed + number) % 4 == 1)
                 .ranks(ranks as u32)
                 .wire_always(seed % 2 == 0);
             let lb = ["rotate", "random", "refine"][(seed % 3) as usize];
@@ -425,7 +441,7 @@ fn a_pool_that_dies_counts_each_iteration_once_in_every_order_of_events() {
             let lb = ["leases", "static", "guided", "ruper", "leases,replicate=on"][(seed % 5) as usize];
             let config = Config::default()
                 .simulate(seed + number)
-                .simulate_resizes((seed + number) % 4 == 1)
+                .simulate_disturbed((seed + number) % 4 == 1)
                 .ranks(1 + ((seed + number) % 4) as u32);
             config.workers(1 + (seed / 3 % 3) as u32).lb(lb).expect("it is there")
         };
@@ -493,8 +509,9 @@ fn survive_crashes<T>(
 
 #[test]
 fn a_disk_that_lies_costs_time_and_nothing_else() {
-    let simulated =
-        |seed| Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
+    let simulated = |seed| {
+        Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32)
+    };
     let mixed = mix(simulated(1), None).expect("nothing is wrong");
     let counted = tally(simulated(1), None).expect("nothing is wrong");
     let cells = |config, dies_at| mix_cells(config, false, dies_at);
@@ -730,7 +747,7 @@ fn a_program_in_supersteps_that_dies_goes_on_from_a_step_with_any_number_of_work
                 [(seed % 5) as usize];
             let config = Config::default()
                 .simulate(seed + number)
-                .simulate_resizes((seed + number) % 4 == 1)
+                .simulate_disturbed((seed + number) % 4 == 1)
                 .ranks(1 + ((seed + number) % 4) as u32);
             config.wire_always(seed % 2 == 0).lb(lb).expect("it is there")
         };

@@ -54,7 +54,7 @@ impl Chunk for Member {
 fn who_joins_hears_of_no_reduction_before() {
     for seed in seeds(200) {
         let config =
-            Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
+            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
         let report = caribou::run(config, |setup| {
             setup.array_with(FIRST, Placement::RoundRobin, |_| Member { round: 0 });
         });
@@ -106,7 +106,7 @@ impl Chunk for Orderly {
 fn what_a_handler_inserts_takes_part_in_what_the_handler_comes_to_afterwards() {
     for seed in seeds(100) {
         let config =
-            Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
+            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(1 + (seed % 4) as u32);
         let report = caribou::run(config.lb("rotate").expect("listed"), |setup| {
             setup.array_with(1, Placement::RoundRobin, |_| Orderly { round: 0 });
         });

@@ -54,7 +54,7 @@ fn simulate(seed: u64) -> (u64, Fate, Result<PoolOutcome<Sums>, Error>) {
         .ranks(rng.random_range(1..=4))
         .workers(rng.random_range(1..=3))
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1);
+        .simulate_disturbed(seed % 4 == 1);
     let cancel = &Cancel::default();
     let mut pool = Pool::new(&config, iterations);
     if let Fate::CancelledBy(_) = fate {
@@ -127,7 +127,7 @@ fn executed_again(lb: &str) -> u64 {
             .ranks(3)
             .workers(2)
             .simulate(seed)
-            .simulate_resizes(seed % 4 == 1);
+            .simulate_disturbed(seed % 4 == 1);
         let executed = AtomicU64::new(0);
         let body = |count: &mut u64, range: Range<u64>| {
             executed.fetch_add(range.end - range.start, Ordering::Relaxed);

@@ -68,7 +68,7 @@ impl Chunk for Stage {
 fn chains(seed: u64, ranks: u32, limit: u64, period: Period) -> Report {
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .balance(period)
         .mail_limit(limit);
@@ -158,7 +158,7 @@ fn a_ring_of_full_mailboxes_goes_on_also_where_somebody_else_is_busy() {
         let (ranks, limit) = (1 + (seed % 5) as u32, [1, 700, 4000][(seed / 5 % 3) as usize]);
         let watched = seed / 2 % 2 == 1;
         let config =
-            Config::default().simulate(seed).simulate_resizes(seed % 4 == 1).ranks(ranks).mail_limit(limit);
+            Config::default().simulate(seed).simulate_disturbed(seed % 4 == 1).ranks(ranks).mail_limit(limit);
         let report = caribou::run(config, |setup| {
             setup.array(RING.members, |_| RING.member());
             if watched {
@@ -267,7 +267,7 @@ impl Chunk for Villager {
 fn village(seed: u64, ranks: u32, limit: u64, village: Village) -> Report {
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .mail_limit(limit)
         .period(1);
@@ -434,7 +434,7 @@ impl Chunk for Consumer {
 fn made(seed: u64, ranks: u32, limit: u64, goes_on: GoesOn) -> Report {
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .period(20)
         .mail_limit(limit);

@@ -119,7 +119,7 @@ fn unread_max(seed: u64, ranks: u32, limit: u64, reading: Reading) -> u64 {
     let service = progress.clone();
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .period(20)
         .mail_limit(limit);
@@ -157,7 +157,7 @@ fn who_comes_to_syncs_and_reads_slowly_is_not_flooded() {
         );
     }
     let reading = Reading { phase: 10, waits: true, moves: false, broadcasts: false };
-    let hardly_bounded = unread_max(1, 2, 200_000, reading);
+    let hardly_bounded = unread_max(2, 2, 200_000, reading);
     assert!(hardly_bounded > 25_000, "{hardly_bounded}: there is something to bound");
 }
 
@@ -217,7 +217,7 @@ impl Chunk for Needed {
 fn needed(seed: u64, ranks: u32, limit: u64) -> Report {
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .period(20)
         .mail_limit(limit);

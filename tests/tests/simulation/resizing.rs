@@ -69,7 +69,7 @@ fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
     let lb = ["refine", "greedy", "greedy-refine", "random", "rotate", "program"][(seed % 6) as usize];
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(ranks)
         .balance(period)
         .mail_limit([u64::MAX, 1, 300][(seed / 6 % 3) as usize])
@@ -83,7 +83,7 @@ fn simulate(seed: u64, ranks: u32, period: Period) -> Report {
 }
 
 /// Checks all seeds: no chunk goes to an inactive rank. Returns the number of chunks that leave one, and of those that stay
-/// there.
+/// there, where no rank stops for a while.
 fn check(period: Period) -> (u64, u64) {
     let (mut leave, mut stay) = (0, 0);
     for seed in seeds(200) {
@@ -98,7 +98,7 @@ fn check(period: Period) -> (u64, u64) {
             for (&before, &now) in before.chunks_per_rank.iter().zip(&sync.chunks_per_rank).skip(active) {
                 assert!(now <= before, "{sync:?}; repeat with: {repeat}");
                 leave += u64::from(before - now);
-                stay += u64::from(now);
+                stay += if seed % 4 == 1 { 0 } else { u64::from(now) };
             }
         }
     }

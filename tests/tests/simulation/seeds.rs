@@ -154,7 +154,7 @@ fn every_seed_of_a_tree_starts_once_on_some_rank() {
     for seed in seeds(1000) {
         let config = Config::default()
             .simulate(seed)
-            .simulate_resizes(seed % 4 == 1)
+            .simulate_disturbed(seed % 4 == 1)
             .ranks(1 + (seed % 5) as u32)
             .lb(["random", "rotate", "none"][(seed / 5 % 3) as usize])
             .expect("it is listed")

@@ -156,7 +156,7 @@ fn simulate(seed: u64, period: Period) -> Result<Report, Error> {
     let lb = ["none", "rotate", "random"][(seed % 3) as usize];
     let config = Config::default()
         .simulate(seed)
-        .simulate_resizes(seed % 4 == 1)
+        .simulate_disturbed(seed % 4 == 1)
         .ranks(1 + (seed % 5) as u32)
         .balance(period)
         .mail_limit([u64::MAX, 1, 300][(seed / 3 % 3) as usize])

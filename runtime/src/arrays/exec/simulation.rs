@@ -59,8 +59,14 @@ const WEIGHT_MAX: u64 = 8;
 const DECISION_MAX_NS: u64 = 1_000_000;
 /// One of so many steps opens a window, where chunks are balanced in windows.
 const WINDOW_EVERY: u32 = 10;
-/// One in this many runs of a chunk changes the number of active ranks, where the seed does so at all.
+/// One in this many runs of a chunk changes the number of active ranks, in a disturbed run.
 const RESIZE_EVERY: u32 = 30;
+/// After one in this many runs of a chunk its rank stops for a while, in a disturbed run.
+const STOP_EVERY: u32 = 100;
+/// The longest of these stops, ns: an hour. Others are shorter by powers of two.
+const STOP_MAX_NS: u64 = 3_600_000_000_000;
+/// How much longer chunks of a slow rank run.
+const SLOWNESS_MAX: u64 = 1_000;
 /// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
@@ -102,7 +108,8 @@ pub(crate) fn run(
         arrivals: Events::default(),
         rng: Pcg32::seed_from_u64(seed ^ 0x5eed),
         weights: config.measure.then_some(seed),
-        resizes: config.simulate_resizes && strategy.terms().moves,
+        resizes: config.simulate_disturbed && strategy.terms().moves,
+        stops: config.simulate_disturbed.then(|| Stops::new(seed, ranks.len())),
     };
     for ((rank, own), number) in ranks.iter().zip(beginnings).zip(0_u64..) {
         rank.owner.enter();
@@ -185,6 +192,33 @@ struct Simulation<'r> {
     weights: Option<u64>,
     /// True if the number of active ranks changes at random moments.
     resizes: bool,
+    stops: Option<Stops>,
+}
+
+/// How a disturbed run is slowed.
+struct Stops {
+    rng: Pcg32,
+    /// A rank that is slow all the time, and by how much.
+    slow: Option<(usize, u64)>,
+}
+
+impl Stops {
+    fn new(seed: u64, ranks: usize) -> Stops {
+        let mut rng = Pcg32::seed_from_u64(seed ^ 0x5109);
+        let slow = rng.random_ratio(1, 2);
+        let slow = slow.then(|| (rng.random_range(0..ranks), rng.random_range(2..=SLOWNESS_MAX)));
+        Stops { rng, slow }
+    }
+
+    /// Time that a run of a chunk takes which would take `ns` on its own, with the stop of the rank after it.
+    fn slowed_ns(&mut self, rank: usize, ns: u64) -> u64 {
+        let times = self.slow.filter(|slow| slow.0 == rank).map_or(1, |slow| slow.1);
+        let stop_ns = match self.rng.random_ratio(1, STOP_EVERY) {
+            true => STOP_MAX_NS >> self.rng.random_range(0..40),
+            false => 0,
+        };
+        ns * times + stop_ns
+    }
 }
 
 /// One event of the simulation.
@@ -327,7 +361,8 @@ impl Simulation<'_> {
                 }
             }
         });
-        self.ranks[rank].now_ns.fetch_add(took_ns, Ordering::Relaxed);
+        let slowed_ns = self.stops.as_mut().map_or(took_ns, |stops| stops.slowed_ns(rank, took_ns));
+        self.ranks[rank].now_ns.fetch_add(slowed_ns, Ordering::Relaxed);
         self.idle[rank] = true;
         if self.resizes && self.rng.random_ratio(1, RESIZE_EVERY) {
             self.resize(rank);

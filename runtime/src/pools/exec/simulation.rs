@@ -115,7 +115,7 @@ pub(crate) fn run(
     let look = move || sampler.look(&recordings, machine_clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(config, &outcome, look);
     let mut simulation = Simulation::new(pool, seed, &now_ns);
-    simulation.resizes = resizes.filter(|_| config.simulate_resizes);
+    simulation.resizes = resizes.filter(|_| config.simulate_disturbed);
     for (shared, refused) in ranks.iter().zip(refused) {
         let (transport, mail) = SimTransport::connect(simulation.naps.then_some(NAP));
         let transport = (ranks.len() > 1).then(|| TransportHandle::boxed(transport));
