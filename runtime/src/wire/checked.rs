@@ -1,7 +1,7 @@
 //! Strings and bytes whose length is checked against the bytes that are there before memory is asked for.
 //!
-//! bincode believes the length of an owned string: eight wrong bytes ask for 2^60 bytes, which panics or ends the process. Of
-//! borrowed strings it checks the length, and whoever wants to own one copies it. [`Checked`] asks for all of them borrowed.
+//! bincode believes the length of an owned string: eight wrong bytes ask for 2^60 bytes, which panics or ends the process. Of a
+//! borrowed string it checks the length. So [`Checked`] asks for all strings borrowed, and serde's types copy what they own.
 //! Sequences need no such care: serde reserves at most 1 MiB before elements have arrived.
 
 use std::fmt;
@@ -212,10 +212,10 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Checked<A> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::ffi::CString;
+    use std::fmt;
 
-    use serde::Serialize;
-    use serde::de::DeserializeOwned;
+    use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, Visitor};
+    use serde::{Serialize, Serializer};
 
     use crate::wire::{decode, decode_message, encode, encode_message_into};
 
@@ -228,6 +228,36 @@ mod tests {
         Newtype(Name),
         Tuple(u8, Option<String>),
         Struct { names: Vec<Name>, by_name: BTreeMap<String, (i64, String)> },
+    }
+
+    /// Bytes that are owned, as of a crate that serialises them so.
+    #[derive(PartialEq, Debug)]
+    struct Owned(Vec<u8>);
+
+    impl Serialize for Owned {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_bytes(&self.0)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Owned {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Owned, D::Error> {
+            deserializer.deserialize_byte_buf(AnyBytes).map(Owned)
+        }
+    }
+
+    struct AnyBytes;
+
+    impl Visitor<'_> for AnyBytes {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("bytes")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
     }
 
     fn nested() -> [Nested; 4] {
@@ -248,9 +278,9 @@ mod tests {
             let bytes = encode(&value).expect("it encodes");
             assert_eq!(decode::<Nested>(&bytes).expect("it decodes"), value);
         }
-        let zero_ended = CString::new("bytes").expect("no zero in it");
-        let bytes = encode(&zero_ended).expect("it encodes");
-        assert_eq!(decode::<CString>(&bytes).expect("it decodes"), zero_ended);
+        let owned = Owned(b"bytes".to_vec());
+        let bytes = encode(&owned).expect("it encodes");
+        assert_eq!(decode::<Owned>(&bytes).expect("it decodes"), owned);
     }
 
     /// A message with the length `length` before three bytes is an error, wherever the string or the bytes stand in it.
@@ -275,7 +305,7 @@ mod tests {
             length_is_checked(&Nested::Struct { names: vec![Name(text())], by_name: by_name() }, length);
             length_is_checked(&BTreeMap::from([(text(), 1)]), length);
             length_is_checked(&(1u8, [text(), text()]), length);
-            length_is_checked(&CString::new("abc").expect("no zero in it"), length);
+            length_is_checked(&Owned(b"abc".to_vec()), length);
         }
     }
 }
