@@ -33,7 +33,7 @@ use crate::warn::warn;
 /// configuration, on its main thread. All return together, but each has its own memory: data that a handler stores for the
 /// program is only in the process of its chunk, see [`Config::launch`]. [`Report`] says what else differs between processes.
 ///
-/// A run on two ranks takes some 1.4<!-- start.run-2-ranks --> ms to start and to end, one on many ranks more.
+/// A run on two ranks takes about a millisecond to start and to end, one on many ranks more.
 ///
 /// # Errors
 /// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that

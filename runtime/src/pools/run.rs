@@ -43,7 +43,7 @@ use crate::wire::{self, WireError};
 /// end, workers without work then execute copies of late ranges. The first to end counts, and the accumulator of the other is
 /// dropped. With `replicate=on` `body` must therefore have no effect but on its accumulator.
 ///
-/// A pool takes some 1.0<!-- start.pool --> ms to start and to end: what is over sooner is better a loop, and many short
+/// A pool takes about a millisecond to start and to end: what is over sooner is better a loop, and many short
 /// pools are better one long one.
 ///
 /// ```
