@@ -1,4 +1,4 @@
-//! Checkpoints on disk: how a run that died goes on.
+//! Checkpoints on disk: they let a run that died go on.
 //!
 //! A run with a [`Settings`] directory writes its state there now and then, while it goes on. [`Config::restart`] goes on from
 //! the newest checkpoint of a directory, on any number of ranks and workers, as threads or processes.
@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `DIR/lock` | locked while a run writes there |
 //! | `DIR/000007.partial/` | a checkpoint that is being written, or was when the run died |
-//! | `DIR/000007/rank-0`, ... | one file a rank |
+//! | `DIR/000007/rank-0`, ... | one file per rank |
 //! | `DIR/000007/manifest` | written last: a line of JSON with the arrays, and the length and checksum of each file; a line with its checksum |
 //!
 //! The directory gets its name when all of it is on the disk. Files can be read by their owner only.
@@ -17,23 +17,23 @@
 //! # What a checkpoint has
 //!
 //! All chunks with their messages, reductions in progress, messages that wait for quiescence or for
-//! [`send_after`](crate::Ctx::send_after), whose time goes on where it was. Chunks restart on their home ranks;
-//! [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as if they had moved there. A chunk's own random stream is part of its
-//! state, as the program keeps it. [Groups](crate::Setup::group) are made anew.
+//! [`send_after`](crate::Ctx::send_after). The times of the latter go on where they were. Chunks restart on their home
+//! ranks; [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as if they had moved there. A chunk's own random stream
+//! is part of its state, as the program keeps it. [Groups](crate::Setup::group) are made anew.
 //!
-//! Chunks have to be balanced while they run ([`Period`](crate::config::Period)): the state of syncs is not saved. No checkpoint
-//! is made of a program that reduces over sections or spawns chunks.
+//! Chunks must be balanced while they run ([`Period`](crate::config::Period)), since the state of syncs is not saved.
+//! Programs that reduce over sections or spawn chunks have no checkpoints.
 //!
-//! Of a [pool](crate::pool()): what each worker has accumulated, and the iterations that are in it; the others are executed by the
-//! restarted run.
+//! Of a [pool](crate::pool()): the accumulated value of each worker, and the iterations that are in it. The restarted run
+//! executes the others.
 //!
-//! Of a program in [supersteps](crate::supersteps()): the shared data and, if steps change them, the units, between two steps. There
-//! is one file a worker.
+//! Of a program in [supersteps](crate::supersteps()): the shared data and, if steps change them, the units, between two
+//! steps. There is one file per worker.
 //!
 //! # Notice
 //!
-//! SIGTERM and SIGUSR1 to a process of a run that makes checkpoints give notice: it makes one at once, and ends with
-//! [`Error::Interrupted`], for which [`Error::exit_code`] is 75. A second SIGTERM ends the process at once.
+//! SIGTERM and SIGUSR1 to a process of a run that makes checkpoints give notice. The run makes a checkpoint at once and
+//! ends with [`Error::Interrupted`]; its [`Error::exit_code`] is 75. A second SIGTERM ends the process at once.
 //!
 //! [`Config::spot`] asks the metadata service of a cloud, which gives the same notice when a spot instance is taken back.
 //!

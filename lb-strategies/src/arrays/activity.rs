@@ -24,7 +24,7 @@ const CROSSING_NS: f64 = 100.0;
 /// The messages of a chunk, and those of the mean chunk of its array in the same windows.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
-    /// The rank on which the chunk was first seen.
+    /// The rank on which the chunk began, or was first seen.
     home: Rank,
     handled: f64,
     mean: f64,
@@ -37,6 +37,10 @@ struct Counts {
 }
 
 impl Counts {
+    fn of_home(home: Rank) -> Counts {
+        Counts { home, handled: 0.0, mean: 0.0, cost: 0.0, silent: 0, pause: 0 }
+    }
+
     /// The messages that the chunk handles in the long run where the mean chunk of its array handles `mean`.
     fn messages(&self, mean: f64) -> f64 {
         if self.mean > 0.0 { self.handled / self.mean * mean } else { 0.0 }
@@ -84,8 +88,7 @@ impl Activity {
             self.steps = handled / chunks.len().max(1) as f64;
             self.means = sums.into_iter().map(|(array, (handled, count))| (array, handled / count)).collect();
             for chunk in chunks {
-                let home = chunk.load.rank;
-                let anew = Counts { home, handled: 0.0, mean: 0.0, cost: 0.0, silent: 0, pause: 0 };
+                let anew = Counts::of_home(chunk.load.rank);
                 let counts = self.chunks.entry(chunk.load.id).or_insert(anew);
                 counts.follow(chunk.handled);
                 counts.handled = DECAY * counts.handled + f64::from(chunk.handled);
@@ -96,6 +99,11 @@ impl Activity {
             }
         }
         any_handled
+    }
+
+    /// A chunk that was not seen yet began on this rank.
+    pub(super) fn began_on(&mut self, chunk: ChunkId, home: Rank) {
+        self.chunks.entry(chunk).or_insert_with(|| Counts::of_home(home));
     }
 
     /// Chunks that are gone are forgotten.

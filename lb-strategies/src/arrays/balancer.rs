@@ -236,6 +236,11 @@ impl Balancer {
         Self { chooser: Chooser::new(prediction, &self.strategy.terms()), ..self }
     }
 
+    /// Tells that a chunk began on this rank, where its first report comes from another one.
+    pub fn began_on(&mut self, chunk: ChunkId, rank: Rank) {
+        self.activity.began_on(chunk, rank);
+    }
+
     /// The predictor that is used at present.
     pub fn prediction(&self) -> Prediction {
         self.chooser.chosen()

@@ -23,15 +23,16 @@ pub struct Report {
     pub run: RunReport,
     /// Deliveries handled, on all ranks: messages, starts, resumes, results.
     pub messages: u64,
-    /// The most bytes of messages that have waited on one rank in the mailboxes of its chunks, to about 64 KiB: see
+    /// The largest number of bytes of messages that waited in the mailboxes of one rank, to within about 64 KiB: see
     /// [`Config::mail_limit`](crate::Config::mail_limit).
     pub waiting_bytes_max: u64,
-    /// One record per sync, or per window that was decided, in order. A run with thousands has every second, fourth, ... so
-    /// that as many as fit are spread evenly ([`SyncReport::sync`] tells which). Of several processes only that of rank 0 has them.
+    /// One record per sync, or per window with a decision, in order. A run with thousands of them keeps every second, every
+    /// fourth and so on, evenly spread ([`SyncReport::sync`] tells which). Of several processes only the process of rank 0 has
+    /// them.
     pub syncs: Vec<SyncReport>,
-    /// Sums over all syncs, also over those that are not in `syncs`.
+    /// Sums over all syncs, including the syncs that `syncs` leaves out.
     pub sync_totals: SyncTotals,
-    /// Messages that nobody received, on all ranks: if there are any, a warning says so too.
+    /// Messages that no chunk received, on all ranks. If there are any, a warning reports them too.
     pub undelivered: Undelivered,
     #[serde(skip)]
     value: Option<ExitValue>,
@@ -54,7 +55,7 @@ pub(crate) struct Figures {
 }
 
 impl Report {
-    /// The report of a run whose ranks know this, in their order.
+    /// The report of a run with these figures of its ranks, in the order of ranks.
     pub(crate) fn new(run: RunReport, mut ranks: Vec<Figures>) -> Report {
         let (syncs, sync_totals) = ranks
             .first_mut()
@@ -76,13 +77,14 @@ impl Report {
         }
     }
 
-    /// The value that the run ended with, in every process the same: what [`Ctx::exit_with`](crate::Ctx::exit_with) was
-    /// given, or the result of a reduction to [`Target::Exit`](crate::Target::Exit), which is a vector of the contributors'
-    /// type (`Vec<f64>`, `Vec<u64>`, `Vec<i64>`; of a gather `Vec<(u64, Vec<u8>)>`, by packed index).
+    /// The value that the run ended with, the same in every process. It is the argument of
+    /// [`Ctx::exit_with`](crate::Ctx::exit_with), or the result of a reduction to [`Target::Exit`](crate::Target::Exit). Such a
+    /// result is a vector of the contributors' type: `Vec<f64>`, `Vec<u64>` or `Vec<i64>`, or of a gather `Vec<(u64, Vec<u8>)>`,
+    /// by packed index.
     ///
-    /// `T` is exactly the type that was given: of a `&str` it is no `String`, so give owned values.
+    /// `T` must be exactly the type that was given. A `&str` is not read as `String`, so give owned values.
     ///
-    /// If several chunks ended the run at once, each with a value, it is that of the lowest rank, the first one there.
+    /// If several chunks end the run at once, the value of the lowest rank counts, and on that rank the first one.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target};

@@ -85,7 +85,7 @@ impl Runtime {
     /// As [`caribou::run`](crate::run()), with the processes of the communicator as ranks. Collective.
     ///
     /// # Errors
-    /// Those of [`caribou::run`](crate::run()).
+    /// As [`caribou::run`](crate::run()).
     pub fn run(
         &mut self,
         config: &Config,
@@ -195,7 +195,7 @@ impl ReadyRank for ReadyArrays {
     }
 }
 
-/// Calls a setup function for so many ranks, and returns what it describes.
+/// A function that calls `setup` for a rank and a number of ranks, and returns the setup that it describes.
 fn setup_function(setup: impl Fn(&mut Setup) + Send + Sync) -> impl Fn(Rank, u32) -> Described + Send + Sync {
     move |rank, ranks| {
         let mut described = Setup::new(rank, ranks);

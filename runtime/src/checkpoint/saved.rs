@@ -1,4 +1,4 @@
-//! Saved checkpoints: those of a directory, and what is in one.
+//! Saved checkpoints: the list of a directory, and the content of one.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -28,12 +28,14 @@ const MANIFEST_MAX: u64 = 64 << 20;
 pub(crate) struct Written {
     pub(super) bytes: u64,
     crc: u32,
+    /// Length of its content before it was compressed, bytes; 0 of a file that is not.
+    pub(super) content: u64,
 }
 
 impl Written {
-    /// A file with this content.
-    fn of(bytes: &[u8]) -> Written {
-        Written { bytes: bytes.len() as u64, crc: crc32fast::hash(bytes) }
+    /// Tells whether these are the bytes of the file.
+    fn is_of(&self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 == self.bytes && crc32fast::hash(bytes) == self.crc
     }
 }
 
@@ -51,7 +53,7 @@ impl<W> Checksummed<W> {
 
     /// What was written, and where to.
     pub(super) fn finish(self) -> (Written, W) {
-        (Written { bytes: self.bytes, crc: self.crc.finalize() }, self.out)
+        (Written { bytes: self.bytes, crc: self.crc.finalize(), content: 0 }, self.out)
     }
 }
 
@@ -68,7 +70,7 @@ impl<W: Write> Write for Checksummed<W> {
     }
 }
 
-/// What a checkpoint is of, and how its files are recognised as whole.
+/// What a checkpoint describes, with the lengths and checksums of its files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) content: Content,
@@ -79,7 +81,7 @@ pub(crate) struct Manifest {
     pub(crate) program: Vec<(String, String)>,
     /// By rank.
     pub(crate) files: Vec<Written>,
-    /// Time from the start of the run, with that of the runs that it went on from, ns.
+    /// Time from the start of the run, with the time of the runs that it went on from, ns.
     pub(crate) elapsed_ns: u64,
 }
 
@@ -98,7 +100,7 @@ impl Default for Content {
 }
 
 impl Content {
-    /// What has a file in it.
+    /// The kind of thing that has a file of its own.
     pub(super) fn writer(&self) -> &'static str {
         if matches!(self, Content::Supersteps(_)) { "worker" } else { "rank" }
     }
@@ -320,7 +322,7 @@ impl Saved {
         self.manifest.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Time from the start of the run that wrote it, with that of the runs that it went on from.
+    /// Time from the start of the run that wrote it, with the time of the runs that it went on from.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.manifest.elapsed_ns)
     }
@@ -330,8 +332,8 @@ impl Saved {
         &self.manifest.program
     }
 
-    /// What it is of: a line for each array of a program, with the number of chunks that it began with and their types; or one
-    /// for a pool or a program in supersteps.
+    /// Its content: a line for each array, with its first number of chunks and their types; or one line for a pool or a
+    /// program in supersteps.
     pub fn content(&self) -> Vec<String> {
         self.manifest.content.lines()
     }
@@ -355,10 +357,11 @@ impl Saved {
         (0..self.files()).try_for_each(|rank| self.packed_file(rank).map(drop))
     }
 
-    /// What the rank has written.
+    /// The file that the rank has written.
     pub(crate) fn file(&self, rank: usize) -> Result<Vec<u8>, String> {
         let packed = self.packed_file(rank)?;
-        unpack(&packed).map_err(|why| format!("{}: {why}", self.path_of(rank).display()))
+        let length = self.manifest.files[rank].content;
+        unpack(&packed, length).map_err(|why| format!("{}: {why}", self.path_of(rank).display()))
     }
 
     fn path_of(&self, rank: usize) -> PathBuf {
@@ -369,7 +372,7 @@ impl Saved {
     fn packed_file(&self, rank: usize) -> Result<Vec<u8>, String> {
         let (path, written) = (self.path_of(rank), self.manifest.files[rank]);
         let bytes = read_up_to(&path, written.bytes).map_err(|why| format!("{}: {why}", path.display()))?;
-        if Written::of(&bytes) != written {
+        if !written.is_of(&bytes) {
             return Err(format!("{}: it is not what was written: length or checksum differ", path.display()));
         }
         Ok(bytes)
@@ -407,7 +410,7 @@ pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The newest checkpoint of a directory that is not damaged, if there is one, and what is wrong with newer ones. Reads all files.
+/// The newest undamaged checkpoint of a directory, if there is one, and the faults of newer ones. Reads all files.
 pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
     let mut damaged = Vec::new();
     for path in list(dir) {
@@ -419,7 +422,7 @@ pub(crate) fn newest_whole(dir: &Path) -> (Option<PathBuf>, Vec<String>) {
     (None, damaged)
 }
 
-/// Adds to what is wrong with a checkpoint the offer of an older one that is whole. Reads that.
+/// Adds to the fault of a checkpoint the offer of an older one that is whole. Reads the older one.
 pub(crate) fn offering_older(path: &Path, why: String) -> String {
     let (parent, newest) = (path.parent().unwrap_or(path), number_of(path).unwrap_or(0));
     let mut older = complete(parent).into_iter().filter(|&(number, _)| number < newest);
@@ -452,7 +455,7 @@ pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
     all
 }
 
-/// What is named like a checkpoint: its number, and whether the name is that of a complete one.
+/// The entries named like a checkpoint: the number, and whether the name has no `.partial`.
 pub(super) fn numbered(dir: &Path) -> Vec<(u64, bool)> {
     let number = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
@@ -475,7 +478,8 @@ pub(super) fn complete(dir: &Path) -> Vec<(u64, PathBuf)> {
     numbers.into_iter().map(|number| (number, path_of(dir, number))).collect()
 }
 
-/// Reads a file of at most so many bytes, checked before memory is taken. A pipe in its place does not make the run wait.
+/// Reads a file of at most `most` bytes; the length is checked before memory is taken. A pipe in its place does not block
+/// the run.
 fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let metadata = file.metadata()?;

@@ -14,7 +14,7 @@ pub(crate) struct Schedule {
     in_progress: bool,
     /// The program has asked for another while this one is made.
     asked_again: bool,
-    /// What has told the run to end, and the rank whose process got it.
+    /// The notice to end, and the rank whose process got it.
     pub(crate) notice: Option<String>,
 }
 

@@ -90,11 +90,17 @@ impl Store {
     ) -> Result<Written, String> {
         let dir = self.partial(number);
         let path = dir.join(format!("rank-{rank}"));
-        let write_file = || {
+        let write_file = || -> io::Result<Written> {
             make_directory(&self.settings.dir)?;
             self.keep_lock().map_err(io::Error::other)?;
             make_directory(&dir)?;
-            write_new(&path, |out| pack(out, write))
+            let mut content = 0;
+            let mut written = write_new(&path, |out| {
+                content = pack(out, write)?;
+                Ok(())
+            })?;
+            written.content = content;
+            Ok(written)
         };
         write_file().map_err(|why| format!("{} cannot be written: {why}", path.display()))
     }
@@ -129,7 +135,7 @@ impl Store {
         Ok(whole.display().to_string())
     }
 
-    /// All ranks have written their files, or have failed to: completes the checkpoint, or removes what there is of it. Returns its
+    /// All ranks have written their files or have failed: completes the checkpoint, or removes its remains. Returns its
     /// name, or the reason why it was not made.
     pub(crate) fn complete(
         &self,
@@ -146,7 +152,7 @@ impl Store {
         })
     }
 
-    /// Removes what is left of a checkpoint that failed.
+    /// Removes the remains of a checkpoint that failed.
     fn abandon(&self, number: u64) {
         // One that cannot be removed does no harm: it is not whole.
         let _ = fs::remove_dir_all(self.partial(number));
@@ -195,7 +201,7 @@ fn survive_file_size_limit() {
     });
 }
 
-/// Makes a directory that its owner alone can read, and those that it is in.
+/// Makes a directory that only its owner can read, and its parents.
 fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -318,7 +324,7 @@ pub(super) mod tests {
         assert!(why.contains("another run"), "{why}");
         drop(first);
         let file = fs::read(second.partial(2).join("rank-0")).expect("it is there");
-        assert_eq!(unpack(&file).expect("it is whole"), b"half");
+        assert_eq!(unpack(&file, 4).expect("it is whole"), b"half");
         drop(second);
         fs::remove_dir_all(dir).expect("it is there");
     }

@@ -1,5 +1,5 @@
-//! Numbers in bulk at memory speed: `#[serde(with = "caribou::bulk")]` for vectors of numbers, or of [`Plain`] structs of
-//! numbers, which count as numbers below.
+//! Numbers in bulk at memory speed: `#[serde(with = "caribou::bulk")]` for vectors of numbers. Below, [`Plain`] structs
+//! of numbers count as numbers.
 //!
 //! Without it, serde visits every element: 512 KiB of `f64` take 37 us to encode and 95 us to decode with bincode, and
 //! 5 us as one block. The format is the numbers' bytes in memory: all processes of a job have one byte order.
@@ -15,10 +15,9 @@
 //!
 //! # Beside the bytes
 //!
-//! Between processes, long runs of numbers need not pass through the encoding at all: they travel *beside* it, each as a
-//! message of its own, and arrive in the vector they were made for. An `Arc<Vec<T>>` is sent from where it lies; of any
-//! other vector one copy is made. Serde hands no context to a `with` module, so `gather` and `scatter` leave it for
-//! the thread to find.
+//! Between processes, long runs of numbers need not pass through the encoding. They travel *beside* it, each as a message
+//! of its own, and arrive in the vector they were made for. An `Arc<Vec<T>>` is sent in place; any other vector is copied
+//! once. Serde hands no context to a `with` module, so `gather` and `scatter` leave it in a thread-local variable.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -68,7 +67,7 @@ pub trait Numbers<T: Plain>: sealed::Holder<T> {
     /// The numbers, in order.
     fn numbers(&self) -> &[T];
 
-    /// The same numbers, to be read for as long as somebody needs them, where that takes no copy.
+    /// A shared handle on the same numbers, where that takes no copy.
     #[doc(hidden)]
     fn share(&self) -> Option<Arc<dyn Shared>> {
         None
@@ -135,7 +134,7 @@ mod holders {
     }
 }
 
-/// Numbers that somebody holds on to.
+/// Numbers with shared ownership.
 #[doc(hidden)]
 pub trait Shared: Send + Sync {
     /// Their bytes.
@@ -239,15 +238,15 @@ impl Drop for RestoreMode {
     }
 }
 
-/// Encodes, and collects the long runs of numbers that travel beside the bytes, in order, if there are any. What was
-/// encoded so must be decoded in [`scatter`].
+/// Encodes, and collects the long runs of numbers that travel beside the bytes, in order, if there are any. The result
+/// must be decoded in [`scatter`].
 pub(crate) fn gather<R>(encode: impl FnOnce() -> R) -> (R, Option<Vec<Attachment>>) {
     let gathering = Gathering::begin();
     let encoded = encode();
     (encoded, gathering.end())
 }
 
-/// The same for what is encoded between its beginning and its end: where messages are, a closure would be a call more.
+/// The same between a beginning and an end: for messages, a closure would add a call.
 pub(crate) struct Gathering {
     _back: RestoreMode,
 }
@@ -370,7 +369,7 @@ pub fn deserialize<'de, T: Plain, V: From<Vec<T>>, D: Deserializer<'de>>(
     Ok(V::from(numbers))
 }
 
-/// The run with this number, counted from 1, of those that came beside the bytes being decoded.
+/// The run with this number, counted from 1, among the runs that came beside the bytes being decoded.
 fn block<T: Plain, E: Error>(number: u8) -> Result<Vec<T>, E> {
     let block = SCATTERED.with_borrow_mut(|blocks| blocks.get_mut(usize::from(number) - 1)?.take());
     let block = block.ok_or_else(|| E::custom("numbers are missing beside the bytes"))?;

@@ -1,8 +1,9 @@
-//! Strings and bytes whose length is checked against the bytes that are there before memory is asked for.
+//! Decoding checks the length of a string against the bytes that are there, before memory is allocated.
 //!
-//! bincode believes the length of an owned string: eight wrong bytes ask for 2^60 bytes, which panics or ends the process. Of a
-//! borrowed string it checks the length. So [`Checked`] asks for all strings borrowed, and serde's types copy what they own.
-//! Sequences need no such care: serde reserves at most 1 MiB before elements have arrived.
+//! bincode allocates as many bytes as the length of an owned string says, and reads them afterwards: eight wrong bytes ask for
+//! 2^60 bytes, which panics or ends the process. It checks the length of a borrowed string first. [`Checked`] therefore asks
+//! for all strings and byte buffers borrowed, and the visitor copies what its type owns. (Serde expects that of a visitor: one
+//! with `visit_string` has `visit_str`.) Collections reserve memory for at most 2^20 elements that have not arrived.
 
 use std::fmt;
 
@@ -10,8 +11,11 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-/// What serde passes up and down while a value is read (deserializer, visitor, access, seed), so that each string inside is
-/// checked; read itself, the value.
+/// Number of elements that a collection may reserve memory for before they have arrived.
+const HINT_MAX: usize = 1 << 20;
+
+/// Wraps each role in serde's decoding of a value (deserializer, visitor, access, seed), so that all strings inside are checked.
+/// Decoded, it holds the value.
 pub(super) struct Checked<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Checked<T> {
@@ -30,7 +34,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Checked<S> {
     }
 }
 
-/// Methods of a deserializer that read a value without others inside.
+/// Methods of a deserializer that read a value without others inside. The second name is the method of the wrapped one.
 macro_rules! flat {
     ($($method:ident as $read:ident,)*) => { $(
         #[inline]
@@ -40,7 +44,7 @@ macro_rules! flat {
     )* };
 }
 
-/// Those that read a value with others inside.
+/// Methods of a deserializer that read a value with others inside.
 macro_rules! nested {
     ($($method:ident($($name:ident: $type:ty),*),)*) => { $(
         #[inline]
@@ -75,10 +79,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Checked<D> {
         deserialize_unit as deserialize_unit,
         deserialize_identifier as deserialize_identifier,
         deserialize_ignored_any as deserialize_ignored_any,
+        deserialize_any as deserialize_any,
     }
 
     nested! {
-        deserialize_any(),
         deserialize_option(),
         deserialize_unit_struct(name: &'static str),
         deserialize_newtype_struct(name: &'static str),
@@ -148,7 +152,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Checked<A> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.0.size_hint().map(|hint| hint.min(HINT_MAX))
     }
 }
 
@@ -167,7 +171,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Checked<A> {
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
+        self.0.size_hint().map(|hint| hint.min(HINT_MAX))
     }
 }
 

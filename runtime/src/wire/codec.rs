@@ -26,8 +26,8 @@ pub(crate) trait Codec {
     /// Appends the packet to `bytes`, after which it is of no use.
     fn encode(&self, packet: &mut Self::Packet, bytes: &mut Vec<u8>) -> Encoded;
 
-    /// Tells whether a packet is *freight*: it may be long, and those that are sent after it need not wait for it. A
-    /// transport may let them arrive first.
+    /// Tells whether a packet is *freight*: it may be long, and later packets need not wait for it. A transport may let
+    /// them arrive first.
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "ranks of one process move packets whole"))]
     fn is_freight(_packet: &Self::Packet) -> bool {
         false

@@ -137,13 +137,15 @@ fn edit(files: &mut [Vec<u8>; 3], [place, rest, what, byte]: [u8; 4]) {
 }
 
 /// The manifest of these files, with right lengths and checksums as far as it is one.
-fn acknowledged([first, second, manifest]: &[Vec<u8>; 3]) -> Vec<u8> {
+fn acknowledged([first, second, manifest]: &[Vec<u8>; 3], lengths: [usize; 2]) -> Vec<u8> {
     let line = manifest.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let mut line = line.to_vec();
     if let Ok(mut parsed) = serde_json::from_slice::<Value>(&line) {
         if parsed["files"].as_array().is_some_and(|files| files.len() == 2) {
-            let file = |bytes: &Vec<u8>| json!({ "bytes": bytes.len(), "crc": crc32fast::hash(bytes) });
-            parsed["files"] = json!([file(first), file(second)]);
+            let file = |bytes: &Vec<u8>, content: usize| {
+                json!({ "bytes": bytes.len(), "crc": crc32fast::hash(bytes), "content": content })
+            };
+            parsed["files"] = json!([file(first, lengths[0]), file(second, lengths[1])]);
             line = parsed.to_string().into_bytes();
         }
     }
@@ -156,8 +158,14 @@ fuzz_target!(|bytes: &[u8]| {
     let (checkpoint, intact) = &*SAVED_RUN;
     let mut files = intact.clone();
     bytes.as_chunks().0.iter().for_each(|&four| edit(&mut files, four));
+    let lengths = [files[0].len(), files[1].len()];
     files[..2].iter_mut().for_each(|file| *file = packed(file));
-    files[2] = acknowledged(&files);
+    // An odd byte at the end damages the frames themselves.
+    if let [.., last] = *bytes && bytes.len() % 4 == 1 {
+        let at = usize::from(last) * files[0].len() / 256;
+        files[0][at] ^= last | 1;
+    }
+    files[2] = acknowledged(&files, lengths);
     for (name, bytes) in FILES.iter().zip(&files) {
         fs::write(checkpoint.join(name), bytes).expect("there is room");
     }

@@ -260,7 +260,10 @@ fn acknowledge(checkpoint: &Path) {
     let files = manifest["files"].as_array_mut().expect("there are some");
     for (rank, file) in files.iter_mut().enumerate() {
         let bytes = fs::read(checkpoint.join(format!("rank-{rank}"))).expect("it is there");
-        *file = json!({ "bytes": bytes.len(), "crc": crc32fast::hash(&bytes) });
+        let mut content = Vec::new();
+        let length = FrameDecoder::new(&bytes[..]).read_to_end(&mut content);
+        let content = length.map_or(file["content"].clone(), Value::from);
+        *file = json!({ "bytes": bytes.len(), "crc": crc32fast::hash(&bytes), "content": content });
     }
     fs::write(path, with_checksum(manifest.to_string().into_bytes())).expect("it can be written");
 }
@@ -556,13 +559,19 @@ fn a_program_gets_the_checkpoint_that_it_asks_for() {
     }
 }
 
-/// A chunk of a ring. A run that dies is shrunk to one rank before, and saved.
+/// A chunk of a ring that knows on which ranks it runs.
 #[derive(Default, Serialize, Deserialize)]
 struct Placed {
     step: u64,
-    /// In a run that does not die: the rank on which it has run first.
+    /// The rank on which it ran last before the run died.
+    last_rank: u32,
+    /// The rank on which it ran first in the run that does not die.
     first_rank: Option<u32>,
 }
+
+/// The step in which a chunk shrinks the run, if any.
+#[derive(Clone, Copy)]
+struct ShrinksAt(Option<u64>);
 
 impl Chunk for Placed {
     type Index = u32;
@@ -573,18 +582,25 @@ impl Chunk for Placed {
     }
 
     fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
-        let &DiesAt(dies_at) = ctx.service::<DiesAt>();
+        let (&DiesAt(dies_at), &ShrinksAt(shrinks_at)) = (ctx.service(), ctx.service());
         self.step += 1;
-        if dies_at.is_none() {
-            self.first_rank.get_or_insert(ctx.rank().0);
+        // The second of two ranks begins with most of the work.
+        ctx.charge(if ctx.index() < CHUNKS / 2 { 10_000 } else { 100_000 });
+        match dies_at {
+            Some(_) => self.last_rank = ctx.rank().0,
+            None => _ = self.first_rank.get_or_insert(ctx.rank().0),
         }
         match self.step {
-            1 if dies_at.is_some() => ctx.resize(1),
-            60 if dies_at.is_some() => ctx.checkpoint(),
+            step if Some(step) == shrinks_at => ctx.resize(1),
+            100 if dies_at.is_some() => ctx.checkpoint(),
             step if Some(step) == dies_at => return ctx.fail("it dies"),
-            STEPS => {
-                let elsewhere = u64::from(self.first_rank != Some(0));
-                return ctx.contribute(0, Reducer::Sum, vec![elsewhere], Target::Exit);
+            STEPS_PLACED => {
+                // Chunks that began elsewhere than they were, and chunks that were not at home, on two ranks.
+                let first = self.first_rank.expect("it has run since");
+                let home = u32::from(ctx.index() >= CHUNKS / 2);
+                let [began_elsewhere, was_away] = [first != self.last_rank, self.last_rank != home];
+                let counts = vec![u64::from(began_elsewhere), u64::from(was_away)];
+                return ctx.contribute(0, Reducer::Sum, counts, Target::Exit);
             }
             _ => {}
         }
@@ -592,26 +608,43 @@ impl Chunk for Placed {
     }
 }
 
+const STEPS_PLACED: u64 = 200;
+
 #[test]
 fn chunks_restart_where_they_were_if_there_are_as_many_ranks() {
-    let run = |config: Config, dies_at| {
+    let run = |config: Config, dies_at, shrinks_at| {
         let setup = move |setup: &mut Setup| {
             setup.service(DiesAt(dies_at));
+            setup.service(ShrinksAt(shrinks_at));
             setup.array(CHUNKS, |_| Placed::default());
         };
         let report = with_timeout("chunks that are placed", move || caribou::run(config, setup))?;
-        Ok::<u64, Error>(report.value::<Vec<u64>>().expect("it is a sum")[0])
+        Ok::<Vec<u64>, Error>(report.value().expect("they are sums"))
     };
     let dir = directory("placed");
-    let config =
-        |ranks| Config::default().simulate(7).ranks(ranks).balance(Period::Every(Duration::from_micros(20)));
-    let settings = Settings::new(&dir).every(Duration::from_secs(3600));
-    let died = run(config(2).checkpoint(settings), Some(110));
-    assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
-    assert_eq!(run(config(2).restart(&dir), None), Ok(0), "all were on the active rank");
-    assert_eq!(run(config(3).restart(&dir), None), Ok(u64::from(CHUNKS) * 2 / 3), "all are at home");
+    let config = |ranks| {
+        let period = Period::Every(Duration::from_millis(1));
+        Config::default().simulate(7).ranks(ranks).balance(period)
+    };
+    let restart = |config: Config| {
+        let counts = run(config.restart(&dir), None, None).expect("nothing is wrong");
+        (counts[0], counts[1])
+    };
+    let begin = |shrinks_at| {
+        let settings = Settings::new(&dir).every(Duration::from_secs(3600));
+        let died = run(config(2).checkpoint(settings), Some(150), shrinks_at);
+        assert!(matches!(died, Err(Error::Program { .. })), "{died:?}");
+    };
+    begin(None);
+    let (elsewhere, away) = restart(config(2));
+    assert!(elsewhere == 0 && away > 0, "{elsewhere} began elsewhere, {away} were not at home");
+    assert!(restart(config(3)).0 > 0, "with other ranks all are at home");
     let fixed = config(2).lb("none").expect("it is there");
-    assert_eq!(run(fixed.restart(&dir), None), Ok(u64::from(CHUNKS) / 2), "nobody would move them away");
+    assert_eq!(restart(fixed), (away, away), "`none` would move no chunk back");
+    fs::remove_dir_all(&dir).expect("it is there");
+    begin(Some(1));
+    let half = u64::from(CHUNKS / 2);
+    assert_eq!(restart(config(2)), (half, half), "one rank was inactive");
     fs::remove_dir_all(dir).expect("it is there");
 }
 

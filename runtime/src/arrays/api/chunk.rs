@@ -78,15 +78,15 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
 
     /// The messages it understands: usually an enum, whose variants name the messages in error messages.
     ///
-    /// It is encoded when it leaves the process, in a format without names and types: what serde writes it must read in
-    /// the same order. Its attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and fail on
-    /// the wire, as does what a type with them is part of; `CARIBOU_WIRE=always` encodes everything, so that one run on one
-    /// machine finds it. What `skip` leaves out is lost there without a word: it is a default value afterwards. The same holds for
-    /// chunks, which `CARIBOU_LB=rotate` moves at each sync.
+    /// It is encoded when it leaves the process, in a format without names and types: serde must read the fields in the order in
+    /// which it wrote them. The serde attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and
+    /// fail on the wire, also in a type inside the message. `CARIBOU_WIRE=always` encodes everything, so that one run on one
+    /// machine finds them. A field with `skip` silently arrives as its default value. The same holds for chunks, which
+    /// `CARIBOU_LB=rotate` moves at each sync.
     ///
     /// A message that points to memory of its own is also serialised when it is sent, wherever it goes, without its bytes being
-    /// written: that counts how much waits (see [`Config::mail_limit`](crate::Config::mail_limit)). It takes some ns a field;
-    /// numbers in [`bulk`](crate::bulk) are one field.
+    /// written. This counts the bytes that wait (see [`Config::mail_limit`](crate::Config::mail_limit)). It takes some ns per
+    /// field; numbers in [`bulk`](crate::bulk) are one field.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
     /// The first handler of every chunk, on the rank it was placed on.
@@ -94,8 +94,8 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         let _ = ctx;
     }
 
-    /// True if the chunk can handle this message now. If not, the runtime keeps it and asks again after the next handler;
-    /// of several that have become ready the oldest goes first. Not asked between `at_sync` and `resume`.
+    /// True if the chunk can handle this message now. If not, the runtime defers the message and asks again after the next
+    /// handler. Of several messages that have become ready the oldest goes first. Not asked between `at_sync` and `resume`.
     fn ready(&self, message: &Self::Message) -> bool {
         let _ = message;
         true
@@ -134,11 +134,12 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
 
     /// Bytes that a migration would move, for the balancer to weigh against the gain. By default the size of the type alone.
     ///
-    /// The first migrations between processes measure what chunks of this array really carry. From then on the balancer scales
-    /// what each says by the ratio of both, so the default serves chunks of about one size; override it where sizes differ.
+    /// The first migrations between processes measure the encoded size of chunks of this array. From then on the balancer scales
+    /// each declared size by the ratio of the two. So the default serves chunks of about one size; override it where sizes
+    /// differ.
     ///
-    /// It is asked before every handler, since one that comes to a sync may go on and change what it holds: it should cost
-    /// next to nothing.
+    /// It is called before every handler, since a handler may come to a sync and then change the state. So it should cost next
+    /// to nothing.
     fn state_bytes(&self) -> u64 {
         size_of::<Self>() as u64
     }

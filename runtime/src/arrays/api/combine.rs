@@ -14,14 +14,15 @@ use crate::wire::{self, WireError, catching};
 
 /// A value that can be reduced with others of its type, under [`Reducer::Own`](crate::Reducer::Own).
 ///
-/// Values are combined in any order and in any grouping, on any rank, so `combine` must be commutative and associative:
-/// then the result does not depend on where chunks are (floating-point numbers: in the last bits). It is no handler: it
-/// runs between handlers, on ranks that may have other chunks, and should do nothing but compute. If it panics, or the
-/// value does not survive being encoded and decoded, the run ends with [`Error::Reduction`], which names the type and the
-/// tag; if only its receiver could combine, with the error of the receiver's handler.
+/// Values are combined in any order and in any grouping, on any rank, so `combine` must be commutative and associative. Then the
+/// result does not depend on where chunks are, except for the last bits of floating-point numbers. `combine` is no handler: it
+/// runs between handlers, on ranks that may have other chunks, and should only compute. If it panics, or a value does not
+/// survive encoding and decoding, the run ends with [`Error::Reduction`], which names the type and the tag. If only the receiver
+/// can combine, the run ends with the error of the receiver's handler.
 ///
-/// A contribution is encoded when it is made. Ranks that know the type (a chunk of theirs has contributed to the same
-/// reduction) hold and pass on one value; others pass on what they were given, and the receiver combines the rest.
+/// A contribution is encoded when it is made. A rank knows the type if one of its chunks has contributed to the same reduction.
+/// Such a rank holds and passes on one value. Other ranks pass on the values that they receive, and the receiver combines the
+/// rest.
 ///
 /// ```
 /// use caribou::{Chunk, Combine, Config, Ctx, Reducer, Target, Values};

@@ -247,9 +247,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Sends a message to a chunk of the same array. It leaves when this handler returns, or at [`flush`](Self::flush), and
-    /// is delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1);
-    /// it does not block.
+    /// Sends a message to a chunk of the same array. It leaves when this handler returns or at [`flush`](Self::flush), and is
+    /// delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1); it does
+    /// not block.
     // Hop 1; the worker's flush is next.
     #[inline(always)]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
@@ -282,16 +282,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push_node(node);
     }
 
-    /// Sends a message to a chunk of the same array when no other work is left (quiescence). Then no handler runs on any
-    /// rank, and no message is in flight or can be handled. It is for programs that spawn, and would otherwise have to count
-    /// what they have spawned. A chunk that has been inserted or spawned and has yet to start counts as work.
+    /// Sends a message to a chunk of the same array when no other work is left (quiescence). Then no handler runs on any rank,
+    /// and no message is in flight or can be handled. It is for programs that spawn, and would otherwise have to count the
+    /// spawned chunks. A chunk that has been inserted or spawned and has yet to start counts as work.
     ///
     /// A reduction detects termination too, and returns a value: each chunk [contributes](Self::contribute) its part after
     /// it has inserted or spawned others, and removes itself. The result is there as soon as the last chunk has contributed,
     /// without the wait of some ms. With [`Target::Exit`] it ends the run.
     ///
-    /// The message keeps no order with other messages. Several such messages are sent at the same moment, some ms after the
-    /// last handler has returned. Those that wait when the run ends are dropped.
+    /// The message keeps no order with other messages. Several such messages are sent at the same moment, some ms after the last
+    /// handler has returned. Messages that still wait when the run ends are dropped.
     ///
     /// A program that is stuck has no work left either. Its chunks wait for a sync or a reduction that other chunks do not
     /// come to, or are not ready for any message. It then gets this message, and no
@@ -574,13 +574,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         (ReductionSpec { tag, reducer, target }, values)
     }
 
-    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the period
-    /// is 8 or longer, it is also true once, after a quarter of the first, so that a bad start does not last. With a period
-    /// of 20 it is true at steps 5, 20, 40, 60. False for step 0. Chunks whose step counts differ come to different syncs.
+    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the period is 8
+    /// or longer, it is also true after a quarter of the first period, so that a bad start does not last: with a period of 20,
+    /// at steps 5, 20, 40 and 60. False for step 0. Chunks whose step counts differ come to different syncs.
     ///
-    /// Never true where chunks are balanced [in windows](crate::config::Period), as by default: a program that asks runs
-    /// without syncs then. Strategies that move chunks whether it pays or not ([`must_pay`](crate::lb::Terms::must_pay) is
-    /// false) keep to syncs by default, with a period of 20.
+    /// Never true where chunks are balanced [in windows](crate::config::Period), as by default: the program then runs without
+    /// syncs. Strategies that move chunks whether it pays or not ([`must_pay`](crate::lb::Terms::must_pay) is false) keep to
+    /// syncs by default, with a period of 20.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.info.period;
         let early = period >= 8 && step == period / 4;
@@ -592,9 +592,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// cannot make this chunk run ahead of its own `resume`.
     ///
     /// Does not block: the handler goes on and returns. For chunks that need not wait, see
-    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period), as by
-    /// default, and under `none`, there is nothing to wait for: `resume` is called next. So it is no barrier: to wait for all
-    /// chunks, [contribute](Self::contribute) to a reduction whose result is a message to all.
+    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period) (the default),
+    /// and under `none`, there is nothing to wait for: `resume` is called next. So this is no barrier. To wait for all chunks,
+    /// [contribute](Self::contribute) to a reduction whose result is a message to all.
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an [array without sync](crate::Setup::array_without_sync).
@@ -610,8 +610,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// handlers it may migrate, and it cannot remove itself. `resume` only tells that the sync is over, so override its
     /// default, which starts again.
     ///
-    /// Only two kinds of chunks wait: those that migrate, while they do, and those that come to the next sync before this
-    /// one is over. The latter defer their messages until `resume`, and pass the next sync then.
+    /// Two kinds of chunks wait: migrating chunks while they migrate, and chunks that come to the next sync before this one is
+    /// over. The latter defer their messages until `resume`, and then pass the next sync.
     ///
     /// # Panics
     /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
@@ -633,13 +633,13 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy decides. It is for programs that
     /// know better, such as one that places its chunks along a curve. With this chunk's own rank it stays at that sync.
     ///
-    /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that
-    /// it matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period), as by default, it
-    /// holds for the first window after the sync, and the chunk has resumed by then: a program that places its chunks sets
-    /// a [period](crate::Config::period), or the strategy `program`, which keeps to syncs. With `CARIBOU_LB=program` only the program moves chunks, except off an
-    /// unavailable rank. With `none`, and in an array without sync, no chunk is ever moved. Chunks [kept
-    /// together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of them call
-    /// this, the one of the lowest array counts.
+    /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that it
+    /// matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period) (the default), it holds
+    /// for the first window after the sync, and the chunk has resumed by then. So a program that places its chunks sets a
+    /// [period](crate::Config::period), or the strategy `program`, which keeps to syncs. With `CARIBOU_LB=program` only the
+    /// program moves chunks, except off an unavailable rank. With `none`, and in an array without sync, no chunk is ever moved.
+    /// Chunks [kept together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of
+    /// them call this, the call of the lowest array counts.
     ///
     /// ```
     /// use caribou::lb::Rank;
@@ -848,9 +848,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
 
     /// Sends the messages of this handler that are in the outbox so far: for handlers that run for long.
     ///
-    /// Other effects (contributions, insertions, `send_after`, `at_sync`, ...) wait for the end of the handler, and so do
-    /// the messages after them. Flow control does not stop a running handler: it holds the chunk back once the handler has
-    /// returned.
+    /// Other effects (contributions, insertions, `send_after`, `at_sync`, ...) wait for the end of the handler. So do the
+    /// messages after them. Flow control does not stop a running handler: it holds the chunk back once the handler has returned.
     pub fn flush(&mut self) {
         let Handler { outbox, host, .. } = &mut *self.handler;
         host.flush(outbox);
@@ -937,9 +936,9 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Asks for a [checkpoint](crate::checkpoint), as soon as this handler has returned and all ranks can stop: at a moment
-    /// that the program knows to be good, such as the end of a phase that took long. If one is being made, another follows it;
-    /// the next regular one comes an interval later. Several chunks that ask at about the same time get one or two.
+    /// Asks for a [checkpoint](crate::checkpoint) at a good moment for the program, such as the end of a long phase. It is made
+    /// as soon as this handler has returned and all ranks can stop. If one is being made, another follows it. The next regular
+    /// one comes an interval later. Several chunks that ask at about the same time get one or two.
     ///
     /// Nothing happens in a run that makes no checkpoints ([`Config::checkpoint`](crate::Config::checkpoint)).
     pub fn checkpoint(&mut self) {
@@ -947,12 +946,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     }
 
     /// Shrinks or expands the run: makes the first `ranks` ranks the active ones, at least one and at most all. The others keep
-    /// no chunk that may move, and get none until the run is expanded again; they forward packets, and cost next to nothing.
-    /// For a program that has less to do for a while; `caribou resize` asks for the same from outside.
+    /// no chunk that may move, and get none until the run is expanded again. They forward packets, and cost next to nothing. It
+    /// is for a program that has less to do for a while; `caribou resize` asks for the same from outside.
     ///
-    /// The last request counts. Chunks move with the next decision of the strategy, within some 10 ms where it decides while
-    /// chunks run, else at the next sync; a line says so once they have moved. A warning says so if no chunk of the run can
-    /// be moved. Results do not depend on it.
+    /// The last request counts. Chunks move with the next decision of the strategy: within some 10 ms where it decides while
+    /// chunks run, else at the next sync. A line says so once they have moved. A warning says so if no chunk of the run can be
+    /// moved. Results do not depend on it.
     pub fn resize(&mut self, ranks: u32) {
         self.handler.outbox.push(Effect::Resize(ranks));
     }

@@ -85,7 +85,7 @@ pub struct Grid<I> {
 }
 
 impl<I: GridIndex> Grid<I> {
-    /// A grid of that extent (`n`, `[rows, columns]` or `[planes, rows, columns]`) that is not periodic.
+    /// A grid of this extent (`n`, `[rows, columns]` or `[planes, rows, columns]`), not periodic.
     pub const fn new(extent: I) -> Grid<I> {
         Grid { extent, periods: 0 }
     }
@@ -177,7 +177,7 @@ impl<I: GridIndex> Grid<I> {
         })
     }
 
-    /// The coordinate that lies so many steps away.
+    /// The coordinate after this number of steps along an axis; none beyond a border.
     fn along(self, axis: usize, from: u64, steps: i8) -> Option<u64> {
         let extent = self.extent.coordinate(axis);
         match from.checked_add_signed(steps.into()) {

@@ -83,8 +83,8 @@ impl Index for [u16; 3] {
 /// assert!(Extent::<u32>::keys(vec![7u32, 3]).eq([3, 7]));
 /// ```
 pub trait Extent<I: Index> {
-    /// The packed indices, ascending; a run in which one is there twice does not begin. Every rank keeps 16 bytes for each
-    /// stretch of consecutive ones.
+    /// The packed indices, ascending. A run in which an index is there twice does not begin. Every rank keeps 16 bytes for each
+    /// range of consecutive ones.
     fn keys(self) -> impl Iterator<Item = u64>;
 }
 

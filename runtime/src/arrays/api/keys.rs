@@ -1,7 +1,7 @@
 //! The packed indices that an array starts with, in ranges of consecutive ones.
 //!
-//! Every rank has those of the whole array, to know where a chunk is at home. Most arrays are a range, or one a row: so
-//! they take 16 bytes a row, and not a chunk.
+//! Every rank has the indices of the whole array, to find the home rank of any chunk. Most arrays are one range, or one range
+//! per row, so they take 16 bytes per row and not per chunk.
 
 use std::hash::Hasher;
 
@@ -12,40 +12,40 @@ use rustc_hash::FxHasher;
 pub(crate) struct Keys {
     ranges: Vec<KeyRange>,
     len: u64,
-    /// The first two that are not in rising order.
+    /// The first two keys in succession that do not ascend.
     first_unordered: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct KeyRange {
     first: u64,
-    /// Number of those before it.
+    /// Number of keys before the range.
     before: u64,
 }
 
-/// The place of a key among those that an array starts with.
+/// The position of a key among the keys that an array starts with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum KeyPosition {
-    /// It is one of them; so many are before it.
+    /// It is one of these keys; `position` keys are before it.
     Member { position: u64 },
-    /// It lies between two of them, which are `width` apart; so many are before the nearer.
+    /// It lies between two of these keys, which are `width` apart; `nearest` keys are before the nearer one.
     Gap { nearest: u64, width: u64 },
-    /// It is less than all of them, or greater.
+    /// It is less than all of these keys, or greater.
     Outside,
 }
 
 impl Keys {
-    /// Number of them.
+    /// Number of keys.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The first two that are not in rising order, if there are any.
+    /// The first two keys in succession that do not ascend, if there are any.
     pub(crate) fn first_unordered(&self) -> Option<(u64, u64)> {
         self.first_unordered
     }
 
-    /// Where a key lies among them. O(log of the ranges).
+    /// The position of a key. O(log of the ranges).
     pub(crate) fn position(&self, key: u64) -> KeyPosition {
         let behind = self.ranges.partition_point(|range| range.first <= key);
         let Some(range) = behind.checked_sub(1) else { return KeyPosition::Outside };
@@ -62,19 +62,19 @@ impl Keys {
         }
     }
 
-    /// How far the last one is from the first.
+    /// The distance from the first key to the last one.
     pub(crate) fn span(&self) -> u64 {
         let [first, .., last] = self.ranges[..] else { return self.len.saturating_sub(1) };
         last.first + (self.len - last.before - 1) - first.first
     }
 
-    /// The one with `position` others before it, which there is. O(log of the ranges).
+    /// The key that has `position` keys before it, and must exist. O(log of the ranges).
     pub(crate) fn nth(&self, position: u64) -> u64 {
         let behind = self.ranges.partition_point(|range| range.before <= position);
         self.ranges[..behind].last().map_or(0, |range| range.first + (position - range.before))
     }
 
-    /// A hash of all of them. O(ranges).
+    /// A hash of all keys. O(ranges).
     pub(crate) fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         hasher.write_u64(self.len);
@@ -85,7 +85,7 @@ impl Keys {
         hasher.finish()
     }
 
-    /// Number of those up to the end of a range.
+    /// Number of keys up to the end of a range.
     fn end(&self, range: usize) -> u64 {
         self.ranges.get(range + 1).map_or(self.len, |next| next.before)
     }

@@ -15,10 +15,10 @@ use crate::arrays::core::lifecycle::handler::Effect;
 /// Some chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. It can be stored,
 /// sent and migrated; its chunks may migrate. Two sections are the same if they have the same chunks, in any order.
 ///
-/// A section takes 8 bytes for each of its chunks wherever it is stored. To multicast to it leaves nothing behind. A section that is
-/// reduced over is remembered until the run ends, by each of its chunks and by each rank that had one: some tens of bytes,
-/// as chunks count their contributions to it. For many sections that live short use [`once`](Section::once): nothing of
-/// them is left once their result is there.
+/// A section takes 8 bytes for each of its chunks wherever it is stored. A multicast to it leaves nothing behind. Chunks count
+/// their contributions to a section that is reduced over. This takes some tens of bytes until the run ends, in each of its
+/// chunks and on each rank that had one. For many short-lived sections use [`once`](Section::once): nothing of them is left
+/// after their result.
 ///
 /// ```
 /// use caribou::{Chunk, Ctx, Section, testing::probe};
@@ -39,7 +39,7 @@ use crate::arrays::core::lifecycle::handler::Effect;
 pub struct Section<C: Chunk> {
     /// Ascending.
     pub(super) keys: Arc<[u64]>,
-    /// A number that no other section has, but by a chance of one in 2^64.
+    /// Identifies the section: two sections have the same number with a chance of one in 2^64.
     id: u64,
     /// A chunk that it names twice.
     duplicate: Option<u64>,
@@ -58,14 +58,14 @@ impl<C: Chunk> Section<C> {
         Section { keys: keys.into(), id, duplicate: twice, once: None, chunk: PhantomData }
     }
 
-    /// The same chunks for a single reduction, to which you give a number: chunks [contribute](Ctx::contribute_in) to it
-    /// once, and Caribou keeps nothing of it after its result. It is another section than `self`, and than that of any other
+    /// The same chunks for a single reduction, to which you give a number. Chunks [contribute](Ctx::contribute_in) to it once,
+    /// and Caribou keeps nothing of it after its result. It is another section than `self`, and than the section of any other
     /// number.
     ///
     /// Chunks that contribute must agree on the number without asking: a step they all count, or a number that comes with the
-    /// message they answer to. A number may be used again when its result has come. Chunks that use it again before that
-    /// are refused, where two contributions of a chunk meet. One that comes after its result begins another reduction,
-    /// which the others are waited for in: the run stalls, and the error names them. Results of several come in any order.
+    /// message they answer to. A number may be used again when its result has come. A second contribution before that is refused
+    /// where it meets the first one of its chunk. A contribution after the result begins another reduction, which waits for the
+    /// other chunks: the run stalls, and the error names them. Results of several numbers come in any order.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -121,13 +121,13 @@ impl<C: Chunk> Section<C> {
         Section { id: mix_bits(of_chunks ^ mix_bits(number)), once: Some(number), ..self.clone() }
     }
 
-    /// The number of its only reduction, of a section that is for [one](Self::once).
+    /// The number of the only reduction, of a section made by [`once`](Self::once).
     pub fn number(&self) -> Option<u64> {
         self.once
     }
 }
 
-/// A number that no other ascending keys have, but by chance.
+/// A hash of ascending keys.
 fn number_of(keys: &[u64]) -> u64 {
     keys.iter().fold(keys.len() as u64, |number, &key| mix_bits(number ^ key))
 }
@@ -147,19 +147,20 @@ fn mix_bits(number: u64) -> u64 {
 }
 
 impl<C: Chunk> Ctx<'_, C> {
-    /// Contributes to the next reduction over a section that this chunk is of; it has a result when every chunk of the
-    /// section has contributed to it. [`Target::All`] and [`Target::Scan`] are for the chunks of the section.
+    /// Contributes to the next reduction over a section of this chunk. It has a result when every chunk of the section has
+    /// contributed to it. [`Target::All`] and [`Target::Scan`] are for the chunks of the section.
     ///
-    /// Each chunk counts its contributions to each section: its k-th meets the k-th of every other chunk, and all must agree
-    /// as in [`contribute`](Self::contribute). Several may be under way, and a chunk may be of several sections; results of
-    /// one section come in order. A chunk that is inserted later begins with the first. One that was removed is waited for:
-    /// the run stalls, and the error names it; a successor under its index that contributes again is refused.
+    /// Each chunk counts its contributions to each section. Its k-th meets the k-th of every other chunk, and all must agree as
+    /// in [`contribute`](Self::contribute). Several reductions may be in progress, and a chunk may be in several sections.
+    /// Results of one section come in order. A chunk that is inserted later begins with the first reduction. A reduction waits
+    /// for a chunk that was removed: the run stalls, and the error names it. A successor under its index that contributes again
+    /// is refused.
     ///
-    /// Costs one packet from each rank that has chunks of the section to the rank on which the first of them was placed, more
-    /// where some contribute much later, and to all chunks of the section one packet to each such rank. Each carries the
-    /// indices. To reduce over most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree.
-    /// A section is remembered until the run ends by each of its chunks, and by each rank that had one: some tens of bytes. So make
-    /// few, and reduce over them often, or number each reduction by yourself with [`Section::once`].
+    /// Cost: each rank with chunks of the section sends one packet to the rank on which the first chunk was placed, and more if
+    /// some contribute much later. A result for all chunks takes one packet to each such rank. Each packet carries the indices.
+    /// For most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree. A section takes some tens
+    /// of bytes until the run ends, in each of its chunks and on each rank that had one. So make few, and reduce over them
+    /// often, or number each reduction yourself with [`Section::once`].
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -205,7 +206,7 @@ impl<C: Chunk> Ctx<'_, C> {
     /// ```
     ///
     /// # Panics
-    /// If this chunk is not of the section, or the section names a chunk twice; and where [`contribute`](Self::contribute)
+    /// If this chunk is not in the section, or the section names a chunk twice; and where [`contribute`](Self::contribute)
     /// does.
     #[track_caller]
     pub fn contribute_in(

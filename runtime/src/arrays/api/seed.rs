@@ -11,15 +11,15 @@ use super::index::{Extent, Index};
 use super::slot::spawning;
 use crate::arrays::core::lifecycle::seeds::split_key;
 
-/// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. For searches and
-/// for divide and conquer, where a chunk makes others of unknown number and size, and no placement could tell where.
+/// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. It is for searches
+/// and for divide and conquer, where a chunk makes others of unknown number and size, so that no placement can be given.
 ///
-/// An array of such chunks begins with some of its indices [`first(0)`](Seed::first), [`first(1)`](Seed::first), ..., placed
-/// like those of any array. They are the only ones that can be named from the beginning. A chunk learns its own
-/// from [`Ctx::index`], and a parent leaves its own with what it spawns.
+/// An array of such chunks begins with indices [`first(0)`](Seed::first), [`first(1)`](Seed::first) and so on, placed as in any
+/// array. Only these can be named from the beginning. A chunk learns its own index from [`Ctx::index`], and a parent stores its
+/// own index in the chunks that it spawns.
 ///
-/// A chunk can be [inserted](Ctx::insert) under `first(n)`, but not under an index that ranks give: that is refused, also if
-/// its chunk has been removed. A message to such an index that no chunk has waits for ever, and the end of the run tells it.
+/// A chunk can be [inserted](Ctx::insert) under `first(n)`, but not under an index that ranks give, even if its chunk has been
+/// removed. A message to such an index without a chunk waits until the run ends, and is reported then.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Seed};
@@ -134,15 +134,15 @@ impl Extent<Seed> for u32 {
 impl<C: Chunk<Index = Seed>> Ctx<'_, C> {
     /// Adds a chunk to this array, which starts on some rank that has nothing else to do, and gets its [index](Seed) there.
     ///
-    /// Until then it waits on this rank or one that has asked for work. A rank starts what waits there when it has no ready
-    /// chunk, the newest first. A rank without any asks its neighbours in a hypercube of the ranks, each once, and each of
-    /// them sends up to half of what waits there, the oldest first, as soon as there are two or more. So a chunk should be worth
-    /// a message to another rank: 10 us or longer.
+    /// Until then it waits on this rank or one that has asked for work. A rank without a ready chunk starts the newest chunk
+    /// that waits there. If none waits, it asks its neighbours in a hypercube of the ranks, each once. Each of them sends up to
+    /// half of its waiting chunks, the oldest first, as soon as it has two or more. So a chunk should be worth a message to
+    /// another rank: 10 us or longer.
     ///
     /// The new chunk takes part in the reduction and the sync that this chunk comes to next, as one that is
-    /// [inserted](Ctx::insert) does. It hears broadcasts from its start on. Messages for
-    /// [quiescence](Ctx::send_at_quiescence) are sent when nothing waits to be started; [`exit`](Ctx::exit) drops what does.
-    /// Once it has started a chunk stays on its rank, unless a sync moves it.
+    /// [inserted](Ctx::insert) does. It hears broadcasts from its start on. Messages for [quiescence](Ctx::send_at_quiescence)
+    /// are sent when no chunk waits to be started; [`exit`](Ctx::exit) drops the chunks that wait. Once it has started a chunk
+    /// stays on its rank, unless a sync moves it.
     ///
     /// Takes O(1).
     ///

@@ -17,8 +17,8 @@ use crate::arrays::core::lifecycle::erased::{ErasedArray, RankSetup};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 
-/// The ranks that chunks start on: those that an array begins with, and those that are [inserted](crate::Ctx::insert)
-/// later. Every rank computes the same answer for every index.
+/// The rank on which each chunk starts: an initial chunk of an array, or one that is [inserted](crate::Ctx::insert) later. Every
+/// rank computes the same answer for every index.
 ///
 /// | | initial chunks | inserted ones |
 /// |---|---|---|
@@ -27,9 +27,9 @@ use crate::ids::{ArrayId, Rank};
 /// | `Hash`, `Function` | as the hash or the function says | the same |
 ///
 /// *Scattered* is by hash, as [`Hash`](Self::Hash) does it. `Block` scatters indices below the first initial one, above the
-/// last, and in a gap between two that is wider than a rank's equal share of the range from the first to the last: the
-/// newcomers of such a gap could be more than a rank's part. So of indices `[kind, i, j]` where an array begins with
-/// kind 0, those of kind 1 are scattered.
+/// last, and in a wide gap between two. A gap is wide if it exceeds an equal share per rank of the range from the first to the
+/// last: its newcomers could be more than a rank's part. For example, if an array of `[kind, i, j]` begins with kind 0, indices
+/// of kind 1 are scattered.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -97,9 +97,9 @@ fn hashed_rank(key: u64, ranks: u32) -> u64 {
 /// Describes a run. The setup function is called once on every rank and must do the same on all of them; chunks are made
 /// on the rank they start on.
 ///
-/// Ranks whose arrays differ are refused ([`Error::SetupDiffers`]): in number, types, indices, placement, or their part in
-/// syncs. A placement by a function is compared by the ranks of a sample of at most 1000 indices, the first and the last
-/// among them. Services and the functions that make chunks are not compared.
+/// Ranks whose arrays differ are refused ([`Error::SetupDiffers`]): in number, types, indices, placement or part in syncs. A
+/// placement by a function is compared by the ranks of a sample of at most 1000 indices, the first and the last among them.
+/// Services and the functions that make chunks are not compared.
 ///
 /// ```
 /// # use caribou::{Chunk, Config, Ctx, Placement};
@@ -133,19 +133,19 @@ enum SyncMode {
     Yes,
     /// Its chunks move at syncs only.
     Only,
-    /// Its chunks keep to those of another array.
+    /// Its chunks stay with the chunks of another array.
     With(ArrayId),
     /// It has one chunk on each rank.
     Group,
 }
 
 impl Setup {
-    /// The setup of this of so many ranks.
+    /// The setup of `rank`, one of `ranks`.
     pub(crate) fn new(rank: Rank, ranks: u32) -> Setup {
         Setup { rank, ranks, ..Setup::default() }
     }
 
-    /// An array of chunks, placed in blocks. Chunks that it consists of take part in every sync.
+    /// An array of chunks, placed in blocks. Its chunks take part in every sync.
     pub fn array<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -164,7 +164,7 @@ impl Setup {
         self.add(extent, placement, SyncMode::Yes, make)
     }
 
-    /// An array that takes no part in syncs: nobody waits for its chunks to call `at_sync`, and they do not migrate.
+    /// An array that takes no part in syncs: no sync waits for its chunks, and they do not migrate.
     pub fn array_without_sync<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -174,8 +174,8 @@ impl Setup {
         self.add(extent, placement, SyncMode::No, make)
     }
 
-    /// An array whose chunks move at syncs only, where they call `at_sync`: for chunks that may not move in the middle of what
-    /// they do, such as those that have told others their rank.
+    /// An array whose chunks move at syncs only, where they call `at_sync`. It is for chunks that must not move at other times,
+    /// such as chunks that have told others their rank.
     ///
     /// One such array makes `CARIBOU_LB_PERIOD=auto` mean syncs for all arrays of the program, every 20 steps. Where a time is
     /// given for windows, chunks of this array stay where they are.
@@ -189,10 +189,10 @@ impl Setup {
     }
 
     /// A group: an array with one chunk on each rank, whose index is the rank's number. Its chunks take no part in syncs and
-    /// never migrate. For what belongs to a process, such as a file, a cache or a connection.
+    /// never migrate. It is for resources of a process, such as a file, a cache or a connection.
     ///
-    /// A [checkpoint](crate::checkpoint) does not have them: a restarted run makes new ones, on its own number of ranks, and their
-    /// [`start`](Chunk::start) runs again. Messages and contributions of the old ones are not sent again.
+    /// A [checkpoint](crate::checkpoint) does not contain them. A restarted run makes new ones on its own number of ranks, and
+    /// calls their [`start`](Chunk::start) again. Messages and contributions of the old ones are not sent again.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
@@ -222,9 +222,9 @@ impl Setup {
         self.add(self.ranks, placement, SyncMode::Group, make)
     }
 
-    /// An array whose chunks stay with those of another array that have the same index: they start on the same rank, the
-    /// balancer moves them as one. For chunks that talk to each other more than to all others, such as a block of cells and
-    /// its particles: their messages seldom leave the rank.
+    /// An array whose chunks stay with the chunks of the same index in another array: they start on the same rank, and the
+    /// balancer moves them as one. It is for chunks that send to each other more than to all others, such as a block of cells
+    /// and its particles: their messages seldom leave the rank.
     ///
     /// A chunk that has no counterpart is placed and moved by itself. One that is inserted later starts on the rank that the
     /// placement gives its index, and joins its counterpart at the next sync.
@@ -403,7 +403,7 @@ mod tests {
         }
     }
 
-    /// For each rank, how many of the indices `[kind, row, column]` with a kind from 1 to 3 it is home to.
+    /// Per rank, the number of indices `[kind, row, column]` with a kind from 1 to 3 that are at home there.
     fn chunks_by_rank(placement: &Placement, initial: &Keys, ranks: u32) -> Vec<u32> {
         let mut chunks = vec![0; ranks as usize];
         let kinds =

@@ -43,7 +43,7 @@
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
 //! | what the balancer has learned | the restarted run may be on other machines, and a few windows teach it |
-//! | placement, under another number of ranks | chunks restart at home |
+//! | placement, under another number of ranks or if not all were active | chunks restart at home |
 //! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
 
@@ -145,6 +145,8 @@ pub(crate) struct RootImage {
     pub(crate) reductions: RootReductions,
     /// By array, the number of the next broadcast.
     pub(crate) broadcasts: Vec<u64>,
+    /// True if not all ranks were active, or their number was changing.
+    pub(crate) is_resized: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -45,12 +45,13 @@ pub(super) fn check_saved(
 #[derive(Default)]
 pub(super) struct Restored {
     pub(super) image: RankImage,
-    /// All chunks, there or to come, that are not to be on their home rank, each with its rank.
+    /// The chunks whose rank is not their home rank, each with its rank; also those that are still to come.
     pub(super) moved: Vec<(ChunkId, Rank)>,
 }
 
-/// What a checkpoint has for this rank. Chunks restart on the ranks that they were on, if there are as many ranks as before
-/// and the strategy can move them away again; else on their home ranks.
+/// What a checkpoint has for this rank. Chunks restart on the ranks that they were on, if there are as many ranks as before, all
+/// were active, and the strategy moves chunks; else on their home ranks. Rank 0's file, which says whether all were active, is the
+/// first.
 pub(super) fn restart(
     path: &Path,
     rank: Rank,
@@ -69,12 +70,15 @@ pub(super) fn restart(
     if let Some(what) = restart_difference(saved_arrays, &signatures) {
         return Err(format!("{name} is of another program: {what}"));
     }
-    let keeps_places = saved.files() == ranks as usize && strategy.terms().moves;
+    let mut keeps_places = saved.files() == ranks as usize && strategy.terms().moves;
     let mut places = Places { rank, ranks, kept: None, arrays, found: BTreeSet::new(), moved: Vec::new() };
     let mut all = RankImage::default();
     for writer in 0..saved.files() {
         let bytes = saved.file(writer).map_err(|why| offering_older(path, why))?;
-        let image = wire::decode(&bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+        let image: RankImage = wire::decode(&bytes).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
+        if let Some(root) = &image.rest.root {
+            keeps_places &= !root.is_resized;
+        }
         places.kept = keeps_places.then_some(Rank(writer as u32));
         let its_part = part_of(image, &mut places).map_err(|why| format!("{name}/rank-{writer}: {why}"))?;
         all.chunks.extend(its_part.chunks);
@@ -112,26 +116,18 @@ impl Places<'_> {
         Ok((!array.is_group()).then(|| array.home(chunk.key, self.ranks)))
     }
 
-    fn is_home(&self, chunk: ChunkId) -> Result<bool, String> {
-        Ok(self.home(chunk)? == Some(self.rank))
-    }
-
-    /// True if a chunk of the present image, there or to come, is to be on this rank.
-    fn is_here(&mut self, chunk: ChunkId) -> Result<bool, String> {
+    /// True if a chunk of the present image is to be on this rank. `exists` is false of one that is still to come. It is an error if
+    /// an image before had the chunk: the home rank finds that, which is one for all copies.
+    fn is_here(&mut self, chunk: ChunkId, exists: bool) -> Result<bool, String> {
         let Some(home) = self.home(chunk)? else { return Ok(false) };
+        if exists && home == self.rank && !self.found.insert(chunk) {
+            return Err(format!("{} is there twice", array_of(chunk, self.arrays)?.describe(chunk)));
+        }
         let place = self.kept.unwrap_or(home);
         if place != home {
             self.moved.push((chunk, place));
         }
         Ok(place == self.rank)
-    }
-
-    /// Checks that no image before had this chunk. All copies of a chunk have one home, whose rank finds them.
-    fn check_unique(&mut self, chunk: ChunkId) -> Result<(), String> {
-        if self.is_home(chunk)? && !self.found.insert(chunk) {
-            return Err(format!("{} is there twice", array_of(chunk, self.arrays)?.describe(chunk)));
-        }
-        Ok(())
     }
 }
 
@@ -141,8 +137,7 @@ fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, Strin
     let &mut Places { rank, ranks, arrays, .. } = places;
     let mut part = RankImage::default();
     for mut transfer in chunks {
-        places.check_unique(transfer.chunk)?;
-        if places.is_here(transfer.chunk)? {
+        if places.is_here(transfer.chunk, true)? {
             decode(&mut transfer, arrays)?;
             if let ChunkBody::Live(slot) = &mut transfer.body {
                 let record = slot.record();
@@ -153,17 +148,17 @@ fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, Strin
         }
     }
     for (left_ns, envelope) in timers {
-        if places.is_home(envelope.to)? {
+        if places.home(envelope.to)? == Some(rank) {
             part.timers.push((left_ns, envelope));
         }
     }
     for (chunk, messages) in pending {
-        if places.is_here(chunk)? {
+        if places.is_here(chunk, false)? {
             part.rest.pending.push((chunk, messages));
         }
     }
     for (_, mut transfer) in insertions {
-        if places.is_here(transfer.chunk)? {
+        if places.is_here(transfer.chunk, false)? {
             decode(&mut transfer, arrays)?;
             part.rest.insertions.push((rank, transfer));
         }

@@ -145,6 +145,7 @@ impl RankCore {
         let root = (self.tree.rank == ROOT).then(|| RootImage {
             reductions: self.collectives.reductions.root_image(),
             broadcasts: self.collectives.broadcasts.numbered(),
+            is_resized: self.sync.coordinator.as_ref().is_some_and(Coordinator::is_resized),
         });
         let rest = CoreImage {
             pending: self.routing.location.take_pending().into_iter().collect(),
@@ -242,10 +243,16 @@ impl RankCore {
     /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded. All
     /// ranks know the chunks that `moved` from their home ranks. Timers are the worker's.
     pub(crate) fn restore(&mut self, image: RankImage, moved: Vec<(ChunkId, Rank)>, out: &mut Commands) {
-        moved.into_iter().for_each(|(chunk, rank)| self.routing.location.moved(chunk, rank));
+        for (chunk, rank) in moved {
+            self.routing.location.moved(chunk, rank);
+            if let Some(coordinator) = &mut self.sync.coordinator {
+                let home = self.arrays[chunk.array.index()].home(chunk.key, self.tree.ranks);
+                coordinator.began_on(chunk, home);
+            }
+        }
         let RankImage { chunks, timers: _, rest } = image;
         let CoreImage { pending, insertions, at_quiescence, root } = rest;
-        if let Some(RootImage { reductions, broadcasts }) = root {
+        if let Some(RootImage { reductions, broadcasts, is_resized: _ }) = root {
             self.collectives.broadcasts.restore(&broadcasts);
             if self.tree.rank == ROOT {
                 self.collectives.reductions.restore(reductions);

@@ -20,7 +20,7 @@ use super::sync_arrivals::{MeasuredChunk, MeasuredRank};
 use super::sync_log::SyncLog;
 use crate::arrays::core::collectives::population::Tally;
 use crate::arrays::core::lifecycle::erased::ErasedArray;
-use crate::ids::{ArrayId, Rank, SyncId};
+use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::measure::records::Sample;
 use crate::text::{counted, resized};
 use crate::trace::SyncReport;
@@ -314,6 +314,16 @@ impl Coordinator {
         self.active = active;
         self.windows.iter_mut().for_each(|policy| policy.decide_at(0));
         Some(active)
+    }
+
+    /// True if not all ranks are active, or chunks are moving because their number has changed.
+    pub(crate) fn is_resized(&self) -> bool {
+        self.resize.is_some() || (self.active as usize) < self.places.len()
+    }
+
+    /// The run restarts with a chunk away from the rank on which it began, which was this one.
+    pub(crate) fn began_on(&mut self, chunk: ChunkId, rank: Rank) {
+        self.balancer.iter_mut().for_each(|balancer| balancer.began_on(chunk, rank));
     }
 
     /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another
