@@ -9,21 +9,21 @@ use super::analysis::event_counts::EventCounts;
 use super::analysis::facts::Facts;
 use super::analysis::resizes::inactive_share;
 use super::analysis::sync_effect::{
-    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, SyncVerdict, causes_text, finite, max_over_average,
+    Cost, EVEN_MAX, LateCause, Slowest, SyncEffect, causes_text, finite, max_over_average,
 };
 use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
 use super::page::duration;
 use super::supersteps::imbalance_of_all;
 
-/// A phase is uneven if its slowest rank takes more than this times what it would with work divided by capacity.
+/// A phase is uneven if its slowest rank takes more than this times the time with work divided by capacity.
 const UNEVEN: f64 = 1.2;
 /// A part of the run that is worth a sentence.
 const NOTABLE: f64 = 0.05;
 /// More idle time than this asks for a reason.
 const IDLE_MAX: f64 = 0.2;
-/// Moves that saved less than this part of what they should have were in vain.
+/// Moves that saved less than this part of their predicted saving were in vain.
 const SAVED_MIN: f64 = 0.25;
-/// Moves that saved this part of what they should have did what they can.
+/// Moves that saved this part of their predicted saving were successful.
 const AS_PREDICTED_MIN: f64 = 0.8;
 /// More of the runtime than this asks for larger chunks.
 const RUNTIME_MAX: f64 = 0.1;
@@ -51,7 +51,7 @@ pub(crate) struct Symptoms {
     pub(crate) moving: usize,
     /// From sync to sync: time of phases with an imbalance above [`UNEVEN`], over that until the last sync.
     pub(crate) uneven: f64,
-    /// The rank that made most of that, and whether what is said of it was in another phase than the worst.
+    /// The rank that made most of that, and whether its reason was in another phase than the worst.
     pub(crate) slowest: Option<Slowest>,
     pub(crate) slowest_elsewhere: bool,
     /// The sync from which on phases were even, if that was the greater part of them.
@@ -59,9 +59,9 @@ pub(crate) struct Symptoms {
     /// The worst imbalance of all phases, and the sync that found it.
     pub(crate) worst: f64,
     pub(crate) worst_sync: Option<u64>,
-    /// Savings of all moves, over what was predicted of them; none where a later sync measured nothing.
+    /// Savings of all moves over their predicted savings; none where a later sync measured nothing.
     pub(crate) saved: Option<f64>,
-    /// Savings of moves as a part of what was promised, where that was next to nothing; and what changed meanwhile.
+    /// Savings of moves over their predicted savings, where nearly none was achieved; and the changes meanwhile.
     pub(crate) ineffective: Option<IneffectiveMoves>,
     /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
     pub(crate) imbalance: Option<f64>,
@@ -85,7 +85,7 @@ pub(crate) struct Symptoms {
     pub(crate) handler_ns: Option<f64>,
 }
 
-/// Moves that did not save what they should have, as a part of it.
+/// Part of their predicted saving that moves did not achieve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IneffectiveMoves {
     saved: f64,
@@ -313,8 +313,8 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-/// Tells the cost of the trace itself: figures of other parts are larger by it. It is more than was measured: what a handler
-/// takes to record what it sends is in its own time.
+/// Tells the cost of the trace itself: figures of other parts are larger by it. It is more than was measured: a handler's
+/// own time includes the recording of its sends.
 fn tracing(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.tracing_ns);
     (share > NOTABLE).then(|| {
@@ -371,7 +371,7 @@ impl Symptoms {
             cut: trace.dropped() > 0
                 || trace.ranks.iter().all(|rank| rank.rank != 0)
                 || total.contains_key(&Activity::Runtime(Part::Migrate)),
-            moving: outcomes.iter().filter(|outcome| outcome.verdict() == SyncVerdict::Moved).count(),
+            moving: outcomes.iter().filter(|outcome| outcome.report.moved > 0).count(),
             uneven: phases.uneven,
             slowest: phases.slowest,
             slowest_elsewhere: phases.slowest_elsewhere,
@@ -395,7 +395,7 @@ impl Symptoms {
             tracing_ns: part_ns(Part::Flush),
             // On one rank it is messages that chunks were not ready for.
             defer_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
-            inactive: inactive_share(trace, outcomes),
+            inactive: inactive_share(trace.run.ranks, trace.elapsed_ns(), outcomes),
             handler_ns: handler_ns(&total),
         }
     }
@@ -486,7 +486,7 @@ fn heaviest_chunk(trace: &Trace, spent: &TimeBreakdown, census: &EventCounts) ->
 
 /// Savings of all moves whose outcome a later sync measured.
 struct Savings {
-    /// Over what was predicted.
+    /// Over the predicted saving.
     saved: f64,
     /// What was predicted, over the time of all phases.
     predicted: f64,
@@ -494,7 +494,7 @@ struct Savings {
     work_moved: bool,
 }
 
-/// Tells whether what was predicted of moves did not come true, and what changed meanwhile.
+/// Reports moves whose predicted savings were not achieved, and the changes meanwhile.
 fn find_ineffective_moves(outcomes: &[SyncEffect<'_>]) -> Option<IneffectiveMoves> {
     let Savings { saved, work_moved, .. } =
         savings(outcomes).filter(|savings| savings.predicted > NOTABLE)?;
@@ -515,7 +515,7 @@ fn savings(outcomes: &[SyncEffect<'_>]) -> Option<Savings> {
     Some(Savings { saved, predicted, work_moved: work > capacity })
 }
 
-/// Part of the run that syncs took: chunks that stand still hold everybody up, and measuring the worker that does it. Where all go
+/// Part of the run that syncs took: waiting chunks delay all others, and measuring delays its worker. Where all go
 /// on meanwhile, packing and unpacking do so too.
 fn syncs_share(spent: &TimeBreakdown, outcomes: &[SyncEffect<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;

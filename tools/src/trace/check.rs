@@ -1,4 +1,4 @@
-//! `caribou trace check`: reads every byte of a trace and compares what its parts say about the same things.
+//! `caribou trace check`: reads every byte of a trace and compares the parts that record the same facts.
 //!
 //! Two halves. The files: magic lines, headers, checksums, the index, records that read as what they are, events in
 //! order. And what was written there: messages, places of chunks, totals, syncs, steps. The second half needs all workers in the
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let told = tell(&trace, &findings, options.json, out);
     match findings.count(Severity::Wrong) {
         0 => Ok(told?),
-        // Also when nobody reads the output.
+        // Also when the output is closed.
         wrong => Err(Error::Unsound { trace: options.input.path.clone(), wrong }),
     }
 }

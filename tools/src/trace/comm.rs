@@ -1,7 +1,7 @@
-//! `caribou trace comm`: who sends how much to whom.
+//! `caribou trace comm`: the traffic between ranks and between chunks.
 //!
-//! Counts the messages whose sends were recorded. Where that is one in so many, counts and bytes are multiplied, and said to
-//! be estimates. Memory is that of the pairs of ranks, the messages under way, and a bounded table of pairs of chunks
+//! Counts the messages whose sends were recorded. Where only one in N is recorded, counts and bytes are multiplied, and marked
+//! as estimates. Memory grows with the pairs of ranks and the messages under way; the table of pairs of chunks is bounded
 //! ([`Heaviest`](heaviest::Heaviest)).
 
 mod drawing;
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Pairs of chunks to show
     #[arg(long, value_name = "PAIRS", default_value_t = 10, value_parser = count_parser(0..=usize::MAX))]
     top: usize,
-    /// Also how it changed, in so many stretches of equal length
+    /// Also how it changed, in this number of stretches of equal length
     #[arg(long, value_name = "STRETCHES", value_parser = count_parser(1..=10_000u32))]
     over_time: Option<u32>,
     /// Draw the matrix of ranks to this file; with --over-time, how much was sent when

@@ -15,20 +15,20 @@ const NEIGHBOUR: &str = "busy-neighbour";
 const PROCESSES_MAX: usize = 10;
 /// The smallest share that is not shown as nothing.
 const SHOWN: f64 = 0.0005;
-/// The share of what a rank lost from which on a quota explains it, and nobody else is looked for.
+/// Above this share of a rank's lost time a quota explains the loss, and no other process is looked for.
 const NEARLY_ALL: f64 = 0.9;
 
-/// For how long a rank did not have its vCPUs, and who had them. Shares are of the time of its workers.
+/// The time that a rank did not have its vCPUs, and the processes that had them. Shares are of the time of its workers.
 struct RankContention<'t> {
     rank: u32,
     lost: f64,
-    /// The part that a quota took at most: it throttled the control group for so long, whoever in it wanted to run.
+    /// The most that a quota took: the time that the control group was throttled, whether or not the rank wanted to run.
     throttled: f64,
-    /// Name, number and share: those that took most first.
+    /// Name, number and share, the largest share first.
     takers: Vec<(&'t str, u32, f64)>,
 }
 
-/// The ranks that looked for somebody, those that lost most first.
+/// The ranks that looked for other processes, the largest loss first.
 fn losses(trace: &Trace) -> Vec<RankContention<'_>> {
     let elapsed_ns = trace.elapsed_ns();
     let ranks = trace.ranks.iter().filter(|rank| !rank.looks.is_empty());

@@ -83,7 +83,7 @@ pub(crate) struct Step {
     pub(crate) end_ns: u64,
 }
 
-/// The path through all of a run: what is said of it, and its work in the order of time.
+/// The path through a whole run: its summary, and its work in the order of time.
 pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Page, Vec<Step>) {
     let window = facts.spent.bins.window;
     let path = Path::walk(slices, window, ROWS);
@@ -95,7 +95,7 @@ pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Pag
     (page(facts.trace, window, facts.efficiency.as_ref(), (slices, &path), ROWS), steps)
 }
 
-/// Shows so many rows of each table in text.
+/// Shows the first rows of each table in text.
 fn page(
     trace: &Trace,
     window: Window,

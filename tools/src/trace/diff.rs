@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let broken = || options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
     let unjudged = not_whole.first().filter(|_| !options.fail_if.is_empty());
     match unjudged.map(|what| format!("--fail-if judges whole runs: {what}")).or_else(broken) {
-        // Also when nobody reads the output.
+        // Also when the output is closed.
         Some(why) => Err(Error::Failed(why)),
         None => Ok(told?),
     }
@@ -137,7 +137,7 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     page
 }
 
-/// Of the largest figure of a table: what was less before has no ratio.
+/// Part of the largest figure of a table: a figure that was less before has no ratio.
 const COMPARABLE_MIN: f64 = 1e-3;
 
 /// Tells which way it went, and why.

@@ -174,7 +174,7 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
 fn whole_or_none(dir: &Path, export: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     fresh_directory(dir)?;
     export().inspect_err(|_| {
-        // Whoever cannot remove them has been told why the export failed.
+        // If they cannot be removed, the user has been told why the export failed.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let _ = fs::remove_file(entry.path());
         }

@@ -222,7 +222,7 @@ fn scrambled(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Every chunk of the rank handles what its two neighbours sent in the step before, and sends to both.
+/// Every chunk of the rank handles the messages of its two neighbours from the step before, and sends to both.
 fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io::Result<()> {
     let count = ring.cost_ns.len() as u64;
     for key in rank.chunks.clone() {
@@ -278,7 +278,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     }
     let worst = (0..ranks.len()).max_by_key(|&number| before_ns[number]).unwrap_or(0);
     let best = (0..ranks.len()).min_by_key(|&number| before_ns[number]).unwrap_or(0);
-    // Work over capacity: what is best possible.
+    // Work over capacity: the lower bound.
     let capacity: Vec<f64> = (0..ranks.len()).map(|number| 1.0 / slow(number) as f64).collect();
     let bound_ns = loads_ns.iter().sum::<u64>() as f64 / capacity.iter().sum::<f64>();
     let imbalance_before = before_ns[worst] as f64 / bound_ns;

@@ -1,7 +1,7 @@
 //! `caribou trace histogram`: how long handlers, messages and idle times are.
 //!
 //! Bins by powers of two, with the share of the calls and of the time in each: many short calls are no harm as long as they
-//! take little of the time. Ends with what to make of it, in numbers. Events are read once; memory is that of the bins and
+//! take little of the time. Ends with a conclusion, in numbers. Events are read once; memory grows with the bins and
 //! of the messages under way.
 
 mod picture;
@@ -97,7 +97,7 @@ pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     page
 }
 
-/// The kinds that go by a name, with or without that of their array.
+/// The kinds of a name, with or without the name of their array.
 fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     let all = || trace.names.iter().zip(0..).filter(|(kind, _)| kind.array.is_some());
     let called = all().filter(|(kind, id)| kind.text == name || trace.name(NameId(*id)) == name);
@@ -109,7 +109,7 @@ fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     Ok(called)
 }
 
-/// Measures what is selected, shown in the order of time.
+/// Measures the selection, shown in the order of time.
 pub(crate) struct Durations<'q> {
     selection: &'q Selection,
     kinds: Option<&'q [NameId]>,

@@ -1,4 +1,4 @@
-//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped; of a program in supersteps the same of
+//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped; for a program in supersteps the same for
 //! each division.
 //!
 //! All but the moves of one sync comes from records that are always there.
@@ -81,7 +81,7 @@ const SYNCS_IN_TEXT: usize = 100;
 fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
-    page.says.extend(resizes::sentence(trace, outcomes));
+    page.says.extend(resizes::sentence(trace.run.ranks, trace.elapsed_ns(), outcomes));
     page.says.extend(competing_processes::sentences(trace));
     if !trace.steps.is_empty() {
         page.tables.push(supersteps::divisions_table(trace).text_rows(SYNCS_IN_TEXT));
@@ -135,7 +135,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let refusals = others.map(|(count, what)| said(count, what)).concat();
     match (outcomes.len(), moving) {
         (0, _) => return supersteps::answer(trace).unwrap_or_else(|| why_none(trace).into()),
-        (syncs, 0) => {
+        (syncs, 0) if outcomes.iter().all(|outcome| outcome.report.moved == 0) => {
             let last = last(outcomes);
             return format!("{}, none with moves{refusals}; cost {cost}{last}", plural(syncs, occasion));
         }

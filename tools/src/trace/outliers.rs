@@ -1,8 +1,8 @@
 //! `caribou trace outliers`: which ranks, chunks and handlers are unlike the others.
 //!
 //! The score is the distance from the median in units of the median absolute deviation, which a few strange ones cannot
-//! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It says who is strange, not
-//! why: `timeline` and `chunks` show that.
+//! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It finds the
+//! outliers, not their causes: `timeline` and `chunks` show those.
 
 pub(crate) mod noise;
 mod quantile;
@@ -138,7 +138,7 @@ fn of_ranks(trace: &Trace) -> Vec<Scored<String>> {
     scores
 }
 
-/// The figures of a rank, those that it has.
+/// The figures that a rank has.
 fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
     let (mut all_ns, mut idle_ns, mut lost_ns, mut work_ns, mut calls) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for row in rank.profiles.iter().flat_map(|profile| &profile.rows) {

@@ -89,7 +89,7 @@ impl Table {
         self
     }
 
-    /// Shows at most so many rows in text, and says how many more there are.
+    /// Shows at most `most` rows in text, and says how many more there are.
     pub(crate) fn text_rows(mut self, most: usize) -> Self {
         self.rows_in_text_max = most;
         self
@@ -222,7 +222,7 @@ pub(crate) struct Page {
     /// First of all, in text and JSON.
     pub(crate) says: Vec<String>,
     pub(crate) tables: Vec<Table>,
-    /// Last of all: what was left out, or estimated.
+    /// Last of all: omissions and estimates.
     pub(crate) notes: Vec<String>,
 }
 

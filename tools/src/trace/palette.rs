@@ -13,7 +13,7 @@ use trace_reader::Trace;
 pub(crate) const IDLE: &str = "#f0f0f0";
 /// The runtime's own time.
 pub(crate) const RUNTIME: &str = "#4d4d4d";
-/// Time that the vCPU was somebody else's; hatched.
+/// Time in which another process had the vCPU; hatched.
 pub(crate) const LOST: &str = "url(#lost)";
 /// The lines of its hatching.
 pub(crate) const LOST_LINE: &str = "#d55e00";
@@ -30,7 +30,7 @@ pub(crate) const MEASURED: &str = "#0072b2";
 /// A line that marks a moment, such as a sync.
 pub(crate) const MARK: &str = "#000000";
 
-/// Okabe and Ito, without black, which is for words, and vermilion, which is for what was lost; then lighter, then darker.
+/// Okabe and Ito, without black (for words) and vermilion (for lost time); then lighter, then darker.
 pub(crate) const KINDS: [&str; 18] = [
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#f0e442", "#7fb8d8", "#f2cf7f", "#7fceb9",
     "#e5bcd3", "#aad9f4", "#f7f1a0", "#00507d", "#a16f00", "#006e50", "#8e5475", "#3c7da3", "#a89f2e",

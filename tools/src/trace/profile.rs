@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// A row a rank, and of each rank every kind
     #[arg(long, value_name = "WHAT")]
     by: Option<GroupBy>,
-    /// Also cut the time into so many bins
+    /// Also cut the time into this number of bins
     #[arg(long, value_name = "BINS", value_parser = count_parser(1..=BINS_MAX as u16))]
     over_time: Option<u16>,
     /// The spans, marks and counters that the program itself named
@@ -124,7 +124,7 @@ const KIND_COLUMNS: [(&str, &str); 7] = [
     ("longest_ns", "longest"),
 ];
 
-/// Kinds, the largest first, then the runtime's parts, then what nobody used.
+/// Kinds, the largest first, then the runtime's parts, then unused time.
 fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
     let parts = spent.parts();
     let total = spent.total();

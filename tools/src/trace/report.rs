@@ -6,8 +6,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | what a page draws and counts for itself, worker by worker |
-//! | [`stretches`] | some stretches of time again: slices one by one, with who sent their messages |
+//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | drawings and counts of a page alone, worker by worker |
+//! | [`stretches`] | some stretches of time again: slices one by one, with the senders of their messages |
 //! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
 //! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
 //! | [`data`] | the same figures for the script |
@@ -97,7 +97,7 @@ struct Details {
 }
 
 impl<'t> Report<'t> {
-    /// Reads all events worker by worker, and those of a short run once more in the order of time.
+    /// Reads all events worker by worker, and the events of a short run once more in the order of time.
     fn of(trace: &'t Trace) -> Report<'t> {
         let few = trace.events() <= EVENTS_MAX as u64;
         let (mut gathering, mut usual) = (figures::Gathering::new(trace), Baselines::default());

@@ -49,7 +49,7 @@ fn page(facts: &Facts<'_>) -> Page {
     page.says.push(tables::headline(trace));
     page.says.extend(Symptoms::of(facts).advice().says.into_iter().map(|line| format!("=> {line}")));
     page.says.push(format!("balancing: {}", answer(trace, &facts.outcomes)));
-    page.says.extend(resizes::sentence(trace, &facts.outcomes));
+    page.says.extend(resizes::sentence(trace.run.ranks, trace.elapsed_ns(), &facts.outcomes));
     page.says.extend(competing_processes::sentences(trace));
     page.tables.push(tables::run(trace));
     page.tables.push(tables::time(trace, spent, taken).csv());

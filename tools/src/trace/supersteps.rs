@@ -1,4 +1,4 @@
-//! The steps of a program in supersteps: what each took, how units were divided anew, and which jobs were dropped. From
+//! The steps of a program in supersteps: their times, new divisions of units, and dropped jobs. From
 //! the records of rank 0, which may hold any numbers.
 
 use caribou::trace::{Activity, StepRecord, StepWorker};
@@ -215,12 +215,12 @@ pub(crate) fn long_ns(step: &StepRecord) -> u64 {
     step.end_ns.saturating_sub(step.begin_ns)
 }
 
-/// Time in which the slowest worker computed over that of the mean; none where nobody did.
+/// Time in which the slowest worker computed over the mean; none where no worker computed.
 pub(crate) fn imbalance(step: &StepRecord) -> Option<f64> {
     imbalance_of_all(std::slice::from_ref(step))
 }
 
-/// The same of all steps: the time of the slowest of each over that of the mean, added up, since each step waits for its own.
+/// The same of all steps: the sum of the slowest over the sum of the mean, since each step waits for its own slowest.
 pub(crate) fn imbalance_of_all(steps: &[StepRecord]) -> Option<f64> {
     let (mut slowest, mut mean) = (0.0, 0.0);
     for step in steps {

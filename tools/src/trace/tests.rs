@@ -53,7 +53,7 @@ pub(super) fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
     Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
 }
 
-/// A made-up trace: 4 ranks of 8 chunks, about so many events.
+/// A made-up trace: 4 ranks of 8 chunks, about `events` events.
 pub(super) fn generated(name: &str, events: u64) -> Scratch {
     let dir = Scratch::new(name);
     caribou(&["trace", "generate", dir.text(), "--events", &events.to_string()]).unwrap();

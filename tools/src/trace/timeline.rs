@@ -1,7 +1,7 @@
 //! `caribou trace timeline`: what each worker did between two moments.
 //!
 //! A row a worker, or with `--chunk` a row a chunk, as a strip of letters and with `--svg` as a picture. Events are read
-//! once, in the order of time ([`Events`]); what is kept of a row is as much as it has characters and pixels. It explains
+//! once, in the order of time ([`Events`]); memory of a row grows with its characters and pixels. It explains
 //! nothing: why a worker waited is for `critical-path` to say.
 
 mod arrows;
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// Pixels of a row in the picture
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = count_parser(100..=20_000u32))]
     pixels: u32,
-    /// Arrows for messages between rows in the picture, at most: those that were longest under way
+    /// Arrows for messages between rows in the picture, at most: the ones longest under way
     #[arg(long, default_value_t = 200, value_parser = count_parser(0..=100_000u32))]
     arrows: u32,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `caribou trace utilisation`: when and where the machine did not work for the program.
 //!
-//! Not busy has two cures: who is idle wants work, who loses time wants another vCPU. So the parts are always told apart.
+//! Not busy has two cures: an idle worker needs work, a worker that loses time needs another vCPU. So the two are always
+//! shown separately.
 
 mod around;
 mod drawing;

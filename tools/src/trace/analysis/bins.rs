@@ -27,7 +27,7 @@ impl Bins {
         Window { from_ns: self.edge_ns(bin), to_ns: self.edge_ns(bin + 1) }
     }
 
-    /// The bin of a moment inside the window; that of its end is the last.
+    /// The bin of a moment inside the window; its end is in the last.
     pub(crate) fn position(&self, at_ns: u64) -> usize {
         let into_ns = at_ns.saturating_sub(self.window.from_ns).min(self.window.length_ns());
         let bin = into_ns * self.count as u64 / self.window.length_ns().max(1);

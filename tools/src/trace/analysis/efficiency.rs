@@ -1,7 +1,7 @@
 //! Efficiency: the use of the machine as a product of causes, and how fast the program could have been.
 //!
 //! The hierarchy of POP and TALP, with what others left of the vCPUs as a factor of its own. Of worker i in phase p, let
-//! `u` be the time it computed (chunks, or iterations), `l` what was lost there, `r` what the runtime took; of T ns on n
+//! `u` be the time it computed (chunks, or iterations), `l` the time lost there, `r` the runtime's; of T ns on n
 //! workers:
 //!
 //! | factor | formula | is lost to |
@@ -13,7 +13,7 @@
 //! | communication | sum over p of max (u + l + r) / T | waiting: for messages, dependences, syncs |
 //!
 //! Bounds are times of a run with nothing but some of these: with nothing but the busy time, for one, nothing is lost and
-//! nobody waits. A *phase* is a stretch as long as one between two syncs, on average.
+//! no worker waits. A *phase* is a stretch as long as one between two syncs, on average.
 
 use trace_reader::Trace;
 
@@ -59,12 +59,12 @@ pub(crate) struct Efficiency {
 struct Most {
     /// In chunks, lost included.
     in_chunks_ns: f64,
-    /// In chunks or in the runtime, without what was lost.
+    /// In chunks or in the runtime, without lost time.
     busy_ns: f64,
     occupied_ns: f64,
 }
 
-/// Part of the time that a worker had of what it wanted.
+/// Time that a worker had its vCPU over the time that it wanted it.
 fn capacity(parts: &Parts) -> Option<f64> {
     (parts.occupied_ns() > 0.0).then(|| parts.busy_ns() / parts.occupied_ns())
 }
@@ -101,7 +101,7 @@ impl Efficiency {
         }
     }
 
-    /// Sum over phases of what the worker had that was in chunks or in the runtime for longest, lost time included.
+    /// Sum over phases of the largest time of a worker in chunks or in the runtime, lost time included.
     pub(crate) fn occupied_ns(&self) -> f64 {
         self.most.occupied_ns
     }

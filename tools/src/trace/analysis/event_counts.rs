@@ -1,4 +1,4 @@
-//! Counts events by sort and what was sent, and finds the heaviest chunk of each sync.
+//! Counts events by sort, and sends, and finds the heaviest chunk of each sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +123,7 @@ impl EventCounts {
 }
 
 impl Traffic {
-    /// Estimate of all traffic if only one message in so many was recorded.
+    /// Estimate of all traffic if only one message in `arrows` was recorded.
     pub(crate) fn times(self, arrows: u32) -> Traffic {
         let arrows = u64::from(arrows.max(1));
         Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }

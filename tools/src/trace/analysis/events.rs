@@ -1,4 +1,4 @@
-//! Reads the events of a trace, and shows them to whoever collects something.
+//! Reads the events of a trace, and passes them to the collectors.
 //!
 //! | order | memory | for |
 //! |---|---|---|
@@ -58,7 +58,7 @@ pub(crate) trait Observer<'t> {
     fn see(&mut self, place: WorkerRef<'t>, event: &Event);
 }
 
-/// The events to read: those that touch a stretch of time, of some workers.
+/// The events to read: all that touch a stretch of time, of some workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope<'t> {
     pub(crate) places: Vec<WorkerRef<'t>>,

@@ -1,4 +1,4 @@
-//! Facts of a whole run: where its time went, who took of it, what syncs did, and what happened how often.
+//! Facts of a whole run: where its time went, which processes took some of it, what syncs did, and counts of events.
 
 use trace_reader::{Problem, Trace};
 
@@ -16,7 +16,7 @@ pub(crate) struct Facts<'t> {
     pub(crate) spent: TimeBreakdown,
     pub(crate) lost_time: LostTime,
     pub(crate) outcomes: Vec<SyncEffect<'t>>,
-    /// None if there are no events, or nobody read them.
+    /// None if there are no events, or they were not read.
     pub(crate) census: Option<EventCounts>,
     pub(crate) efficiency: Option<Efficiency>,
     /// Problems.

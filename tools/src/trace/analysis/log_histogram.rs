@@ -67,7 +67,7 @@ impl LogHistogram {
         0.0
     }
 
-    /// From the octave of the smallest value to that of the largest; also those between in which there is none.
+    /// All octaves from the smallest value to the largest, including empty ones.
     pub(crate) fn octaves(&self) -> Vec<Octave> {
         let mut octaves: Vec<Octave> = (0..65)
             .map(|number| {

@@ -1,4 +1,4 @@
-//! Takers of the time that workers lost: other threads, a quota, the hypervisor, or nobody knows.
+//! Causes of the time that workers lost: other threads, a quota, the hypervisor, or unknown.
 //!
 //! Handlers know that they lost time, and ranks sample where such time goes. The two are measured apart and seldom agree
 //! to the microsecond: what handlers lost is what counts, and the samples say in which proportion to divide it.
@@ -13,10 +13,10 @@ use crate::trace::select::Selection;
 /// A part of the time that is worth a sentence.
 const BESIDE_MIN: f64 = 0.005;
 
-/// Lost time by who had it, as ranks sampled it.
+/// Lost time by cause, as ranks sampled it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LostTime {
-    /// Somebody else ran on the vCPU; without what a quota kept from running.
+    /// Another thread ran on the vCPU; without time under a quota.
     pub(crate) wait_ns: f64,
     pub(crate) throttled_ns: f64,
     pub(crate) steal_ns: f64,
@@ -56,7 +56,7 @@ impl LostTime {
     }
 }
 
-/// Says what was lost beside handlers; none if it was next to nothing.
+/// Reports the time lost outside handlers; none if it was next to nothing.
 pub(crate) fn outside_handlers_text(spent: &TimeBreakdown, taken: &LostTime) -> Option<String> {
     let beside = spent.parts().share(taken.outside_handlers_ns);
     let percent = 100.0 * beside;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Items of all sources, those with the least key first; of equals, those of the first source. Holds one of each source.
+/// Items of all sources, the least key first; of equal keys, the first source first. Holds one item of each source.
 pub(crate) struct Merge<S: Iterator> {
     sources: Vec<S>,
     heads: Vec<Option<S::Item>>,

@@ -2,10 +2,10 @@
 //!
 //! - A message is named by its sender and the sender's count. What has no count (broadcasts, results for all) and what the
 //!   runtime sends has no send on record, and is never matched.
-//! - The half that is seen first waits for the other. Where events come in the order of their ends, or turns in that of
-//!   their begins, that is nearly always the send; since clocks differ a little, a handler may come first, and whoever
-//!   wants such messages lets handlers wait too.
-//! - Of each half at most so many wait; beyond that the oldest are given up and counted. Memory does not grow with the trace.
+//! - The half that is seen first waits for the other. Where events come in the order of their ends, or turns in the order
+//!   of their begins, that is nearly always the send; since clocks differ a little, a handler may come first. To match
+//!   such messages, let handlers wait too.
+//! - Of each half a bounded number waits; beyond that the oldest are given up and counted. Memory does not grow with the trace.
 //! - What waits at the end has no other half in the trace: it was under way when the run ended, the trace was cut off, a
 //!   filter or a sample left it out, or it lies outside of the window.
 //! - Counts begin again after 2^32 - 1 messages of a sender, and when an index is inserted whose chunk was removed. A half that
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::events::{WorkerName, WorkerRef};
 
-/// Sends that wait for their handler, at most, where nobody says otherwise.
+/// Default limit of sends that wait for their handler.
 pub(crate) const IN_FLIGHT_MAX: usize = 1 << 20;
 /// Handlers that wait for their send, at most. They do so only if a clock is wrong, or if the send was not recorded.
 const EARLY_MAX: usize = 1 << 14;
@@ -29,7 +29,7 @@ pub(crate) fn name(from: ChunkId, number: u32) -> Option<Name> {
     (number != 0 && from != RUNTIME).then_some((from, number))
 }
 
-/// Messages of which one half has been seen; what is kept of sends, and of handlers.
+/// Messages of which one half has been seen: the data of sends, and of handlers.
 pub(crate) struct Matcher<S, H> {
     sent: BoundedTable<S>,
     handled: BoundedTable<H>,
@@ -58,7 +58,7 @@ impl<T> MatchResult<T> {
 }
 
 impl<S, H> Matcher<S, H> {
-    /// Lets so many sends and handlers wait.
+    /// Sets the limits of waiting sends and handlers.
     pub(crate) fn new(sent_max: usize, handled_max: usize) -> Self {
         Self { sent: BoundedTable::new(sent_max), handled: BoundedTable::new(handled_max) }
     }
@@ -103,7 +103,7 @@ fn meet<T, W>(
     }
 }
 
-/// A table of at most so many entries, which gives up the older half of them when it is full.
+/// A bounded table, which gives up the older half of its entries when it is full.
 struct BoundedTable<T> {
     young: FxHashMap<Name, T>,
     old: FxHashMap<Name, T>,

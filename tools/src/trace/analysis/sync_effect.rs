@@ -1,4 +1,4 @@
-//! Outcome of a sync: what it did, what it cost, and what the next one measured.
+//! Outcome of a sync: its moves, its cost, and the measurements of the next one.
 //!
 //! Records may come from anywhere: figures are `f64`, lists may be of any length, and whatever is no number is none.
 
@@ -14,6 +14,8 @@ pub(crate) struct SyncEffect<'t> {
     next: Option<&'t SyncReport>,
     /// Number of active ranks in the phase before it; all where that is not known.
     active_before: usize,
+    /// Number of chunks that were on ranks which are inactive from then on.
+    stranded: u64,
 }
 
 /// Verdict on a sync.
@@ -26,14 +28,14 @@ pub(crate) enum SyncVerdict {
     Refused,
     /// Whatever it would have moved could not have saved the time that it takes to decide.
     Unasked,
-    /// The number of active ranks had changed: chunks moved for that, whatever it cost.
+    /// Chunks left inactive ranks, whatever that cost.
     Resized,
 }
 
 /// Reason that the slowest rank of a phase was it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LateCause {
-    /// It had so many times the average work.
+    /// It had more work, by this factor over the average.
     Work(f64),
     /// It got only so much of its vCPUs.
     Share(f64),
@@ -48,7 +50,7 @@ pub(crate) struct Slowest {
     pub(crate) causes: Vec<LateCause>,
 }
 
-/// Says what the slowest rank had.
+/// The cause of the slowest rank, in words.
 pub(crate) fn causes_text(causes: &[LateCause]) -> String {
     let had = |cause: &LateCause| match cause {
         LateCause::Work(work) => format!("{work:.3} times the average work"),
@@ -72,13 +74,29 @@ pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
     let next = |number: usize, report: &'t SyncReport| {
         syncs.get(number + 1).filter(|next| Some(next.sync) == report.sync.checked_add(1))
     };
-    let mut active_before = None;
+    let mut before: Option<&SyncReport> = None;
     let effect = |(at, report): (usize, &'t SyncReport)| {
-        let all = report.before_ns.len();
-        let before = std::mem::replace(&mut active_before, report.active.map(|active| active as usize));
-        SyncEffect { report, next: next(at, report), active_before: before.unwrap_or(all).min(all) }
+        let before = before.replace(report);
+        let active_before = before.map_or(all_ranks(report), active);
+        // Before the first record the chunks are taken to have been everywhere.
+        let stranded = before.map_or(u64::MAX, |before| chunks_from(before, active(report)));
+        SyncEffect { report, next: next(at, report), active_before, stranded }
     };
     syncs.iter().enumerate().map(effect).collect()
+}
+
+fn all_ranks(report: &SyncReport) -> usize {
+    report.before_ns.len().max(report.chunks_per_rank.len())
+}
+
+/// Number of ranks that are active after a sync; all where that is not known.
+fn active(report: &SyncReport) -> usize {
+    report.active.map_or(usize::MAX, |active| active as usize).min(all_ranks(report))
+}
+
+/// Number of chunks after a sync on this rank and the later ones.
+fn chunks_from(report: &SyncReport, rank: usize) -> u64 {
+    report.chunks_per_rank.iter().skip(rank).map(|&chunks| u64::from(chunks)).sum()
 }
 
 /// Time at which the first rank came to a sync, ns.
@@ -105,12 +123,20 @@ pub(crate) fn largest<'t>(outcomes: &[SyncEffect<'t>]) -> Option<SyncEffect<'t>>
 impl<'t> SyncEffect<'t> {
     /// Numbers of active ranks before and after, if they differ.
     pub(crate) fn resize(&self) -> Option<(usize, usize)> {
-        let after = self.report.active? as usize;
+        let after = active(self.report);
         (after != self.active_before).then_some((self.active_before, after))
     }
 
+    /// Tells whether it moved chunks away from inactive ranks.
+    fn empties_ranks(&self) -> bool {
+        let active = active(self.report);
+        active < all_ranks(self.report)
+            && self.report.moved > 0
+            && self.stranded > chunks_from(self.report, active)
+    }
+
     pub(crate) fn verdict(&self) -> SyncVerdict {
-        if self.resize().is_some() {
+        if self.empties_ranks() {
             return SyncVerdict::Resized;
         }
         match (self.report.moved, self.report.proposed) {
@@ -129,8 +155,8 @@ impl<'t> SyncEffect<'t> {
     /// The part by which a step of the next phase took longer than predicted: 0.01 is one percent. None if nothing
     /// tells how many steps there were: phases seldom have equally many.
     pub(crate) fn error(&self) -> Option<f64> {
-        // Chunks of a shrunk run leave when they can, which nobody predicts.
-        if self.resize().is_some() {
+        // Chunks leave inactive ranks in several windows, which no prediction covers.
+        if self.verdict() == SyncVerdict::Resized {
             return None;
         }
         let predicted_ns = self.report.makespan_predicted_ns as f64 * self.length_of_next()?;
@@ -166,14 +192,18 @@ impl<'t> SyncEffect<'t> {
 
     /// Largest over average work of the ranks: as if all were equally fast and alone.
     pub(crate) fn work(&self) -> Option<f64> {
-        max_over_average(&self.work_of_active())
+        max_over_average(&self.counted(&scaled(&self.report.before_ns, &self.report.capacity)))
     }
 
-    /// Work of each rank that was active in the phase before the sync.
-    fn work_of_active(&self) -> Vec<f64> {
-        let mut work = scaled(&self.report.before_ns, &self.report.capacity);
-        work.truncate(self.active_before);
-        work
+    /// Tells whether a rank was active in the phase before the sync, or had work.
+    fn counts(&self, rank: usize) -> bool {
+        rank < self.active_before || self.report.before_ns.get(rank).is_some_and(|&ns| ns > 0)
+    }
+
+    /// The values of the ranks that were active in the phase before the sync, or had work.
+    fn counted<T: Copy>(&self, of_ranks: &[T]) -> Vec<T> {
+        let counted = of_ranks.iter().enumerate().filter(|&(rank, _)| self.counts(rank));
+        counted.map(|(_, &value)| value).collect()
     }
 
     /// Tells whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
@@ -181,7 +211,7 @@ impl<'t> SyncEffect<'t> {
         is_blocking(self.report)
     }
 
-    /// Its cost, ns. Where nobody stood still, collecting and migrating went on beside the work.
+    /// Its cost, ns. Where no chunk waited, collecting and migrating went on beside the work.
     pub(crate) fn cost(&self) -> Cost {
         Cost::of(self.report)
     }
@@ -208,7 +238,7 @@ impl<'t> SyncEffect<'t> {
         Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
     }
 
-    /// The distance of the next phase from what was expected of it: work of the ranks, and their capacities. 0.5 is
+    /// The distance of the next phase from its prediction: work of the ranks, and their capacities. 0.5 is
     /// half of it elsewhere.
     pub(crate) fn drift(&self) -> Option<(f64, f64)> {
         let work = |times_ns: &[u64], report: &SyncReport| scaled(times_ns, &report.capacity);
@@ -227,13 +257,14 @@ impl<'t> SyncEffect<'t> {
     /// the average work it had, and how many times less of its vCPU, or of speed, than the ranks on average.
     pub(crate) fn slowest(&self) -> Option<Slowest> {
         let report = self.report;
-        let work = self.work_of_active();
+        let work = scaled(&report.before_ns, &report.capacity);
         let rank = (0..work.len()).max_by_key(|&rank| (report.before_ns[rank], usize::MAX - rank))?;
         let speeds: Vec<f64> =
             report.capacity.iter().zip(&report.share).map(|(capacity, share)| capacity / share).collect();
         let fastest = speeds.iter().copied().fold(0.0, f64::max);
         let over_average = |values: &[f64]| {
-            let average = values.iter().sum::<f64>() / values.len() as f64;
+            let counted = self.counted(values);
+            let average = counted.iter().sum::<f64>() / counted.len() as f64;
             finite(values.get(rank)? / average)
         };
         let more = over_average(&work)?;
@@ -371,24 +402,47 @@ mod tests {
         assert_eq!(causes(slow), [LateCause::Share(0.4), LateCause::Speed(0.5)]);
     }
 
-    #[test]
-    fn moves_of_a_resized_run_are_not_judged_and_inactive_ranks_are_no_part_of_the_average() {
-        let mut syncs = [[100, 100, 100, 100], [200, 200, 0, 0], [190, 210, 0, 0]]
-            .map(|times| sync(0, &times, &[1.0; 4], &[]));
-        for (number, (sync, active)) in syncs.iter_mut().zip([2, 2, 4]).enumerate() {
-            (sync.sync, sync.active) = (number as u64, Some(active));
+    /// A run on four ranks that is shrunk to two, and expanded again.
+    fn resized() -> [SyncReport; 4] {
+        let times = [[100, 100, 100, 100], [200, 150, 0, 20], [190, 210, 0, 0], [200, 200, 0, 0]];
+        let mut syncs = times.map(|times| sync(0, &times, &[1.0; 4], &[]));
+        let chunks = [vec![4, 4, 0, 1], vec![4, 5, 0, 0], vec![4, 5, 0, 0], vec![4, 5, 0, 0]];
+        for (number, (sync, (active, chunks))) in
+            syncs.iter_mut().zip([2, 2, 2, 4].into_iter().zip(chunks)).enumerate()
+        {
+            (sync.sync, sync.active, sync.chunks_per_rank) = (number as u64, Some(active), chunks);
             (sync.moved, sync.gain_ns, sync.makespan_unmoved_ns) = (1, 50, 300);
             (sync.deliveries, sync.deliveries_predicted, sync.makespan_predicted_ns) = (10, 10, 200);
         }
+        (syncs[3].moved, syncs[3].proposed) = (0, 3);
+        syncs
+    }
+
+    #[test]
+    fn moves_away_from_inactive_ranks_are_not_judged_and_others_are() {
+        let syncs = resized();
         let effects = sync_effects(&syncs);
-        assert_eq!([0, 1, 2].map(|sync| effects[sync].resize()), [Some((4, 2)), None, Some((2, 4))]);
-        assert_eq!((effects[0].verdict(), effects[1].verdict()), (SyncVerdict::Resized, SyncVerdict::Moved));
-        assert_eq!((effects[0].saved_ns(), effects[0].error(), effects[0].gain_ns()), (None, None, 0.0));
-        assert_eq!((effects[1].saved_ns(), effects[1].error()), (Some(90.0), Some(0.05)));
-        assert_eq!(
-            (effects[0].work(), effects[1].work(), effects[2].work()),
-            (Some(1.0), Some(1.0), Some(1.05))
-        );
+        assert_eq!([0, 1, 2, 3].map(|sync| effects[sync].resize()), [Some((4, 2)), None, None, Some((2, 4))]);
+        // The last chunk leaves rank 3 in the second window.
+        let verdicts = [SyncVerdict::Resized, SyncVerdict::Resized, SyncVerdict::Moved, SyncVerdict::Refused];
+        assert_eq!([0, 1, 2, 3].map(|sync| effects[sync].verdict()), verdicts);
+        assert_eq!((effects[1].saved_ns(), effects[1].error(), effects[1].gain_ns()), (None, None, 0.0));
+        assert_eq!((effects[2].saved_ns(), effects[2].error()), (Some(100.0), Some(0.0)));
+    }
+
+    #[test]
+    fn inactive_ranks_count_as_long_as_they_have_work() {
+        let syncs = resized();
+        let work: Vec<f64> = sync_effects(&syncs).iter().filter_map(SyncEffect::work).collect();
+        // 200 of 370 on three ranks, 210 of 400 on two.
+        assert_eq!(work, [1.0, 200.0 * 3.0 / 370.0, 1.05, 1.0]);
+    }
+
+    #[test]
+    fn more_active_ranks_than_there_are_count_as_all() {
+        let mut syncs = [sync(0, &[100, 100], &[], &[]), sync(1, &[100, 100], &[], &[])];
+        (syncs[0].active, syncs[1].active) = (Some(9), Some(u32::MAX));
+        assert!(sync_effects(&syncs).iter().all(|effect| effect.resize().is_none()));
     }
 
     #[test]

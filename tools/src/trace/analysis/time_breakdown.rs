@@ -26,7 +26,7 @@ pub(crate) struct TimeBreakdown {
     pub(crate) workers: Vec<Worker>,
     /// Events that could not be read.
     pub(crate) problems: Vec<Problem>,
-    /// The profile had bins wider than what was asked for: times are spread evenly within them.
+    /// The profile had wider bins than requested: times are spread evenly within them.
     pub(crate) coarse: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Line {
     /// In each bin.
     pub(crate) bins_ns: Vec<f64>,
     pub(crate) total_ns: f64,
-    /// Those that ended in the window; a fraction where only that of a bin was in it.
+    /// Executions that ended in the window; a fraction where only a fraction of a bin was in it.
     pub(crate) calls: f64,
     pub(crate) longest_ns: u64,
 }
@@ -115,7 +115,7 @@ impl Observer<'_> for TimeCollector {
     }
 }
 
-/// The profile, unless it is missing or too coarse for what was asked, and events are there.
+/// The profile, unless it is missing or too coarse and events are there.
 fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
     let recorded = ranks.iter().any(|rank| rank.events() > 0);
     let profiled = |rank: &&RankTrace| rank.profiles.iter().any(|profile| !profile.rows.is_empty());
@@ -124,7 +124,7 @@ fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
     if recorded && (coarse || !complete) { Source::Events } else { Source::Profile }
 }
 
-/// Tells whether profiles do not show what the bins ask for: a part of the run, or bins hardly wider than theirs.
+/// Tells whether profiles are too coarse for the bins: a part of the run, or bins hardly wider than theirs.
 fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
     let whole = bins.window.from_ns == 0 && bins.window.to_ns == elapsed_ns;
     let widest_ns = ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| profile.bin_ns).max();

@@ -1,4 +1,4 @@
-//! Findings: so many of a kind, the first of them in words.
+//! Findings: their number by kind, the first of each in words.
 
 use std::collections::BTreeMap;
 use std::fmt;

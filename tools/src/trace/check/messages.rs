@@ -35,7 +35,7 @@ pub(crate) struct Messages<'t> {
 }
 
 impl<'t> Messages<'t> {
-    /// Keeps at most so many.
+    /// Keeps at most `most` messages.
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
         // Where not all sends are recorded, a handler without one is nothing to keep.
         let matcher = Matcher::new(most, if trace.run.arrows == 1 { most } else { 0 });
@@ -103,7 +103,7 @@ impl<'t> Messages<'t> {
         }
     }
 
-    /// Says what is left over. What was sent last need not be handled: a run may end before.
+    /// Reports the unmatched messages. The last sends need not be handled: a run may end before.
     pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
         let path = &self.trace.path;
         let mut note =

@@ -72,7 +72,7 @@ fn place(step: &StepRecord, before: Option<&StepRecord>, whole: bool) -> Option<
     (whole && step.step != before.step + 1).then(|| format!("follows step {}", before.step))
 }
 
-/// What is wrong with its shares after those of the step before it.
+/// The fault of its shares after the shares of the step before it.
 fn shares(step: &StepRecord, before: &StepRecord) -> Option<String> {
     let all = |step: &StepRecord| step.workers.iter().map(|worker| u128::from(worker.units)).sum::<u128>();
     let (units, old_units) = (all(step), all(before));

@@ -98,7 +98,7 @@ fn the_verdict_is_in_the_exit_code_also_when_nobody_reads_it() {
         let checks: [&[&str]; 2] =
             [&["trace", "check", dir.text()], &["trace", "check", dir.text(), "--json"]];
         assert_eq!(checks.map(exit_code_unread), [code; 2], "{name}");
-        // Nobody sent what is handled.
+        // A message that is handled was never sent.
         ranks[0].events.pop();
     }
 }

@@ -1,4 +1,4 @@
-//! Compares what is told twice: profiles and events, samples and the length of the run, syncs and their lists.
+//! Compares facts that are recorded twice: profiles and events, samples and the length of the run, syncs and their lists.
 
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
         }
         before_ns = at_ns;
     }
-    // Sums from the first sample on: what a worker does is added up when it is over, a long handler at its end. A sample in
+    // Sums from the first sample on: an activity is added when it is over, a long handler at its end. A sample in
     // the middle of it has too little, and the next too much.
     let mut wall_ns = 0.0;
     let mut sums_ns = [0.0; PARTS.len()];
@@ -188,7 +188,7 @@ fn sync_faults(sync: &SyncReport, last: Option<&SyncReport>, trace: &Trace) -> V
         }
     }
     let elapsed_ns = trace.elapsed_ns();
-    // Of a run that was cut off nobody knows.
+    // For a truncated run it is unknown.
     if sync.at_ns > elapsed_ns && trace.ranks.iter().all(|rank| rank.end.is_some()) {
         faults.push(format!("was decided at {} ns, the run ended at {elapsed_ns} ns", sync.at_ns));
     }

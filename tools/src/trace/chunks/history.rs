@@ -4,7 +4,7 @@ use caribou::trace::{Event, What};
 
 /// Shorter executions are small: the runtime's own work per message begins to be seen.
 const SMALL_NS: u64 = 20_000;
-/// A return to a rank within so many phases is ping-pong.
+/// A return to a rank within this number of phases is ping-pong.
 const RETURN_PHASES: u64 = 3;
 /// Departures that are remembered to notice returns.
 const LEFT_MAX: usize = 8;

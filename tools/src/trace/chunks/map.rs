@@ -33,7 +33,7 @@ struct Cell {
     chunk: Option<ChunkId>,
 }
 
-/// Two maps an array: loads, and ranks at the end. Also what is not in them.
+/// Two maps per array: loads, and ranks at the end. Also their omissions.
 pub(super) fn draw<'c>(
     trace: &Trace,
     chunks: impl Iterator<Item = (ChunkId, &'c History)>,

@@ -1,4 +1,4 @@
-//! Pairs of chunks by what they send, in bounded memory.
+//! Pairs of chunks by their traffic, in bounded memory.
 //!
 //! Exact up to a number of pairs. Beyond it the lighter half is forgotten, and how heavy a forgotten pair can have been is
 //! known: sums are never too high, and too low by no more than that. (In the manner of Manku and Motwani's lossy counting,
@@ -26,7 +26,7 @@ pub(super) struct Heaviest {
 }
 
 impl Heaviest {
-    /// Of at most so many pairs at a time, 2 or more.
+    /// A table of at most `most` pairs at a time, 2 or more.
     pub(super) fn new(most: usize) -> Heaviest {
         Heaviest { pairs: FxHashMap::default(), most, forgotten: 0, error: Volume::default() }
     }

@@ -1,4 +1,4 @@
-//! Rank by rank: what each sends to each.
+//! The traffic matrix of ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 

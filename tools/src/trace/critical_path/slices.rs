@@ -1,4 +1,4 @@
-//! All slices of a stretch of time, in the order of their ends, each with what it may have waited for.
+//! All slices of a stretch of time, in the order of their ends, each with the slices that it may have waited for.
 
 use caribou::trace::{Activity, ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
@@ -54,7 +54,7 @@ pub(super) struct Slices {
     pub(super) contributors: Vec<Number>,
     /// Messages whose sends are not there.
     pub(super) senders_unknown: u64,
-    /// Messages that were handled before the handler that sent them had ended: those of another worker that is quick.
+    /// Messages that a quick worker handled before the handler that sent them had ended.
     pub(super) senders_later: u64,
     /// Handlers of multicasts and broadcasts, whose senders no trace has.
     pub(super) sent_to_many: u64,
@@ -78,7 +78,7 @@ pub(crate) struct Reading {
     lanes: FxHashMap<WorkerName, Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
-    /// The slices that sent what is under way; and handlers whose sends come later, if at all. No path leads to a later slice.
+    /// Slices with messages under way, and handlers whose sends come later, if at all. No path leads to a later slice.
     messages: Matcher<Number, ()>,
 }
 
@@ -129,7 +129,7 @@ impl Reading {
         }
     }
 
-    /// Tells whether there are more than so many slices in memory, or as many as there are numbers for.
+    /// Tells whether there are more than `events_max` slices in memory, or as many as there are numbers for.
     pub(super) fn is_over(&self, events_max: usize) -> bool {
         self.slices.all.len() > events_max.min(Number::MAX as usize - 1)
     }

@@ -1,4 +1,4 @@
-//! Backwards from the last slice, always to what was there last.
+//! Walks backwards from the last slice, always to the predecessor that ended last.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -217,7 +217,7 @@ fn largest_first<K: Copy + Ord>(sums_ns: &BTreeMap<K, u64>) -> Vec<(K, u64)> {
     sums
 }
 
-/// Finds what a slice waited for; always a slice with a lower number.
+/// Finds the slice that a slice waited for; always one with a lower number.
 fn cause(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];
     let end_ns = |number: Number| slices.all[number as usize].end_ns;
@@ -243,7 +243,8 @@ fn worker_end(slices: &Slices, slice: &Slice) -> u64 {
     slice.on_worker.map_or(0, |before| slices.all[before as usize].end_ns)
 }
 
-/// Finds what a part of a sync, or a message of the runtime, follows: a reduction's result, the last that contributed.
+/// Finds the predecessor of a part of a sync, or of a message of the runtime: of a reduction's result, the last
+/// contributor.
 fn agreement(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];
     let (before, cause) = match slice.activity {

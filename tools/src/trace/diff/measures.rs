@@ -10,10 +10,10 @@ use crate::trace::analysis::facts::Facts;
 use crate::trace::analysis::time_breakdown::Parts;
 use crate::trace::open::warn;
 
-/// Runs that handled so many times the deliveries of others had more to do.
+/// A run with more deliveries than another by this factor had more to do.
 const MORE: f64 = 1.02;
 
-/// The time of a run, and what it is made of; averages over workers, ns.
+/// The time of a run, and its parts; averages over workers, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Total,
@@ -85,7 +85,7 @@ impl Started {
         }
     }
 
-    /// Reason that a difference in time from this run to another may be one of what was run.
+    /// Reason that a difference in time from this run to another may come from a different workload.
     pub(super) fn unlike(&self, other: &Started) -> Option<String> {
         if (&self.program, &self.shape) != (&other.program, &other.shape) {
             return Some(format!(
@@ -128,7 +128,7 @@ pub(super) struct Measures {
     elapsed_ns: f64,
     /// Averages over workers.
     parts: Parts,
-    /// Sum over phases of what the worker had that was in chunks or the runtime for longest, lost time included.
+    /// Sum over phases of the largest time of a worker in chunks or the runtime, lost time included.
     most_ns: f64,
 }
 

@@ -71,7 +71,7 @@ impl Change {
         if self.ns() == 0.0 { 1.0 } else { self.after.median / self.before.median }
     }
 
-    /// Direction of the change, if there was any; none if nobody can tell.
+    /// Direction of the change, if there was any; none if it cannot be told.
     pub(super) fn verdict(&self) -> Option<&'static str> {
         let spread = match (self.before.spread, self.after.spread) {
             (Some(before), Some(after)) => before.max(after),

@@ -12,7 +12,7 @@ use super::rows::Row;
 use crate::trace::analysis::merge::Merge;
 use crate::trace::select::Window;
 
-/// Points and spans kept for one handler; what is more is counted and left out.
+/// Points and spans kept for one handler; more are counted and left out.
 const INSIDE_MAX: usize = 1 << 18;
 
 /// A slice of a worker's time and what belongs to it, or a point that belongs to none.
@@ -106,8 +106,8 @@ impl NestedSlices {
     }
 }
 
-/// All workers' turns in the order in which they began. Whoever is shown turns in this order sees a message sent before it
-/// sees it handled, and needs to remember only those that are under way. Memory is a block of events a worker.
+/// All workers' turns in the order in which they began. A visitor of turns in this order sees a message sent before it is
+/// handled, and remembers only messages that are under way. Memory is one block of events per worker.
 impl Merge<NestedSlices> {
     pub(super) fn of(trace: &Trace, rows: &[Row], window: Window) -> Merge<NestedSlices> {
         let turns = |row: &Row| {
@@ -151,7 +151,7 @@ impl Iterator for NestedSlices {
     }
 }
 
-/// Tells whether the program runs in it: what it does belongs to it.
+/// Tells whether the program runs in it, so that the program's actions belong to it.
 fn runs_program(event: &Event) -> bool {
     matches!(event.what, What::Handler { .. } | What::Range { .. })
 }
@@ -171,7 +171,7 @@ fn belongs(point: &Event, open: Option<&NestedSlice>) -> bool {
             What::PoolSend { .. } | What::Mark { .. } | What::Counter { .. } | What::Send { .. },
             What::Range { .. },
         )
-        // A handler that polls is interrupted: what it sent until then is told at the end of the runtime's slice.
+        // A handler that polls is interrupted: its sends until then are told at the end of the runtime's slice.
         | (What::Send { .. } | What::Contribute { .. }, What::Runtime { .. }) => true,
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! Perfetto: a process a rank, a thread a worker, counters beside them, in TrackEvent protobuf.
 //!
-//! Packets are written one after the other and have no end: nothing is held in memory but what is under way, and the turn
+//! Packets are written one after the other and have no end: memory holds only messages under way, and the turn
 //! that is being shown, whose packets are brought into the order of time.
 
 pub(super) mod proto;
@@ -103,7 +103,7 @@ impl<'w> Perfetto<'w> {
         self.packet(&TracePacket { track_descriptor: Some(track), ..packet() })
     }
 
-    /// A packet that has no time, before those of the turn.
+    /// A packet without a time, before the packets of the turn.
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode(packet, &mut bytes);
@@ -264,7 +264,7 @@ fn annotation(name: &'static str, value: &Value) -> DebugAnnotation {
     }
 }
 
-/// Tracks of counters; those of ranks and workers are below.
+/// Tracks of counters; the tracks of ranks and workers are below.
 const COUNTERS: u64 = 1 << 62;
 
 fn track_of_rank(rank: u32) -> u64 {

@@ -138,7 +138,7 @@ impl Export<'_> {
         }
     }
 
-    /// The message that an entry handles; if nobody is known to have sent it, one of the row's own.
+    /// The message that an entry handles; if its sender is unknown, one of the row's own.
     fn source(&mut self, position: usize, left: Option<ArrowStart>) -> Result<Source, Error> {
         match left {
             Some(ArrowStart { position, event, bytes, .. }) => {
@@ -264,7 +264,7 @@ impl Export<'_> {
         self.logs[position].write(at_us, record)
     }
 
-    /// Writes what was known beforehand and is due.
+    /// Writes the events that were known beforehand and are due.
     fn due_until(&mut self, position: usize, at_us: u64) -> Result<(), Error> {
         while self.due[position].front().is_some_and(|&(due_us, _)| due_us <= at_us) {
             let Some((due_us, mut record)) = self.due[position].pop_front() else { break };

@@ -22,7 +22,7 @@ pub(super) struct Row {
 pub(super) struct Rows {
     /// Those that are exported, in order.
     pub(super) rows: Vec<Row>,
-    /// Number of rows, those of ranks that left no file included.
+    /// Number of rows, including ranks that left no file.
     pub(super) count: u32,
 }
 

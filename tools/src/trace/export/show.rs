@@ -161,7 +161,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Shows what is known of a rank without its events.
+    /// Shows the facts of a rank that need no events.
     fn rank(&mut self, rank: &RankTrace, window: Window) -> io::Result<()> {
         let place = Track::Rank(rank.rank);
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
@@ -365,7 +365,7 @@ impl<'a> Show<'a> {
         self.viewer.point(&point)
     }
 
-    /// The row, and what the row counted.
+    /// The row, and its counts.
     fn number(&self, left: ArrowStart) -> u64 {
         u64::from(self.rows[left.position].number) << 40 | u64::from(left.event)
     }

@@ -103,7 +103,7 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-/// Every worker has a chunk of its own; what it sends, the chunk of the next worker handles by its number.
+/// Every worker has a chunk of its own; the chunk of the next worker handles its messages by their numbers.
 fn events(me: u32, steps: &[Step]) -> Vec<Event> {
     let (mut events, mut now_ns, mut sent, mut heard) = (Vec::new(), 777 * u64::from(me), 0, 0);
     let (ran, from) = (chunk(u64::from(me)), chunk(u64::from((me + 2) % 3)));

@@ -50,8 +50,8 @@ pub(crate) const WORDS: &str = "active: ranks that have work from then on, the f
 /// Meaning of the verdicts.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
     proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
-    asked: the best plan there could be would have saved less than deciding and a move cost; resized: the number of active \
-    ranks had changed, and chunks moved for that, whatever they gain";
+    asked: the best plan there could be would have saved less than deciding and a move cost; resized: chunks left \
+    inactive ranks, whatever that gained";
 
 /// A row a sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {

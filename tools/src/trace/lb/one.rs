@@ -1,4 +1,4 @@
-//! One sync: the loads of all ranks, and who moved where.
+//! One sync: the loads of all ranks, and the routes of moved chunks.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
             duration(report.needed_ns as f64)
         ),
         SyncVerdict::Resized => format!(
-            "moved {} of {} chunks, {}, in {}, as {} of {} ranks were to be active",
+            "moved {} of {} chunks, {}, in {}, as {} of {} ranks are active",
             report.moved,
             outcome.chunks(),
             bytes(report.moved_bytes),

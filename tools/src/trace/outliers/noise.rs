@@ -2,7 +2,7 @@
 //!
 //! Most of the surplus CPU time is **work**: the handler had more to do. Most of it lost is **noise**: the vCPU was somebody
 //! else's, or the handler slept. (The idea of Projections' Noise Miner.) Events are read twice, once for what is usual and once
-//! to compare; memory is that of the pairs of chunk and kind. Lost time is known by batches of handlers and charged to the
+//! to compare; memory grows with the pairs of chunk and kind. Lost time is known by batches of handlers and charged to the
 //! longest of a batch: single executions are estimates, sums are not.
 
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ use super::quantile::QuantileEstimator;
 use crate::trace::analysis::events::{Observer, WorkerRef};
 use crate::trace::page::{Cell, Page, Table, columns, duration};
 
-/// Times what is usual, from which on an execution is long.
+/// Factor over the usual time from which on an execution is long.
 const LONG: f64 = 5.0;
 /// Executions of a chunk and kind, below which nothing is usual.
 const FEW: u32 = 8;
@@ -118,7 +118,7 @@ impl Noise {
         }
     }
 
-    /// Adds what was found to a page.
+    /// Adds the findings to a page.
     pub(super) fn tell(self, trace: &Trace, page: &mut Page) {
         let mut all = RankNoise::default();
         for rank in self.ranks.values() {

@@ -1,4 +1,4 @@
-//! Finds the value that four in five of those that pass by do not exceed, in 50 bytes.
+//! Finds the 80th percentile of a stream of values, in 50 bytes.
 //!
 //! Not the median: where a chunk often has next to nothing to do in a handler, and now and then its work, the median is that
 //! nothing. P2 of Jain and Chlamtac (Communications of the ACM 28(10), 1985): five markers, moved along a parabola. Exact for up to
@@ -6,7 +6,7 @@
 
 /// The usual value.
 const PART: f64 = 0.8;
-/// Places that markers should have: the ends, what is usual, and half way to each end.
+/// Places that markers should have: the ends, the quantile, and half way to each end.
 const PARTS: [f64; 5] = [0.0, PART / 2.0, PART, (1.0 + PART) / 2.0, 1.0];
 
 /// The fourth quintile so far.

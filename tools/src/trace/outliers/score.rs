@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use lb_strategies::median;
 
-/// The part of the median that counts as the usual distance where values hardly differ: nobody minds one percent.
+/// The part of the median that counts as the usual distance where values hardly differ: one percent does not matter.
 const FLOOR: f64 = 0.01;
 /// And at least this, so that shares of nothing have no score.
 const LEAST: f64 = 1e-3;

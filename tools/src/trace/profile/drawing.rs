@@ -21,7 +21,7 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// A layer a kind, then the runtime, what was lost, and what was idle: as in figure 4 of cloud-refine.
+    /// One layer per kind, then the runtime, lost time and idle time: as in figure 4 of cloud-refine.
     pub(crate) fn new(trace: &Trace, total: &BTreeMap<Activity, Line>) -> Layers {
         let is_kind = |activity: &Activity| matches!(activity, Activity::Kind(_) | Activity::Iterations);
         let lines = in_order(total);
@@ -49,7 +49,7 @@ impl Layers {
         self.layers.iter().map(|(name, colour, _)| (name.clone(), (*colour).to_owned())).collect()
     }
 
-    /// One stack; times by activity, and what is left of the wall time as unaccounted.
+    /// One stack: times by activity, and the rest of the wall time as unaccounted.
     pub(crate) fn stack(
         &self,
         svg: &mut Svg,

@@ -13,7 +13,7 @@ pub(super) const RANKS_MAX: usize = 512;
 /// The syncs of a run, and which of them are shown.
 pub(super) struct Balance<'t> {
     pub(super) syncs: Vec<SyncEffect<'t>>,
-    /// Places of those that are shown one by one: the most uneven, in order.
+    /// Places of the syncs that are shown one by one: the most uneven, in order.
     pub(super) shown: Vec<usize>,
     /// The place of the most uneven.
     pub(super) worst: Option<usize>,

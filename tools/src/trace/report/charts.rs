@@ -134,7 +134,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     over_time("", label, rows * height, report, (&paths.html(), &names))
 }
 
-/// Bins merged to so many, as place, width and contents; those alike are one, those without work are left out.
+/// Bins merged to at most `bins`, as place, width and contents. Equal bins are one; bins without work are left out.
 fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
     let mut merged: Vec<(usize, usize, Bin)> = Vec::new();
     let bins = bins.min(level.len()).max(1);
@@ -231,7 +231,7 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
         State::Chunks => "other".to_owned(),
         state => state.name().to_owned(),
     };
-    // Kinds below, then what is no handler.
+    // Kinds below, then all else.
     let mut layers: Vec<(String, Vec<u64>)> = Vec::new();
     let mut order: Vec<u8> = figures.stack.keys().copied().collect();
     order.sort_by_key(|activity| {
@@ -267,7 +267,7 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
     html! { @for (class, path) in paths { path class=(class) d=(path) {} } }
 }
 
-/// Colours and what they mean.
+/// Colours and their meaning.
 pub(super) fn legend(entries: impl IntoIterator<Item = (String, String)>) -> Markup {
     html! {
         ul.legend { @for (class, name) in entries {

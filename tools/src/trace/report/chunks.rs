@@ -86,7 +86,7 @@ impl Chunks {
         known
     }
 
-    /// CPU time of those that had a handler, ns.
+    /// CPU time of chunks that had a handler, ns.
     pub(super) fn cpu_ns(&self) -> BTreeMap<ChunkId, f64> {
         let ran = self.known.iter().filter(|(_, chunk)| chunk.executions > 0);
         ran.map(|(&id, chunk)| (id, chunk.cpu_ns as f64)).collect()

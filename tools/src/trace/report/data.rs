@@ -57,7 +57,7 @@ fn value(report: &Report<'_>) -> Value {
     })
 }
 
-/// An array of each figure of its slices. Begins are counted from that of the stretch, in units that four bytes hold.
+/// An array of each figure of its slices. Begins are counted from the begin of the stretch, in units that four bytes hold.
 fn exact(stretch: &DetailWindow) -> Value {
     let unit_ns = (stretch.to_ns - stretch.from_ns) / i32::MAX as u64 + 1;
     // The first of a row may begin before.
@@ -140,7 +140,7 @@ fn syncs(report: &Report<'_>) -> Value {
     shown.collect()
 }
 
-/// Lines in the timeline: so many that they can be told apart.
+/// Lines in the timeline, few enough to be told apart.
 fn sync_times(report: &Report<'_>) -> Vec<u64> {
     let times = report.balance.syncs.iter().map(|sync| sync.report.at_ns);
     let every = report.balance.syncs.len().div_ceil(5000).max(1);

@@ -1,4 +1,4 @@
-//! Stretches of the run in which each slice is kept as it was, with who sent its message: few enough for a page.
+//! Stretches of the run in which each slice is kept as it was, with the sender of its message: few enough for a page.
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use crate::trace::select::Window;
 const SLICES_MAX: u64 = 40_000;
 const FIRST_MAX: u64 = 28_000;
 const SECOND_MAX: u64 = 12_000;
-/// Names that are told apart: those of later slices are left out.
+/// Names that are told apart; the names of later slices are left out.
 const NAMES_MAX: usize = 65_535;
 /// In place of a name or row: not known.
 pub(super) const UNKNOWN: u16 = u16::MAX;
@@ -137,7 +137,7 @@ fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
     ranges
 }
 
-/// The bins around one in which there are at most so many slices, none of those that are taken.
+/// The bins around one with at most `most` slices, without the bins that are taken.
 fn around(counts: &[u64], focus: usize, most: u64, taken: (usize, usize)) -> (usize, usize) {
     let (mut first, mut end, mut sum) = (focus, focus, 0);
     let free = |bin: usize| bin < counts.len() && !(taken.0..taken.1).contains(&bin);

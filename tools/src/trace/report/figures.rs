@@ -1,5 +1,5 @@
-//! Pictures, and what is counted for a page alone: from events, and from the profiles where events are missing. Sums of
-//! time are those of [`Spent`](crate::trace::analysis::spent::Spent).
+//! Pictures and counts for a page alone: from events, and from the profiles where events are missing. Sums of time come
+//! from [`Spent`](crate::trace::analysis::spent::Spent).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -65,7 +65,7 @@ pub(super) struct Figures {
     pub(super) chunks: Chunks,
     /// Lost time in each activity, as events tell.
     pub(super) lost_ns: BTreeMap<u8, u64>,
-    /// From the place of a rank to that of another, in the order of the trace: messages, bytes.
+    /// From the place of a rank to the place of another, in the order of the trace: messages, bytes.
     pub(super) sent: BTreeMap<(usize, usize), (u64, u64)>,
     /// Messages to ranks that left no trace.
     pub(super) sent_elsewhere: u64,
@@ -188,7 +188,7 @@ impl Figures {
         let elapsed_ns = trace.elapsed_ns();
         let workers: usize = trace.ranks.iter().map(|rank| rank.workers as usize).sum();
         let workers_per_row = workers.div_ceil(ROWS_MAX).max(1);
-        // Without events, bins narrower than those of the profiles would pretend to know more.
+        // Without events, bins narrower than the profiles' would pretend to know more.
         let widths = trace.ranks.iter().flat_map(|rank| &rank.profiles).filter(|all| !all.rows.is_empty());
         let profile_ns = widths.map(|profile| profile.bin_ns).max().unwrap_or(0);
         let least_ns = if trace.events() == 0 { profile_ns } else { 0 };
@@ -217,7 +217,7 @@ impl Figures {
         }
     }
 
-    /// Lays what a profile has in each bin one after the other: the shares are right, the order is not known.
+    /// Lays the parts of each profile bin one after the other: the shares are right, the order is not known.
     fn draw_profile(&mut self, trace: &Trace, profile: &Profile, open: &mut Open) {
         let rows: Vec<_> =
             profile.rows.iter().map(|row| (self.activities.number(trace, row.activity), row)).collect();

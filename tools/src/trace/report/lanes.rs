@@ -10,7 +10,7 @@ const BINS_MAX: usize = 262_144;
 /// Bins of a row on the coarsest level.
 const COARSEST: usize = 1024;
 const FINEST: usize = 65_536;
-/// Each level has so many times more bins.
+/// A level has this number of times the bins of the next coarser one.
 const FACTOR: usize = 4;
 
 /// A stretch of one worker's time.

@@ -29,7 +29,7 @@ const NAME_MAX: usize = 15;
 /// A name, and in each bin the shares of time in each state.
 type Row = (String, Vec<[f64; 4]>);
 
-/// One row a rank; or what the rows of the timeline are, where those are several workers.
+/// One row per rank; or the rows of the timeline, where these are several workers.
 fn rows(figures: &Figures) -> Vec<Row> {
     let mut rows: Vec<(String, u32, Vec<[f64; 4]>, f64)> = Vec::new();
     for (number, row) in figures.rows.iter().enumerate() {

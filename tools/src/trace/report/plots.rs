@@ -26,7 +26,7 @@ pub(super) fn lines(
     name: impl Fn(f64) -> String,
 ) -> Markup {
     let elapsed_ns = report.figures.elapsed_ns;
-    // Differences of what is left are numbers.
+    // Differences of the rest are numbers.
     let bounded = |value: f64| value.clamp(-1e300, 1e300);
     let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| bounded(point.1)));
     let most = values().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Tables with a caption, heads that say what they head, and values by which a script can sort.
+//! Tables with a caption, heads, and values by which a script can sort.
 
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ pub(super) fn prose(text: &str) -> Markup {
     }
 }
 
-/// By what a script sorts a cell; text by itself.
+/// The sort key of a cell; text is its own key.
 fn value(cell: &Cell) -> Option<String> {
     (!matches!(cell, Cell::Text(_))).then(|| cell.value())
 }
@@ -128,7 +128,7 @@ fn place(table: &page::Table, row: &[Cell]) -> Option<TimelinePosition> {
     Some(TimelinePosition { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
 }
 
-/// The same, to be opened by those who want it.
+/// The same, folded until the reader opens it.
 pub(super) fn folded(summary: &str, table: &Table<'_>) -> Markup {
     html! { details { summary { (summary) } (table.html()) } }
 }

@@ -1,4 +1,4 @@
-//! Pages of traces that are large, wide, or not to be trusted; those of ordinary ones are looked at in a browser.
+//! Pages of traces that are large, wide, or not to be trusted; pages of ordinary traces are tested in a browser.
 
 use caribou::report::SyncReport;
 use caribou::trace::{
@@ -19,7 +19,7 @@ fn page(trace: &Scratch) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// The rows of a table: what a script sorts by, or the text of cells without.
+/// The rows of a table: the sort keys, or the text of cells without one.
 fn rows(html: &str, table: &str) -> Vec<Vec<String>> {
     let (_, table) = html.split_once(&format!("<table id=\"{table}\"")).unwrap();
     let rows = table.split("</table>").next().unwrap().split("<tr").skip(2);

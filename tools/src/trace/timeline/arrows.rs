@@ -1,4 +1,4 @@
-//! The messages of a picture: those that were longest under way.
+//! The messages of a picture: the ones longest under way.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

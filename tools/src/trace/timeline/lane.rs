@@ -1,6 +1,6 @@
-//! One row of a picture while it is drawn: what is wide enough as it is, the rest merged pixel by pixel.
+//! One row of a picture while it is drawn: wide slices as they are, the rest merged pixel by pixel.
 //!
-//! However many slices come, a lane has at most a few shapes a pixel; those that were merged are counted.
+//! However many slices come, a lane has at most a few shapes per pixel; merged slices are counted.
 
 use super::view::Class;
 

@@ -2,7 +2,7 @@
 //!
 //! Slices narrower than a pixel are merged with their neighbours in the same pixel and show what took most of it; how many
 //! is written below. The picture is never larger than its pixels and arrows, however long the run. (Figure 1 of cloud-refine:
-//! idle is nearly white, so that what a neighbour costs the others is seen at once.)
+//! idle is nearly white, so that the cost of a neighbour for the others is seen at once.)
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,7 +114,7 @@ impl TimelineImage {
         self.slowest.add(message);
     }
 
-    /// The picture, and what it does not show.
+    /// The picture, and its omissions.
     pub(super) fn finish(mut self, trace: &Trace, view: &View) -> (Svg, Vec<String>) {
         self.lanes.resize_with(view.rows().max(self.lanes.len()), Lane::default);
         self.lanes.iter_mut().for_each(Lane::close);
@@ -275,7 +275,7 @@ impl TimelineImage {
     }
 }
 
-/// Words that fit into so many pixels.
+/// Words, shortened to fit into `pixels` pixels.
 fn shortened(words: &str, pixels: f64) -> String {
     let most = (pixels / 6.5) as usize;
     match words.chars().count() > most {

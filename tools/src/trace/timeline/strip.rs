@@ -12,7 +12,7 @@ use super::view::{Class, Slice};
 const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Letters for ranks.
 const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// For those that are left without a letter.
+/// For kinds that are left without a letter.
 const OTHER: char = '+';
 
 /// Classes in each column of a row.

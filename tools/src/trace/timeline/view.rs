@@ -48,7 +48,7 @@ pub(super) enum View {
     Chunks {
         wanted: Vec<String>,
         rows: Vec<ChunkId>,
-        /// The row of each chunk that has been seen; none for those that nobody asked for.
+        /// The row of each chunk that has been seen; none for chunks that are not selected.
         known: FxHashMap<ChunkId, Option<usize>>,
         left_out: u64,
     },

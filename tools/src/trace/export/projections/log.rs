@@ -1,6 +1,6 @@
 //! The logs: one file a row, each with its own counter of events, in order of time.
 //!
-//! Many rows are written at once, more than a process may hold files open: each collects what it has to say and opens its
+//! Many rows are written at once, more than a process may hold files open: each collects its lines and opens its
 //! file when that is much. Files that became large are compressed at the end, one by one.
 
 use std::fs::{self, File, OpenOptions};
@@ -51,7 +51,7 @@ impl Log {
         Ok(self.event)
     }
 
-    /// A source for what was not sent by any row.
+    /// A source for messages that no row sent.
     pub(super) fn own_source(&mut self, bytes: u64) -> Result<Source, Error> {
         Ok(Source { row: self.row, event: self.next_event()?, bytes })
     }

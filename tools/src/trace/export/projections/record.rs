@@ -112,7 +112,7 @@ impl Record {
             Record::BracketedNote { end_us, name, text } => {
                 writeln!(out, "29 {at_us} {end_us} {name} {} {text}", text.len())
             }
-            // The viewer reads no exponent, and neither infinity nor what is no number.
+            // The viewer reads neither exponents nor infinity nor NaN.
             Record::Statistic { phase, value, row, name } if value.is_finite() && value.abs() < 1e15 => {
                 writeln!(out, "32 {at_us} {phase} {value:.6} {row} {name}")
             }

@@ -1,4 +1,4 @@
-//! The `.sts` file: what the numbers in the logs mean.
+//! The `.sts` file: the meaning of the numbers in the logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -29,7 +29,7 @@ fn of_runtime() -> impl Iterator<Item = &'static str> {
     Part::ALL.into_iter().map(Part::name).chain(OTHERS)
 }
 
-/// Numbers and what they stand for.
+/// Numbers and their meaning.
 pub(super) struct Symbols {
     /// Arrays, as chares: their numbers and names.
     chares: Vec<String>,
@@ -85,7 +85,7 @@ impl Symbols {
         self.kinds.get(kind.0 as usize).copied().flatten().unwrap_or(self.unknown)
     }
 
-    /// A message that leaves: its kind is known only to who handles it.
+    /// A message that leaves: its kind is known only where it is handled.
     pub(super) fn message_to(&self, chunk: ChunkId) -> u32 {
         self.messages.get(&chunk.array).copied().unwrap_or(self.unknown)
     }

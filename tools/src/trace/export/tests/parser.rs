@@ -35,7 +35,7 @@ pub(super) struct Slice {
 pub(super) struct Row {
     pub(super) slices: Vec<Slice>,
     pub(super) idle: Vec<(i64, i64)>,
-    /// Event numbers of what was sent.
+    /// Event numbers of sends.
     pub(super) sent: BTreeSet<i64>,
     pub(super) spans: Vec<(i64, i64, i64)>,
     pub(super) marks: Vec<(i64, i64)>,

@@ -36,7 +36,7 @@ fn too_many(command: &str) -> Markup {
     nothing(&format!("More than {EVENTS_MAX} events: `{command}` tells."))
 }
 
-/// Its sentences, so many of its tables, and the others folded. Only some tables have an identity.
+/// Its sentences, its first `open` tables, and the others folded. Only some tables have an identity.
 fn shown(report: &Report<'_>, page: &Page, open: usize, ids: &[&'static str]) -> Markup {
     let tables = page.tables.iter().filter(|table| table.is_shown()).enumerate().map(|(place, table)| {
         let id = ids.get(place).copied().unwrap_or_default();

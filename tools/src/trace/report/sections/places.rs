@@ -1,4 +1,4 @@
-//! Ranks, chunks, and who sends to whom.
+//! Ranks, chunks, and the traffic between them.
 
 use caribou::trace::{ChunkId, Sample, Shape};
 use maud::{Markup, html};

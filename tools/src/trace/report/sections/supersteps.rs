@@ -1,4 +1,4 @@
-//! The steps of a program in supersteps: what they took, and who had which share.
+//! The steps of a program in supersteps: their times, and the share of each worker.
 
 use maud::{Markup, html};
 

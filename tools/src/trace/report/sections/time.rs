@@ -55,7 +55,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Tells what was merged or left out.
+/// Reports merged and omitted parts.
 fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
     let (figures, stretches) = (&report.figures, &report.stretches);
     let slices: u64 = figures.counts.iter().sum();
