@@ -1,7 +1,7 @@
 //! Estimates from simulations: a value, and how far chance may have carried it.
 //!
 //! Everything that is merged is a whole number, because sums of whole numbers do not depend on their order: a result is
-//! the same, bit for bit, whoever ran what. Fractions and square roots come last, here.
+//! the same, bit for bit, wherever each part ran. Fractions and square roots come last, here.
 
 use std::fmt;
 
@@ -89,13 +89,13 @@ impl Moments {
         self.squares += other.squares;
     }
 
-    /// The mean of what was added.
+    /// The mean of the added samples.
     #[must_use]
     pub fn mean(&self) -> Estimate {
         self.mean_over(self.count)
     }
 
-    /// The mean over so many samples, of which those that were not added are zero.
+    /// The mean over `samples` samples; samples that were not added are zero.
     #[must_use]
     pub fn mean_over(&self, samples: u64) -> Estimate {
         let samples = samples as f64;

@@ -56,7 +56,7 @@ pub fn read(path: &Path, admit: impl FnOnce(u64, u64) -> Result<(), String>) -> 
 /// Reads a matrix; `admit` as of [`read`]. O(bytes + rows x columns).
 ///
 /// # Errors
-/// The number of a line, and what is wrong with it.
+/// The number of a line, and its fault.
 ///
 /// ```
 /// use caribou_apps::matrix_market::parse;
@@ -190,7 +190,7 @@ fn array<R: BufRead>(lines: &mut Lines<R>, header: Header, matrix: &mut Matrix) 
     Ok(())
 }
 
-/// So many entries, each a row, a column and a number; what is not there is 0.
+/// A number of entries, each a row, a column and a number; a missing entry is 0.
 fn coordinates<R: BufRead>(
     lines: &mut Lines<R>,
     header: Header,

@@ -1,4 +1,4 @@
-//! What was found in a file, for the lines that say what is wrong with it.
+//! Text found in a file, quoted for error messages.
 
 use presentation::format::escape_control;
 

@@ -35,7 +35,7 @@ pub struct Structure {
     pub positions: Vec<Position>,
     /// The sides of the box, if the file names one.
     pub sides: Option<Position>,
-    /// Frames of the file: of XYZ those that follow each other, of PDB models.
+    /// Frames of the file: consecutive frames of XYZ, models of PDB.
     pub frames: usize,
     /// Positions that were left out because another position of the same atom counts.
     pub alternatives: usize,

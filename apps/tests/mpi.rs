@@ -1,6 +1,6 @@
 //! The programs as processes of an MPI job: the serial program's result, said once, and one exit code.
 //!
-//! `MPIRUN` names the launcher, which must be that of the MPI the programs were built with; `mpirun` unless
+//! `MPIRUN` names the launcher, which must belong to the MPI the programs were built with; `mpirun` unless
 //! set. Without one the tests say so and pass.
 
 #[path = "../../tests/src/job.rs"]

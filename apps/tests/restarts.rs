@@ -27,7 +27,7 @@ fn directory(name: &str) -> PathBuf {
     dir
 }
 
-/// Starts a program that is compared with the serial one, on so many ranks, with checkpoints; it goes on from the last one.
+/// Starts a program that is compared with the serial one, on `ranks` ranks, with checkpoints; it goes on from the last one.
 fn start(program: &str, arguments: &str, ranks: u32, checkpoints: &str) -> Child {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());

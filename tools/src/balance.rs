@@ -53,7 +53,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Memory that a snapshot and what is decided of it take, about.
+/// Approximate memory of a snapshot and its decisions.
 const CHUNK_BYTES: u64 = 100;
 const RANK_BYTES: u64 = 200;
 

@@ -38,7 +38,7 @@ pub(crate) fn read_text(file: &Path) -> io::Result<String> {
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Says on standard error what a person should know of a file that was read.
+/// Prints notes about a file that was read, on standard error.
 pub(crate) fn note(line: &str) {
     // Nothing is left to be said if standard error is closed.
     let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {line}")));

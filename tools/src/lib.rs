@@ -108,7 +108,7 @@ enum Error {
         incomplete: usize,
         /// Of how many.
         runs: usize,
-        /// The first of them, and what is wrong with it.
+        /// The first of them, and its fault.
         first: String,
     },
     /// Name a trace, or one that can be read.
@@ -125,7 +125,7 @@ enum Error {
     /// Wait, or see what holds the program up.
     #[error("{0}")]
     Unfinished(String),
-    /// Do not trust this trace: what is wrong with it was said.
+    /// Do not trust this trace: its faults were reported.
     #[error("{}: {wrong} {} wrong with it", trace.display(), if *wrong == 1 { "thing is" } else { "things are" })]
     Unsound {
         /// The trace named.
@@ -133,7 +133,7 @@ enum Error {
         /// Number of them.
         wrong: u64,
     },
-    /// The run is not what the command was to make sure of.
+    /// The run does not meet the condition that the command checks.
     #[error("{0}")]
     Failed(String),
     /// Nothing was wrong with the input; the output could not be written.
@@ -179,12 +179,12 @@ fn ended(ran: Result<(), Error>) -> u8 {
 /// A line on standard error for each old name of a parameter in `spec`: the command goes on.
 fn warn_of_old_names<P: ?Sized>(table: &Table<P>, spec: &str) {
     for renamed in table.old_names(spec) {
-        // If standard error is closed, nobody can be told.
+        // If standard error is closed, the error cannot be reported.
         let _ = writeln!(io::stderr(), "caribou: {renamed}");
     }
 }
 
-/// The findings of `caribou trace check` in a trace, a line each; of messages under way it keeps at most so many.
+/// The findings of `caribou trace check` in a trace, a line each. It keeps at most `messages_max` messages under way.
 pub fn check(trace: &Trace, messages_max: usize) -> Vec<String> {
     trace::check::lines(trace, messages_max)
 }
@@ -200,7 +200,7 @@ pub fn snapshot(json: &[u8]) -> Result<Snapshot, String> {
 /// The number of hosts in a trace as `--hosts-trace` reads it, and the lines that it has to say of them.
 ///
 /// # Errors
-/// The number of a line, and what is wrong with it.
+/// The number of a line, and its fault.
 pub fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
     simulate::hosts(csv)
 }

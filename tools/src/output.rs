@@ -15,7 +15,7 @@ use crate::{Error, input};
 pub(crate) struct Output {
     file: File,
     path: PathBuf,
-    /// Its name until then; none of what is written in place: a pipe, or a file in a folder that takes no other.
+    /// Its name until then; none if it is written in place: a pipe, or a file in a folder that takes no other.
     part: Option<PathBuf>,
     /// Bytes that the process may still write to a file: the signal that says that it may not would end it.
     left: u64,
@@ -27,7 +27,7 @@ impl Output {
         let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
         refuse(file).map_err(unwritable)?;
         let left = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-        // What a link points to is what is replaced.
+        // The target of a link is replaced, not the link.
         let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let beside = |name: &OsStr| {
             path.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()))
@@ -92,7 +92,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What no result replaces: a trace, which can be recorded only once, and what the result is made of.
+/// Files that no result replaces: a trace, which can be recorded only once, and the input of the result.
 fn refuse(file: &Path) -> io::Result<()> {
     let what = match (is_trace(file), input::was_read(file)) {
         (true, _) => "a trace",

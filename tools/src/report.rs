@@ -70,7 +70,7 @@ impl Row {
 const HEADS: [&str; 9] =
     ["strategy", "imbalance before", "after", "gain %", "bound %", "moved chunks", "%", "MiB", "time ms"];
 
-/// All rows, and what they are about.
+/// All rows, and their subject.
 #[derive(Serialize)]
 pub(crate) struct Report {
     phase: u64,

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pool`, `array`, `steps` | pools of independent iterations, arrays of chunks, programs in supersteps: what can be asked, and who answers |
+//! | `pool`, `array`, `steps` | pools of independent iterations, arrays of chunks, programs in supersteps: their options and their simulations |
 //! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
 //! | `chunk_cost`, `recorded` | the cost of chunks: shapes by their names, loads from files |
 //! | `pool_described` | a pool on it |
@@ -58,7 +58,7 @@ pub(crate) struct Options {
 enum Program {
     /// A pool of independent iterations.
     Pool(Box<pool::Options>),
-    /// An array of chunks, moved by the balancer that moves those of a run.
+    /// An array of chunks, moved by the same balancer as in a run.
     Array(Box<array::Options>),
     /// A program in supersteps, whose units are divided anew or computed in copies.
     Steps(Box<steps::Options>),

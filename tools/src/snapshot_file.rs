@@ -74,7 +74,7 @@ fn foreign(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The same of bytes that are in memory: a line says what is wrong with them.
+/// The same of bytes in memory: the error is a line with their fault.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     let snapshot = serde_json::from_slice(input::without_mark(bytes)).map_err(|error| one_line(&error))?;
     contradiction(&snapshot).map_or(Ok(snapshot), Err)

@@ -23,7 +23,7 @@ pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     (String::from_utf8(out).unwrap(), error)
 }
 
-/// The exit code of the command when nobody reads its output.
+/// The exit code of the command when its output is closed.
 pub(crate) fn exit_code_unread(arguments: &[&str]) -> u8 {
     struct Closed;
     impl Write for Closed {

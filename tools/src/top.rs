@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(terminal::show(watch, sources, options.interval)?)
 }
 
-/// Asks everybody once. Somebody must answer: a wrong address is better told before the screen is taken.
+/// Asks all sources once. At least one must answer: a wrong address is better reported before the screen is taken.
 fn first_look(sources: &[Source]) -> Result<Watch, Error> {
     let mut watch = Watch::new(sources.iter().map(|source| source.address.clone()));
     let mut refused = None;

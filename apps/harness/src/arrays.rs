@@ -1,7 +1,7 @@
-//! Programs that are arrays of chunks: what the harness must know of them, and one run.
+//! Programs that are arrays of chunks: their interface to the harness, and one run.
 //!
-//! A chunk tells the [`Observers`] when the first iteration begins, when so many are complete on all ranks (which it learns
-//! by a reduction), and, at the end, its part of the result.
+//! A chunk tells the [`Observers`] when the first iteration begins, the number of iterations that are complete on all ranks
+//! (which it learns by a reduction), and, at the end, its part of the result.
 
 mod observers;
 mod syncs;

@@ -1,4 +1,4 @@
-//! The command line as all programs here treat it: one line for what is wrong, exit code 2, lists of strategies.
+//! The command line as all programs here treat it: one line for a fault, exit code 2, lists of strategies.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Parser};
@@ -10,7 +10,7 @@ use crate::error::Error;
 /// Reads the command line.
 ///
 /// # Errors
-/// [`Error::Listed`] with the help that was asked for, or [`Error::Usage`] with one line that says what is wrong.
+/// [`Error::Listed`] with the requested help, or [`Error::Usage`] with one line that names the fault.
 pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<T, Error> {
     let options = |argument: Arg| {
         let negative = argument.get_action().takes_values() && !argument.is_positional();

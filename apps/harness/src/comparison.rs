@@ -211,7 +211,7 @@ impl<P: Program> Comparison<P> {
         Summary::new(P::NAME, problem, period, &self.experiment, runs)
     }
 
-    /// Says what is going to run.
+    /// Announces the runs.
     fn introduction(&self) -> String {
         let Experiment { ranks, workers, total, .. } = self.experiment;
         let workers = match workers {

@@ -1,4 +1,4 @@
-//! Errors of a program of this package, sorted by what the person at the keyboard can do about it.
+//! Errors of a program of this package, sorted by what the user can do about it.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub enum Error {
         /// The rank.
         rank: u32,
     },
-    /// A neighbour was killed, say for memory: the figures of the run are not of what was asked for. Try again.
+    /// A neighbour was killed, say for memory: the run was not disturbed as requested. Try again.
     #[error(
         "the neighbour of rank {rank} ended after {completed} steps ({status}), before it was due: the run was not disturbed as asked"
     )]
@@ -80,7 +80,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code of a program that ends with this error: 2 for a bad command line, that of the runtime for an error of a run,
+    /// The exit code of a program that ends with this error: 2 for a bad command line, the runtime's for an error of a run,
     /// 1 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
@@ -100,8 +100,8 @@ impl Error {
 
     /// Tells if every process of a job has this error when one has it.
     ///
-    /// All read the same command line, and a run ends with an error on all ranks; but who is left when a rank is lost tells
-    /// what it knows, and what a system refuses it refuses one process.
+    /// All read the same command line, and a run ends with an error on all ranks. But when a rank is lost, each remaining
+    /// process reports what it knows, and what a system refuses it refuses one process.
     #[must_use]
     pub fn is_known_to_all(&self) -> bool {
         match self {

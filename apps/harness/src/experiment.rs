@@ -1,6 +1,6 @@
 //! One run of a program under disturbances.
 //!
-//! It knows nothing of what the program computes: the program is a closure that records its steps in a clock.
+//! It does not know the program: the program is a closure that records its steps in a clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;

@@ -19,7 +19,7 @@ pub struct IterationClock {
 }
 
 impl IterationClock {
-    /// A clock for a run of so many iterations.
+    /// A clock for a run of `iterations` iterations.
     #[must_use]
     pub fn new(iterations: u32) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl IterationClock {
         }
     }
 
-    /// The first iteration begins now; what was before is setting up.
+    /// The first iteration begins now; the time before is setup.
     pub fn record_start(&self, now_ns: u64) {
         self.start_ns.store(now_ns, SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The start of this process, which decides what it says: of the processes of an MPI job only the first speaks for all.
+//! The start of this process, which decides what it prints: of the processes of an MPI job only the first prints.
 //!
 //! The others are silent but for errors that they alone may know.
 
@@ -51,9 +51,9 @@ pub fn agree_on_disturbances(launch: Launch, failed: Option<&Error>) -> Result<(
     meet(asked_for("a run")?.agree("how the run was disturbed", how), processes)
 }
 
-/// Lets the processes meet, and learn in what they differ.
+/// Lets the processes meet and compare their settings.
 fn meet(config: Config, processes: u32) -> Result<(), Error> {
-    // For so many ranks no run begins.
+    // With this number of ranks no run begins.
     match caribou::run(config.without_checkpoints().lb("none")?.ranks(processes + 1), |_| {}) {
         Err(caribou::Error::Config { .. }) => Ok(()),
         met => Ok(met.map(drop)?),
@@ -72,12 +72,12 @@ pub fn wait_for_printer() {
     thread::sleep(Duration::from_millis(200));
 }
 
-/// The ranks of a program: as many as were asked for; else one a process, or `alone` in a process by itself. Each is to
-/// have so many workers.
+/// The ranks of a program: as many as were asked for; else one per process, or `alone` in a process by itself. Each is to
+/// have `workers` workers.
 ///
 /// # Errors
-/// [`Error::Usage`] when another number of processes was started, or the runtime has no room for so many ranks or workers in
-/// a process.
+/// [`Error::Usage`] when another number of processes was started, or the ranks or workers of a process are more than the
+/// runtime has room for.
 pub fn ranks(launch: Launch, asked: Option<u32>, alone: u32, workers: u32) -> Result<u32, Error> {
     let (ranks, here) = match launch {
         Launch::Alone => (asked.unwrap_or(alone), asked.unwrap_or(alone)),

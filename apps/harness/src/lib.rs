@@ -60,15 +60,15 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `program` | what a program is to the harness |
+//! | `program` | the interface of a program to the harness |
 //! | `shape`, [`arrays`], [`pools`], [`supersteps`] | what differs between shapes of programs, and how one of each is run |
-//! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | what every `main` does; what was asked for, and where results and log lines go |
+//! | `start`, `options`, `strategies`, [`cli`], [`output`], `log` | the work of every `main`; options, and the places of results and log lines |
 //! | `comparison`, `experiment` | how a program is run once per strategy |
 //! | [`disturbance`] | what disturbs it meanwhile, and when |
 //! | [`launch`] | which of several processes speaks |
 //! | [`memory`], [`machine`] | whether a problem fits |
 //! | [`iteration_clock`], `times`, `summary`, `lost_vcpu` | what happened, as times and as numbers; whether others held the vCPUs |
-//! | [`table`], [`plot`], `progress` | what a person sees |
+//! | [`table`], [`plot`], `progress` | output for people |
 
 #![forbid(unsafe_code)]
 

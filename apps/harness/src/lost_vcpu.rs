@@ -14,7 +14,7 @@ use super::times::Times;
 /// A loss above this part of the time is told.
 const LOST_MIN: f64 = 0.1;
 
-/// The smallest part of the time by which a rank is judged: what is left beside a neighbour may be next to nothing.
+/// The smallest part of the time by which a rank is judged: the rest beside a neighbour may be next to nothing.
 const JUDGED_MIN: f64 = 0.1;
 
 /// A stretch of time, ns.
@@ -58,7 +58,7 @@ fn neighbours(disturbances: &Disturbances, rank: u32, times: &Times) -> Vec<Stre
     of_rank.map(|spec| (times.completed_ns(spec.from), spec.to.map_or(u64::MAX, end_ns))).collect()
 }
 
-/// The part of the time that others had the vCPUs, outside of `ours`; without what a quota took.
+/// The part of the time that others had the vCPUs, outside of `ours`; without throttled time.
 fn share_lost(samples: &[Sample], ours: &[Stretch]) -> Option<f64> {
     let (mut begin_ns, mut wall_ns, mut lost_ns, mut all_ns) = (0, 0.0, 0.0, 0.0);
     for sample in samples {

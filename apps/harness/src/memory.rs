@@ -4,7 +4,7 @@ use caribou::Launch;
 
 use crate::error::Error;
 
-/// Memory of a chunk besides its own data, about: what the runtime and the allocator keep for each of a million.
+/// Approximate memory of a chunk besides its own data: the memory of the runtime and the allocator for each of a million.
 pub const CHUNK_BYTES: u64 = 800;
 
 /// Refuses what needs more memory than there is: `needed` bytes in all for what `options` asks, of which each of several

@@ -65,7 +65,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `config`, which comes from the environment, with what the options say.
+    /// `config`, which comes from the environment, with the options applied.
     #[must_use]
     pub fn configure(&self, mut config: Config) -> Config {
         if let Some(workers) = self.workers {
@@ -116,7 +116,7 @@ impl Options {
     }
 }
 
-/// A whole command line: what the program has, what its shape has, what all have.
+/// A whole command line: the options of the program, of its shape, of all programs.
 pub struct CommandLine<P: Program> {
     /// Of this program.
     pub own: P::Options,

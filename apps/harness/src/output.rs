@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Prints to standard output. That somebody has read enough of it, as `head` does, is no error.
+/// Prints to standard output. A reader that closes it early, as `head` does, is no error.
 ///
 /// # Errors
 /// [`Error::Output`], of a full disk for instance.
@@ -32,10 +32,10 @@ pub fn print(text: &str) -> Result<(), Error> {
     }
 }
 
-/// Says on standard error what a person should know before the run. Of several processes one says it.
+/// Prints notes on standard error before the run. Of several processes one prints them.
 pub fn note(launch: Launch, line: &str) {
     if launch.speaks() {
-        // In one piece, as other processes may be speaking too. A closed stream leaves nobody to tell.
+        // In one piece, as other processes may be speaking too. A closed stream cannot be told.
         let _ = stderr().write_all(escape_control(&format!("note: {line}\n")).as_bytes());
     }
 }
@@ -100,7 +100,7 @@ impl Output {
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let found = self.file.metadata()?;
         if is_standard_stream(&found) {
-            // After what was printed.
+            // After the earlier output.
             self.file.seek(SeekFrom::End(0))?;
         } else if found.is_file() {
             within(bytes.len() as u64, getrlimit(Resource::Fsize).current)?;
@@ -118,11 +118,11 @@ impl Output {
                     let _ = fs::remove_file(&self.part);
                     whole?;
                 }
-                // Whoever may not make files in the folder may still write this one.
+                // A process that may not make files in the folder may still write this one.
                 Err(error) if is_refusal(error.kind()) => {}
                 Err(error) => return Err(error),
             }
-            // Its name cannot be given to another: of a mounted file, or of somebody else's.
+            // Its name cannot be given to another: of a mounted file, or of another user's.
             if !self.target.exists() {
                 return Err(io::Error::new(ErrorKind::NotFound, "it was removed, and cannot be made again"));
             }
@@ -161,7 +161,7 @@ fn is_standard_stream(file: &Metadata) -> bool {
     file.is_file() && (is_it(stdout().as_fd()) || is_it(stderr().as_fd()))
 }
 
-/// Refuses what is longer than the process may make a file: the signal that says so would end it.
+/// Refuses contents longer than the process may make a file: the signal for it would end the process.
 fn within(bytes: u64, most: Option<u64>) -> io::Result<()> {
     if most.is_some_and(|most| bytes > most) { Err(Errno::FBIG.into()) } else { Ok(()) }
 }
@@ -171,7 +171,7 @@ fn is_refusal(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The file, unless somebody else is going to write it: another option, or another program.
+/// The file, unless another option or another program is going to write it.
 fn alone(file: File) -> io::Result<File> {
     let is_device = !file.metadata()?.is_file();
     if !is_device && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {

@@ -25,7 +25,7 @@ pub struct Plot {
     pub steps: u32,
     /// The run between the comings and goings of neighbours.
     pub windows: Vec<Window>,
-    /// The runs: what is said of each, and the milliseconds of its steps.
+    /// The runs: the caption of each, and the milliseconds of its steps.
     pub curves: Vec<(String, Vec<f64>)>,
 }
 

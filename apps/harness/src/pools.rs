@@ -1,7 +1,7 @@
-//! Programs that are pools of iterations: what the harness must know of them, and one run.
+//! Programs that are pools of iterations: their interface to the harness, and one run.
 //!
 //! A pool has no iterations that end together, so there is nothing like `--period`. Its progress is told in hundredths:
-//! neighbours come and go at percents of the pool, and a plot shows what each percent took.
+//! neighbours come and go at percents of the pool, and a plot shows the time of each percent.
 
 mod facts;
 mod progress;
@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 #[derive(Clone, Copy, Debug)]
 pub struct Pool;
 
-/// Pools have no options but those of all programs.
+/// Pools have only the options of all programs.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct PoolOptions {}
 

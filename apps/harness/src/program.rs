@@ -66,12 +66,12 @@ pub trait Program: Sized {
         serde_json::Value::Null
     }
 
-    /// What the result lacks of what was asked for, if anything: told last, and the exit code is then 1.
+    /// The part of the request that the result lacks, if any: told last, and the exit code is then 1.
     fn lacks(&self, _result: &Self::Result) -> Option<String> {
         None
     }
 
-    /// The file in which the result is wanted, if anybody asked for one.
+    /// The file for the result, if one was requested.
     fn file(&self) -> Option<&Path> {
         None
     }

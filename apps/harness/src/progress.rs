@@ -20,7 +20,7 @@ pub struct Progress {
     said: Instant,
 }
 
-/// Whoever reads a log wonders after so long.
+/// A log is silent for at most this time, so that its reader knows that the run goes on.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A terminal's line is written anew no sooner.

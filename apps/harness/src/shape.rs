@@ -32,7 +32,7 @@ pub trait Shape {
     /// Words for a run in which a single rank leaves nothing to balance.
     const ALONE: Option<&'static str> = None;
 
-    /// `config` with what the options say.
+    /// `config` with the options applied.
     fn configure(_options: &Self::Options, config: Config) -> Config {
         config
     }

@@ -47,7 +47,7 @@ pub fn start<O: clap::Parser>(
         Ok(()) => ExitCode::SUCCESS,
         Err(Error::Listed(text)) => {
             if launch.speaks() {
-                // A closed stream leaves nobody to tell.
+                // A closed stream cannot be told.
                 let _ = print(&text);
             }
             ExitCode::SUCCESS
@@ -66,6 +66,6 @@ pub fn start<O: clap::Parser>(
 }
 
 fn complain(line: &str) {
-    // In one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
+    // In one piece: other processes may be printing too. A closed stream cannot be told.
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! The result of a comparison as numbers: what the table prints and what `--json` writes.
+//! The result of a comparison as numbers: the content of the table and of `--json`.
 //!
 //! A step is an iteration of an array, and a percent of a pool. What else a run has is of its shape.
 
@@ -136,7 +136,7 @@ impl<F: Facts> Summary<F> {
                 iterations: experiment.total.count,
                 period,
                 ranks: experiment.ranks,
-                // Ranks differ only where somebody asked for it; the first stands for all.
+                // Ranks differ only on request; the first stands for all.
                 workers: first.and_then(|run| run.workers_per_rank.first().copied()).unwrap_or(1),
                 disturbances: experiment.disturbances.clone(),
                 problem,

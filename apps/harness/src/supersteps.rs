@@ -1,7 +1,7 @@
-//! Programs in supersteps: what the harness must know of them, and one run.
+//! Programs in supersteps: their interface to the harness, and one run.
 //!
-//! Their steps are those of the clock: neighbours come and go at steps, and a plot shows what each took. How many there are is
-//! known only at the end where a program goes on until its answer is good enough; the total is then the most there can be.
+//! Their steps are the steps of the clock: neighbours come and go at steps, and a plot shows the time of each. Where a program
+//! runs until its answer is good enough, their number is known only at the end; the total is then the maximum.
 
 mod clocked;
 mod facts;
@@ -17,11 +17,11 @@ use super::program::{RunContext, Total};
 use super::shape::Shape;
 use super::times::Times;
 
-/// Steps on divisible data, each of which ends when everybody is through.
+/// Steps on divisible data, each of which ends when all workers have computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Superstep;
 
-/// Programs in supersteps have no options but those of all programs.
+/// Programs in supersteps have only the options of all programs.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SuperstepOptions {}
 

@@ -1,4 +1,4 @@
-//! A comparison for people: a table, and a sentence that says what it means.
+//! A comparison for people: a table, and a sentence that explains it.
 
 use std::fmt::Write;
 
@@ -175,7 +175,7 @@ fn best<F: Facts>(runs: &[Run<F>]) -> String {
     text
 }
 
-/// The beginning of a sentence on runs that nothing is done to by us: what others do nobody knows here.
+/// The beginning of a sentence on runs that we do not disturb; disturbances by others are unknown here.
 fn undisturbed(quota: Option<f64>) -> String {
     quota.map_or("Without a neighbour of ours".to_owned(), |vcpus| {
         format!("Under a quota of {vcpus:.2} vCPUs")

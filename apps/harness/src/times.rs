@@ -1,6 +1,6 @@
 //! The moments at which the steps of a run were complete, and the times that follow from them.
 
-/// The times of one run, in nanoseconds since it began. A step is what its progress is told in.
+/// The times of one run, in nanoseconds since it began. A step is its unit of progress.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     start_ns: u64,
@@ -8,7 +8,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Times as a clock has them: when the first step began (what was before is setting up) and when each was complete on
+    /// Times as a clock has them: when the first step began (the time before is setup) and when each was complete on
     /// all ranks; of a run that had ended at `end_ns`.
     #[must_use]
     pub fn new((start_ns, complete_ns): (u64, Vec<u64>), end_ns: u64) -> Self {
@@ -52,7 +52,7 @@ impl Times {
         at_ns.saturating_sub(self.start_ns)
     }
 
-    /// The moment at which `completed` steps were complete, ns since the run began; that of the start if that many never were.
+    /// The moment at which `completed` steps were complete, ns since the run began; the start if they never were.
     #[must_use]
     pub fn completed_ns(&self, completed: u32) -> u64 {
         let last = completed.checked_sub(1).and_then(|last| self.complete_ns.get(last as usize));

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use caribou::testing::{Effects, probe};
 
-    /// The chunk east of the corner in a plate of three by three, and what it did at its start.
+    /// The chunk east of the corner in a plate of three by three, and its effects at its start.
     fn started() -> (Heat, Effects<Heat>) {
         let mut chunk = Heat::new(Shape::new(9, 3).unwrap(), 5, [0, 1]);
         let effects = probe(&mut chunk, [0, 1]).start();

@@ -5,7 +5,7 @@
 //! side needs next. So the vector that arrived in a message leaves in the next one: nothing is copied in or out, nothing
 //! is allocated, and the two columns are read and written while their row is in the cache.
 //!
-//! It does not know where the block lies or who its neighbours are: that is `plate`; nor where its rows are: `rows`.
+//! It knows neither the place of the block nor its neighbours: that is `plate`; nor where its rows are: `rows`.
 
 use serde::{Deserialize, Serialize};
 

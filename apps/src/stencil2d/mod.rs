@@ -1,6 +1,6 @@
 //! Heat on a plate: a five-point stencil in chunks, the first program of every load balancing paper.
 //!
-//! `plate` says what is computed and how it is cut, `kernel` does the work of one chunk, `serial` is the reference it must
+//! `plate` describes the problem and its division, `kernel` does the work of one chunk, `serial` is the reference it must
 //! equal bit for bit, `hand_blocked` the same blocks without a runtime, `options` its command line. `chunk` is the program
 //! as the runtime sees it, `run` as the harness does.
 

@@ -53,7 +53,7 @@ impl GridOptions {
         Shape::new(self.grid, chunk)
     }
 
-    /// Refuses a grid that does not fit into memory with so many numbers a cell.
+    /// Refuses a grid that does not fit into memory with this count of numbers per cell.
     ///
     /// # Errors
     /// [`Error::Usage`], naming the options.

@@ -1,7 +1,7 @@
-//! The plate: how large it is, how it is cut into chunks, and what it looks like before the first iteration.
+//! The plate: its size, its division into chunks, and its state before the first iteration.
 //!
 //! Everything here is a function of the cell's row and column on the whole plate, so every chunk builds its own part
-//! and nobody ever holds, or sends, the whole. It does no stepping: that is `kernel`.
+//! and no process ever holds, or sends, the whole. It does no stepping: that is `kernel`.
 
 use caribou::Grid;
 use harness::error::Error;
@@ -52,7 +52,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// All four, in the order in which a block keeps its rims: that of the slots of [`Grid::faces`].
+    /// All four, in the order in which a block keeps its rims: the order of the slots of [`Grid::faces`].
     pub const ALL: [Self; 4] = [Self::North, Self::South, Self::West, Self::East];
 
     /// The side of the neighbour that touches this side of ours.

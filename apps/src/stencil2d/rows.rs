@@ -1,6 +1,6 @@
 //! The rows of a block in a buffer with room for one more, so that a sweep needs no second buffer.
 //!
-//! A new row is computed from the old row above it, itself, and the one below. After that nobody needs the old row above:
+//! A new row is computed from the old row above it, itself, and the one below. After that the old row above is free:
 //! the new row is written there, cell by cell. The first new row goes to the spare place. So every step moves the block up
 //! by one place, and the buffer is a ring.
 //!

@@ -7,7 +7,7 @@ use super::serial::{self, Field};
 use harness::arrays::{self, Array};
 use harness::{Conditions, Error, Outcome, Program, RunContext, Total};
 
-/// A plate that cools for so many iterations.
+/// A plate that cools for a number of iterations.
 #[derive(Clone, Copy, Debug)]
 pub struct Plate {
     /// Its cells, and how they are cut.

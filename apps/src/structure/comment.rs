@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-9;
 const BOXES: [&str; 8] =
     ["lattice", "box", "cell", "unitcell", "unit_cell", "box_size", "boxsize", "cell_vectors"];
 
-/// Names that a line tells, of those that are not read.
+/// Names in the line that are not read.
 const NAMES_MAX: usize = 5;
 
 const BOX_EXPECTED: &str = "a box with right angles, as in Lattice=\"20 0 0 0 20 0 0 0 20\"";
@@ -41,7 +41,7 @@ pub(super) struct Columns {
     pub(super) count: usize,
 }
 
-/// Reads a comment; or says what was expected in it.
+/// Reads a comment; an error says what was expected.
 pub(super) fn parse(line: &[u8]) -> Result<Comment, &'static str> {
     let text = String::from_utf8_lossy(line);
     let pairs = pairs(&text);
@@ -119,7 +119,7 @@ fn key(text: &str) -> (&str, &str) {
     text.split_at(end.max(first))
 }
 
-/// A value, without what is round it, and what follows it.
+/// A value without its quotes or brackets, and the text after it.
 fn value(text: &str) -> (&str, &str) {
     let end = || text.find(char::is_whitespace).unwrap_or(text.len());
     quoted(text).or_else(|| bracketed(text)).unwrap_or_else(|| text.split_at(end()))
@@ -179,7 +179,7 @@ fn unread_columns(properties: &str) -> Vec<&str> {
     names.filter(|name| !is_read(name)).collect()
 }
 
-/// The sides of a box of nine numbers, or of the three on their diagonal; or what was expected.
+/// The sides of a box of nine numbers, or of the three on their diagonal; an error says what was expected.
 fn sides_of(value: &str) -> Result<Position, &'static str> {
     let words = value.split(|letter: char| letter.is_whitespace() || "[](){},\"'".contains(letter));
     let numbers = words.filter(|word| !word.is_empty()).map(parse_decimal);

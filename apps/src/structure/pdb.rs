@@ -167,7 +167,7 @@ pub(super) struct Atom<'f> {
 }
 
 impl<'f> Atom<'f> {
-    /// Reads an `ATOM` or `HETATM` record; or says what was expected.
+    /// Reads an `ATOM` or `HETATM` record; an error says what was expected.
     fn parse(line: &'f [u8]) -> Result<Self, &'static str> {
         if !line.is_ascii() {
             return Err("ASCII in a record of an atom");

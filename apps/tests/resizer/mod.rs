@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The number of questions, 5 ms apart, after which a program counts as one that does not answer.
 const QUESTIONS_MAX: u32 = 12_000;
 
-/// A port that nobody uses.
+/// An unused port.
 pub fn free_port() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("it is bound").port().to_string()

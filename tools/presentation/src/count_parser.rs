@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// A reader of whole numbers in `range`, also as `1e6`; what it refuses it answers with what was expected.
+/// A reader of whole numbers in `range`, also as `1e6`; an error says what was expected.
 ///
 /// ```
 /// let read = presentation::count_parser(1..=2_000_000u32);

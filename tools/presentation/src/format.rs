@@ -10,7 +10,7 @@ pub fn plural(count: impl Display, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// A number with so many decimals, and no minus before a zero.
+/// A number with `decimals` decimals, and no minus before a zero.
 #[must_use]
 pub fn decimal(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");

@@ -1,7 +1,6 @@
 //! Pictures as SVG text: rectangles, lines, dots and words, with hints; axes and a legend.
 //!
-//! Whoever draws decides what is where, in pixels from the upper left; a picture is a `String` in the end. Fonts are
-//! those of the viewer.
+//! The caller places each item, in pixels from the upper left; the result is a `String`. The viewer chooses the fonts.
 
 use std::fmt::{Arguments, Write};
 

@@ -1,5 +1,5 @@
-//! The decisions of a recorded run made again, from what its ranks reported: by its own strategy the same, by another what
-//! that would have decided at each of these syncs. Chunks are where the run had them, whoever is asked.
+//! The decisions of a recorded run made again, from the reports of its ranks. Its own strategy decides the same; another
+//! shows what it would have decided at each of these syncs. Chunks are always where the run had them.
 
 use std::io::Write;
 use std::path::Path;
@@ -77,7 +77,7 @@ const HEADS: [&str; 8] = [
 const PLACEMENT: &str =
     "Each sync starts from the placement that the run had at it: moves decided here are not carried over.";
 
-/// Decides the syncs of the trace again, by these strategies or by that of the run.
+/// Decides the syncs of the trace again, by these strategies or by the strategy of the run.
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
     warn(&trace.problems);
@@ -97,7 +97,7 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     Ok(write!(out, "{table}")?)
 }
 
-/// The reports to a sync, and the record of what the run's own strategy made of it.
+/// The reports to a sync, and the record of the decision of the run's own strategy.
 type Reported<'t> = (&'t PhaseReport, &'t SyncReport);
 
 /// Decisions of the run's `own` strategy, or of another: what that would take to decide and to move is not known.

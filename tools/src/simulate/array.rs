@@ -65,7 +65,7 @@ struct ArrayOptions {
     /// Iterations of each chunk; if not given 500.
     #[arg(long, value_name = "COUNT", value_parser = values::count)]
     iterations: Option<u64>,
-    /// When chunks are balanced: at syncs, with so many iterations from one to the next (0 for no sync); or in windows,
+    /// When chunks are balanced: at syncs, with this number of iterations between two (0 for no sync); or in windows,
     /// when it is likely to pay (auto), or of a length such as 50ms. Several are compared. The default of a run is auto.
     #[arg(
         long,
@@ -83,7 +83,7 @@ struct ArrayOptions {
         help = chunk_cost::help()
     )]
     cost: ChunkCost,
-    /// Whom a chunk needs to have finished an iteration before its next: those beside it in a grid, or nobody.
+    /// Chunks that must finish an iteration before a chunk begins its next: its neighbours in a grid, or none.
     #[arg(long, default_value = "grid", value_parser = ["grid", "none"])]
     exchange: String,
     /// Bytes of a chunk that travel when it moves.
@@ -109,7 +109,7 @@ The loads of a run that vt recorded, under four strategies and seven periods
 How long each iteration takes in figure 3 of the refinement paper
   caribou simulate array --scenario R3 --compare none,refine-paper,refine --plot r3.svg";
 
-/// Runs what was asked for, and writes what came of it.
+/// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         return write_list(out);

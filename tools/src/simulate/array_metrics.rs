@@ -27,7 +27,7 @@ pub(super) struct ArrayMetrics {
     messages: u64,
     /// The predictor of loads at the last sync; none without a sync.
     predictor: Option<&'static str>,
-    /// Iterations of chunks that nobody executed.
+    /// Iterations of chunks that were not executed.
     missing: u64,
     iteration_times_s: Vec<f64>,
     syncs: Vec<Sync>,

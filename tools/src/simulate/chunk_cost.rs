@@ -4,7 +4,7 @@ use virtual_cluster::{ChunkCosts, CostTable, Costs};
 
 use super::values::{self, Cost};
 
-/// Shapes as they are written, and what they mean.
+/// Shapes as they are written, and their meaning.
 const SHAPES: &[(&str, &str)] = &[
     ("constant", "all the same"),
     ("lognormal:SIGMA", "each chunk has its own, lognormal with this sigma"),

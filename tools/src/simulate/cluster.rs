@@ -25,7 +25,7 @@ const SPEED: f64 = 1000.0;
 /// Neighbours on the other hardware thread, in `--beside`.
 const CORE: &str = "core";
 
-/// The network between ranks, whoever described the rest.
+/// The network between ranks, for described and recorded clusters alike.
 #[derive(clap::Args)]
 #[group(skip)]
 pub(super) struct NetworkOptions {
@@ -75,7 +75,7 @@ pub(super) struct Options {
     beside: String,
     /// Speeds of hosts as they were measured, a host for each rank, from the first again where there are more ranks: CSV as
     /// `time_s,host,share`, `timestamp,value` (percent of CPU in use), `starttime,value` (speed), `vm,value` (speed) or
-    /// `name,percent,percent,...` every 300 s. Several files follow each other. --seed N begins with the N-th group of so many hosts.
+    /// `name,percent,percent,...` every 300 s. Several files follow each other. --seed N begins with the N-th group of hosts.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     hosts_trace: Vec<PathBuf>,
     /// Seconds between two samples of a host, instead of what its trace says.
@@ -84,7 +84,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The same of a recorded run on so many ranks: a load of a second takes a worker a second unless a person says otherwise.
+    /// The same for a recorded run on `ranks` ranks: a load of 1 s takes a worker 1 s unless options say otherwise.
     ///
     /// # Errors
     /// If another number of ranks was asked for.
@@ -123,7 +123,7 @@ impl Options {
         Ok(move || {
             let speeds = Box::new(speeds.clone());
             let neighbours = neighbours.clone();
-            // Who is on the same core slows a worker down; who is on its vCPU takes turns with it.
+            // A process on the same core slows a worker down; one on its vCPU takes turns with it.
             let beside = if beside_core {
                 Shared::slowed(speeds, neighbours)
             } else {
@@ -145,7 +145,7 @@ impl Options {
         Ok(Some(hosts))
     }
 
-    /// Refuses what nobody ends, or not in time; `ideal_s` is what the best schedule takes, about, of so many as `option` says.
+    /// Refuses a run that never ends, or not in time. `ideal_s` is about the time of the best schedule of `count` `option`.
     pub(super) fn check_ideal(&self, ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
         if !ideal_s.is_finite() {
             return Err(Error::Usage(format!(

@@ -62,9 +62,9 @@ pub(super) trait Comparable: Sync {
 
 /// The figures of a run as tables, files and plots show them.
 pub(super) trait Metrics: Serialize {
-    /// Heads of the table; the first column is of words, and so is the last, which says what is wrong.
+    /// Heads of the table; the first column is of words, and so is the last, which has the faults.
     const HEADS: &'static [&'static str];
-    /// Heads of the CSV file after those that all have.
+    /// Heads of the CSV file after the common ones.
     const COLUMNS: &'static [&'static str];
     /// The policy that the others save time of; none where no savings are told.
     const BASELINE: Option<&'static str> = None;
@@ -178,7 +178,7 @@ pub(super) fn compare<S: Comparable>(
     scenarios.iter().zip(&ideals).map(of_scenario).collect()
 }
 
-/// One table a scenario, each as soon as it is known; `about` says what it is, before its size.
+/// One table per scenario, each as soon as it is known; `about` describes it, before its size.
 pub(super) fn write_tables<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],

@@ -47,7 +47,7 @@ impl Files {
         all.into_iter().filter_map(|(_, path)| path.as_deref()).try_for_each(output::check)
     }
 
-    /// Writes those that are asked for.
+    /// Writes the requested files.
     pub(super) fn write<O: Metrics>(&self, comparisons: &[Comparison<O>]) -> Result<(), Error> {
         if let Some(file) = &self.json {
             output::write(file, json(comparisons)?)?;

@@ -87,7 +87,7 @@ impl Nodes {
     }
 }
 
-/// The mean time of each policy on so many nodes, s.
+/// The mean time of each policy on `processors` nodes, s.
 fn means(nodes: &Nodes, processors: usize, ratio: f64, policies: &[String]) -> Vec<f64> {
     let seconds = in_parallel(policies.len() * RUNS as usize, |index| {
         let (policy, run) = (index / RUNS as usize, index as u64 % RUNS);

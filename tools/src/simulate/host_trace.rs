@@ -95,7 +95,7 @@ fn measured(turns: bool) -> &'static str {
 pub(super) struct Hosts {
     /// The part of its speed that each has left.
     pub(super) parts: Vec<Series>,
-    /// True if others take turns on its vCPUs with whoever is there, rather than make them slower.
+    /// True if others take turns on its vCPUs with a worker, rather than slow it down.
     pub(super) time_sliced: bool,
     /// What a person should know of the reading, one line each.
     pub(super) notes: Vec<String>,
@@ -116,8 +116,8 @@ impl Hosts {
     }
 }
 
-/// The hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples: they then
-/// follow each other in so many seconds.
+/// The hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples: it is the
+/// time from one to the next.
 pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Error> {
     let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
@@ -225,7 +225,7 @@ fn shorter(records: &[Record]) -> Option<String> {
     ))
 }
 
-/// The share that others leave of a host of which they use so many percent.
+/// The share that others leave of a host of which they use `percent` percent.
 fn left(percent: f64) -> f64 {
     (1.0 - percent / 100.0).max(LEAST_SHARE)
 }

@@ -56,7 +56,7 @@ Four ranks of which the last is disturbed for twenty minutes
 The paper's figure 7 under two policies, one of them with its parameters
   caribou simulate pool --scenario F7 --compare static,leases,chunk=0.05 --plot f7.svg";
 
-/// Runs what was asked for, and writes what came of it.
+/// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         return write_list(out);

@@ -41,7 +41,7 @@ impl Options {
         Ok(Scenario { costs, ..scenario })
     }
 
-    /// Refuses what cannot be simulated, or by nobody's patience; `ideal_s` is what the best schedule takes, about.
+    /// Refuses a pool that cannot be simulated, or not in reasonable time; `ideal_s` is about the time of the best schedule.
     fn check_size(&self, cluster: &cluster::Options, ideal_s: f64, workers: f64) -> Result<(), Error> {
         cluster.check_ideal(ideal_s, "--iterations", self.iterations)?;
         let iterations = self.iterations as f64;

@@ -24,9 +24,9 @@ pub(super) struct PoolMetrics {
     /// Of all workers from their start to the makespan, added up.
     pub(super) idle_worker_s: f64,
     pub(super) messages: u64,
-    /// Iterations executed beyond those of the pool, in percent of them.
+    /// Iterations executed in addition to the pool's, in percent of these.
     pub(super) overshoot_percent: f64,
-    /// Iterations that nobody executed.
+    /// Iterations that were not executed.
     pub(super) missing: u64,
     /// Ranks that never closed.
     pub(super) hung: usize,

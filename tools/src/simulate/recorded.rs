@@ -16,7 +16,7 @@ use crate::{Error, input};
 /// The longest file after decompression, bytes.
 const BYTES_MAX: u64 = 1 << 28;
 
-/// The loads in the files of `stem`. A line on standard error says what was found; `scale` is what loads are multiplied with.
+/// The loads in the files of `stem`. A line on standard error describes them; `scale` multiplies all loads.
 pub(super) fn read(stem: &str, scale: f64) -> Result<RecordedLoads, Error> {
     let wrong = |what: String| Error::Usage(format!("--cost recorded:{stem}: {what}"));
     let (format, ranks) = find(stem).map_err(wrong)?;

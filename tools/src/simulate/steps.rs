@@ -122,7 +122,7 @@ Whether copies would pay where three others are on a vCPU, and moving units take
   caribou simulate steps --ranks 8 --workers 1 --steps 200 --neighbour 7:20-100 --neighbour 7:20-100 \
       --neighbour 7:20-100 --unit-bytes 1e6 --bandwidth 1e7 --compare equal,des,replicate,copies=2";
 
-/// Runs what was asked for, and writes what came of it.
+/// Runs the requested simulations and writes their results.
 pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     if options.list {
         return Ok(out.write_all(SUPERSTEPS.help().as_bytes())?);

@@ -67,7 +67,7 @@ fn write_table(
     write!(out, "{table}")
 }
 
-/// The line of a policy, from the excess and the name of each scenario it did all of, out of so many.
+/// The line of a policy, from the excess and the name of each scenario that it completed, out of `scenarios`.
 fn row(policy: &str, mut complete: Vec<(f64, &str)>, scenarios: usize) -> Vec<String> {
     complete.sort_by(|one, other| one.0.total_cmp(&other.0));
     let excesses: Vec<f64> = complete.iter().map(|(excess, _)| *excess).collect();

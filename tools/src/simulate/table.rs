@@ -10,7 +10,7 @@ use super::compare::{Comparison, Metrics};
 /// In place of the excess of a run that did not do everything.
 pub(super) const NO_EXCESS: &str = "n/a";
 
-/// Writes the table of one scenario; `about` says what it is.
+/// Writes the table of one scenario; `about` describes it.
 pub(super) fn write<O: Metrics>(
     comparison: &Comparison<O>,
     about: &str,
@@ -32,7 +32,7 @@ pub(super) fn write<O: Metrics>(
     Ok(())
 }
 
-/// The policy, how long it took, what that is over the ideal; its own figures; what is wrong.
+/// The policy, its time, the excess over the ideal; its own figures; its faults.
 fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     let excess = outcome.excess_percent();
     let mut cells = vec![
@@ -45,7 +45,7 @@ fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     cells
 }
 
-/// Workers, what they have to do, and how long that takes at best.
+/// Workers, their work, and its shortest time.
 pub(super) fn size<O>(comparison: &Comparison<O>) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();

@@ -22,7 +22,7 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
     time.map(|time| time.round() as u64).ok_or_else(|| "expected a time up to 1e6s, as in 0.1ms".to_owned())
 }
 
-/// A speed: so many per second.
+/// A speed: units per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number

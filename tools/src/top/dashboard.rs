@@ -42,7 +42,7 @@ pub(super) struct Dashboard {
     pub(super) steps: Option<StepsPanel>,
     /// Since the run began, the most expensive first.
     pub(super) kinds: Vec<KindRow>,
-    /// Faults of what was heard, a line each.
+    /// Faults of the answers, a line each.
     pub(super) problems: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct StepsPanel {
     pub(super) units: Vec<u64>,
 }
 
-/// Parts of wall time; what is left of 1 was not looked at.
+/// Parts of wall time; the rest of 1 was not looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Parts {
     pub(super) chunks: f64,
@@ -252,7 +252,7 @@ impl SyncRow {
     }
 }
 
-/// None where nobody did anything.
+/// None where no worker did anything.
 fn imbalance(ranks: &[RankRow]) -> Option<f64> {
     let waited_for = || ranks.iter().map(|rank| rank.parts.chunks + rank.parts.lost);
     let average = waited_for().sum::<f64>() / ranks.len().max(1) as f64;

@@ -1,6 +1,6 @@
 //! Draws a picture on a terminal of any size.
 //!
-//! Lines are cut, columns and blocks left out, the least important first, until what is left fits. Nothing here fails
+//! Lines are cut, columns and blocks left out, the least important first, until the rest fits. Nothing here fails
 //! for want of room.
 
 use caribou::trace::Shape;
@@ -60,8 +60,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
     scrollable
 }
 
-/// Heights of the imbalance and of the tables, of so many rows for all. They come as the terminal grows, and then take what
-/// the ranks leave: first the tables as far as they have rows.
+/// Heights of the imbalance and of the tables, in a screen of `rows` rows. They appear as the terminal grows, and take the
+/// rows that the ranks leave: first the tables as far as they have rows.
 fn heights(rows: u16, picture: &Dashboard) -> (u16, u16) {
     let spare = rows.saturating_sub(RANK_ROWS);
     let history = if spare >= 6 { HISTORY_ROWS.0 } else { 0 };
@@ -77,7 +77,7 @@ fn heights(rows: u16, picture: &Dashboard) -> (u16, u16) {
     (history + (free - more).min(HISTORY_ROWS.1 - HISTORY_ROWS.0), tables + more)
 }
 
-/// Program, and what is to be said of all of it.
+/// The program, and the facts of the whole run.
 fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
     let picture = watch.picture();
     let mut first = vec![Span::from(title(picture, watch.is_over())).bold()];
@@ -176,7 +176,7 @@ fn columns(figures: &'static [Figure], room: usize) -> (usize, &'static [Figure]
     (room.saturating_sub(width(count)), &figures[..count])
 }
 
-/// The names of columns; above the bars what they are made of.
+/// The names of columns; above the bars the names of their parts.
 fn head_of_ranks(
     label_width: usize,
     bar_width: usize,
@@ -211,7 +211,7 @@ fn bar(parts: &Parts, width: usize) -> Vec<Span<'static>> {
     pieces.map(|(&cells, (cell, colour, _))| Span::styled(cell.to_string().repeat(cells), colour)).collect()
 }
 
-/// So many cells for each share and for what is left of 1: whole ones, the rest to the largest remainders.
+/// The number of cells for each share and for the rest of 1: whole cells, then the others to the largest remainders.
 fn apportion(shares: &[f64; 4], width: usize) -> [usize; 5] {
     let rest = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
     let [a, b, c, d] = shares.map(|share| share.clamp(0.0, 1.0));

@@ -10,7 +10,7 @@ use crate::Error;
 
 /// Longest time of an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Longest answer: that of a program with as many ranks as a process has at most takes an eighth of it.
+/// Longest answer, eight times as long as for a program with the largest number of ranks in a process.
 const BYTES_MAX: u64 = 4 << 20;
 /// Programs that are asked at most.
 const SOURCES_MAX: usize = 256;
@@ -64,7 +64,7 @@ impl Source {
         Source { address, agent: config.new_agent() }
     }
 
-    /// Asks what the program says now, or in a line why it does not.
+    /// The current answer of the program, or one line with the reason why there is none.
     pub(crate) fn ask(&self) -> Result<Status, String> {
         let answer = self.agent.get(format!("http://{}/status", self.address)).call();
         let body =
@@ -105,7 +105,7 @@ impl Source {
     }
 }
 
-/// What an answer says of itself. In that of another Caribou all else may be different.
+/// The version of an answer. All else may differ in the answer of another Caribou.
 #[derive(Deserialize)]
 struct Schema {
     #[serde(default)]

@@ -20,10 +20,10 @@ use super::watch::Watch;
 /// Time that an answer waits to be shown; a key does not wait.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The number of a program, and what it said.
+/// The number of a program, and its answer.
 type Answer = (usize, Result<Status, String>);
 
-/// Shows the run until somebody has seen enough.
+/// Shows the run until the user quits.
 pub(super) fn show(watch: Watch, sources: Vec<Source>, interval: Duration) -> io::Result<()> {
     let (sender, answers) = channel();
     for (number, source) in sources.into_iter().enumerate() {

@@ -175,7 +175,7 @@ fn of_a_program_in_supersteps_it_shows_steps_and_units() {
     assert_eq!(picture.ranks.iter().map(|rank| rank.units).collect::<Vec<_>>(), [Some(42), Some(58)]);
     let lines = drawn(&watching([before, now.clone()]), &View::default(), 120, 12);
     assert!(lines[1].starts_with(said) && lines[3].contains("     42"), "{lines:?}");
-    // Without the first rank nobody knows.
+    // Without the first rank it is unknown.
     let picture = Dashboard::new(&[(None, &Status { steps: None, ..now })]);
     assert_eq!((picture.steps, picture.ranks[0].units), (None, None));
 }
@@ -334,7 +334,7 @@ fn keys_sort_scroll_pause_and_leave() {
     assert!(view.quit);
 }
 
-/// A server that answers so many times with this, and its address.
+/// A server that answers a number of times with this, and its address.
 fn serving(answer: Vec<u8>, times: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -348,7 +348,7 @@ fn serving(answer: Vec<u8>, times: usize) -> String {
                 head.push(byte[0]);
             }
             assert!(head.starts_with(b"GET /status HTTP/1.1\r\n"));
-            // Who asked may have read enough of it.
+            // The client may have closed the connection.
             let _ = stream.write_all(&answer);
         }
     });

@@ -201,7 +201,7 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
     assert!((middle - expected).abs() < 0.01 * expected, "{middle} is not {expected}");
     open.assert_no_complaints();
 
-    // One execution takes a hundred times what the others of its chunk do.
+    // One execution takes a hundred times as long as the others of its chunk.
     let strange = Scratch::new("strange");
     let mut writer = Writer::create(&strange.trace(), &record(Shape::Arrays)).unwrap();
     let mut events: Vec<Event> = (0..60).map(|n| handler(1000 * n, 1000 * n + 900)).collect();

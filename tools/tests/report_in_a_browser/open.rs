@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::scratch::Scratch;
 
-/// A page that is open, and what the browser complained about.
+/// A page that is open, and the complaints of the browser.
 pub(crate) struct Open {
     browser: RefCell<Browser>,
 }
@@ -78,7 +78,7 @@ impl Open {
         panic!("never: {condition}; {:?}", self.complaints());
     }
 
-    /// The script has drawn what it was told.
+    /// The script has finished drawing.
     pub(crate) fn frame(&self) {
         self.value("(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true)), 0)");
         self.wait_for("window.drawn");

@@ -23,7 +23,7 @@ impl Scratch {
         self.0.join("report.html")
     }
 
-    /// A made-up run of about so many events, and its report.
+    /// A made-up run of about `events` events, and its report.
     pub(crate) fn generated(name: &str, events: u64) -> Scratch {
         let scratch = Scratch::new(name);
         caribou(&["generate".as_ref(), scratch.trace().as_ref(), format!("--events={events}").as_ref()]);

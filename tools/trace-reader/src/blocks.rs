@@ -1,7 +1,7 @@
 //! Finds the blocks of a file and reads one: lengths are bounded, checksums compared, nothing is trusted.
 //!
-//! An index is believed only if it names every byte between the magic line and itself, once and in order: what it says
-//! is then what a search finds, and a small file cannot claim the same block a million times.
+//! An index is believed only if it names every byte between the magic line and itself, once and in order. Then it equals
+//! the result of a search, and a small file cannot claim the same block a million times.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,7 +12,7 @@ use caribou::trace::block::{
 
 /// Blocks, each with its place.
 pub(super) type Blocks = Vec<(u64, Header)>;
-/// A place in a file, and what is wrong there.
+/// A place in a file, and the fault there.
 pub(super) type Fault = (u64, String);
 
 /// Checks that a file that begins so is a trace that can be read.
@@ -56,7 +56,7 @@ fn is_closed(blocks: &Blocks) -> bool {
     blocks.last().is_some_and(|(_, header)| header.kind == Kind::End)
 }
 
-/// Headers that are not what the index of the file says they are; nothing if there is no index.
+/// Headers that differ from the index of the file; nothing if there is no index.
 pub(super) fn differing_headers(file: &mut File, length: u64) -> Vec<Fault> {
     let Ok(Some(blocks)) = indexed(file, length) else { return Vec::new() };
     let faults = blocks.iter().filter_map(|&(at, header)| match header_at(file, at, length) {

@@ -94,7 +94,7 @@ struct Records {
     names_lost: bool,
 }
 
-/// The blocks, but for those of workers that the rank does not have, by its own words.
+/// The blocks of the workers that the rank says it has.
 fn of_workers(blocks: Blocks, run: &RunRecord, path: &Path, problems: &mut Vec<Problem>) -> Blocks {
     let Some(&workers) = run.workers.get(run.rank as usize) else { return blocks };
     let known = |header: &Header| header.kind != Kind::Events || u32::from(header.worker) < workers;
@@ -233,7 +233,7 @@ impl TraceBuilder {
         self.syncs.sort_by_key(|sync| sync.sync);
         self.steps.sort_by_key(|step| step.step);
         let there: BTreeSet<u32> = self.ranks.iter().map(|rank| rank.rank).collect();
-        // A damaged or foreign record may claim any number of them. Who names the file of one rank wants no other.
+        // A damaged or foreign record may claim any number of them. A path to one file selects that rank only.
         let expected = if path.is_dir() { run.ranks } else { 0 };
         let missing = (0..expected).filter(|rank| !there.contains(rank)).take(MISSING_MAX);
         for rank in missing {

@@ -1,8 +1,8 @@
-//! Reads traces: whole ones, those that were cut off, damaged ones as far as they go, and nothing else.
+//! Reads traces: whole traces, truncated traces, damaged traces as far as possible, and nothing else.
 //!
 //! A trace may come from anywhere. Every length is bounded before memory is taken, every block has a checksum, and what
 //! comes out of [`Stream`] has been looked at: times are in order and below [`TIME_MAX_NS`]. Records
-//! that are JSON are as they were written; whoever adds up their figures must expect any.
+//! that are JSON are as they were written: their figures may have any value.
 
 mod blocks;
 mod builder;
@@ -26,7 +26,7 @@ use caribou::trace::{
 };
 pub use stream::Stream;
 
-/// An error in place of a trace: one line, saying what, where and what was expected.
+/// An error in place of a trace: one line with the fault, its place and the expected form.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -126,15 +126,15 @@ pub struct RankTrace {
     pub samples: Vec<Sample>,
     /// Processes on its vCPUs when much time was lost, in order.
     pub looks: Vec<Look>,
-    /// The profile of each worker; of those that left none, empty.
+    /// The profile of each worker, empty for a worker that left none.
     pub profiles: Vec<Profile>,
     /// Its end; none if it was cut off.
     pub end: Option<End>,
     /// Its file.
     pub path: PathBuf,
-    /// Blocks of events: place and header, by worker, those of one in the order of the file.
+    /// Blocks of events: place and header, by worker, in the order of the file.
     blocks: Blocks,
-    /// From the numbers of this file to those of the trace.
+    /// From the numbers of this file to the numbers of the trace.
     names: Arc<[NameId]>,
 }
 
@@ -288,8 +288,8 @@ impl RankTrace {
         Stream::new(self.path.clone(), blocks, self.names.clone())
     }
 
-    /// Reads the headers of all blocks and says which differ from what the index of the file says: nothing is lost with
-    /// them, but bytes have changed that nobody should have touched.
+    /// Reads the headers of all blocks and returns those that differ from the index of the file: nothing is lost with
+    /// them, but their bytes have changed.
     #[must_use]
     pub fn differing_headers(&self) -> Vec<Problem> {
         let problem = |(at, what)| Problem { file: self.path.clone(), at, what };

@@ -1,4 +1,4 @@
-//! The events of one worker, a block at a time, looked at before anybody sees them.
+//! The events of one worker, a block at a time, checked before they are returned.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl Stream {
         }
     }
 
-    /// The next block of events, or what is wrong with it; the one after it can be read all the same.
+    /// The next block of events, or its fault; the block after it can be read all the same.
     pub fn next_block(&mut self) -> Option<Result<&[Event], Problem>> {
         let (at, header) = self.blocks.next()?;
         self.next = 0;
@@ -67,7 +67,7 @@ impl Stream {
     }
 
     fn read(&mut self, at: u64, header: &Header) -> Result<(), String> {
-        // Not kept open: whoever merges the workers of a thousand ranks would run out of files.
+        // Not kept open: a merge of the workers of a thousand ranks would run out of file descriptors.
         let mut file = File::open(&self.path).map_err(|error| format!("cannot be read: {error}"))?;
         read_block(&mut file, at, header, &mut self.stored, &mut self.raw)?;
         let (mut decoder, mut last) = (Decoder::new(&self.raw), self.last);

@@ -2,7 +2,7 @@
 //!
 //! A clock is of a process, and a chunk of the program may migrate to another. So one of those tells the collector, a chunk on
 //! rank 0, when an iteration is complete. The collector writes that into the clock of its process, and tells the relay of each
-//! other process, which does the same: the director there reads it. The clock and parts of rank 0 are those that count. The
+//! other process, which does the same: the director there reads it. Only the clock and parts of rank 0 count. The
 //! collector has the parts of the result, if they are to be compared, and ends the run when it has seen everything; the
 //! last iterations may not have come to the other clocks by then.
 //!
@@ -34,7 +34,7 @@ pub struct Observers<T: Part> {
     collect: bool,
 }
 
-/// Collects what is to be seen, and ends the run.
+/// Collects the observations, and ends the run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Collector<T> {
     iterations: u32,
@@ -65,7 +65,7 @@ enum Sight<T> {
     Part(T),
 }
 
-/// Tells the clock of its process what the collector has seen.
+/// Passes the observations of the collector to the clock of its process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Relay;
 
@@ -76,7 +76,7 @@ struct Complete {
     at_ns: u64,
 }
 
-/// The place where the collector writes what it sees; a service.
+/// The place where the collector writes its observations; a service.
 struct Sink<T> {
     clock: Arc<IterationClock>,
     parts: Option<Arc<Mutex<Vec<T>>>>,

@@ -1,4 +1,4 @@
-//! Facts of the syncs of an array: imbalance, moves, how soon it settled, and what it would have taken at best.
+//! Facts of the syncs of an array: imbalance, moves, the time to settle, and the shortest possible time.
 
 use caribou::Report;
 use caribou::report::{RunReport, SyncTotals};
@@ -87,7 +87,7 @@ impl From<&caribou::report::SyncReport> for SyncRecord {
     }
 }
 
-/// Work is what a rank's capacity does in the time that the rank needed. Of windows those that were not decided count as well.
+/// Work is a rank's capacity times the time that the rank needed. Windows that were not decided count as well.
 fn bound_ns(sync: &caribou::report::SyncReport) -> u64 {
     if sync.window {
         return sync.ideal_ns;
@@ -171,7 +171,7 @@ impl<'t> SyncTimeline<'t> {
         Self { times, syncs: report.syncs.iter().map(SyncRecord::from).collect(), totals: report.sync_totals }
     }
 
-    /// Seconds that it would have taken at best: with all work spread at all times over what its ranks could give, as far
+    /// The shortest possible time, s: with all work spread at all times over the capacity of its ranks, as far
     /// as was measured. No more than it took, which was possible. `None` without two syncs, at which that is measured: the
     /// phase before the first holds the start as well.
     ///
@@ -189,7 +189,7 @@ impl<'t> SyncTimeline<'t> {
 
     /// The median of the syncs' imbalance while something disturbs the run, or over all of it when nothing ever does.
     ///
-    /// The median, because the first sync after a neighbour's arrival measures a phase nobody could have prepared for.
+    /// The median, because the first sync after a neighbour's arrival measures a phase that could not be predicted.
     fn imbalance(&self, windows: &[Window]) -> Option<f64> {
         let quiet = windows.iter().all(|window| !window.disturbed);
         let counts = |iteration: u32| {
@@ -283,7 +283,7 @@ pub(crate) mod tests {
         // One rank needed a second of the whole vCPU, the other two of half of one.
         (sync.before_ns, sync.capacity) = (vec![1_000_000_000, 2_000_000_000], vec![1.0, 0.5]);
         assert_eq!(bound_ns(&sync), 1_333_333_333);
-        // In windows those that were not decided count as well.
+        // Windows that were not decided count as well.
         (sync.window, sync.ideal_ns) = (true, 5_000_000_000);
         assert_eq!(bound_ns(&sync), 5_000_000_000);
         let (times, report) = past(&[12; 10], 4, &[]);

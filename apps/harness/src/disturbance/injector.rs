@@ -57,7 +57,7 @@ impl<'a> DisturbanceInjector<'a> {
         }
     }
 
-    /// Follows the run until `is_over`; who makes it so unparks this thread.
+    /// Follows the run until `is_over`; the thread that ends the run unparks this one.
     pub(crate) fn follow(&mut self, is_over: impl Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
             let completed = self.clock.completed();
@@ -78,7 +78,7 @@ impl<'a> DisturbanceInjector<'a> {
             .try_for_each(|(spec, neighbour)| stop_neighbour(spec, neighbour, completed))
     }
 
-    /// The part of all there is to do that so many steps are.
+    /// The part of the whole run that `completed` steps are.
     fn done(&self, completed: u32) -> u64 {
         let Experiment { steps, total, .. } = self.experiment;
         (u128::from(total.count) * u128::from(completed) / u128::from((*steps).max(1))) as u64

@@ -1,7 +1,7 @@
 //! A busy neighbour: a real process that takes CPU time from one vCPU.
 //!
 //! It is this same program, started again with a hidden first argument, so nothing else has to be installed. A process and
-//! not a thread, because the scheduler, `/proc` and the balancer should see what they would see of a stranger.
+//! not a thread, because the scheduler, `/proc` and the balancer should see it as a foreign process.
 //!
 //! It ends when it is killed, when its parent is gone (it looks at every period: a death signal would be bound to the
 //! *thread* that started it), and in any case after [`LIFETIME_S`].
@@ -67,8 +67,8 @@ impl Neighbour {
         self.process.try_wait().ok().flatten()
     }
 
-    /// Whether somebody stops it, or stopped it for so long that it asked for less than half of its part: then it neither ran
-    /// nor waited for its vCPU. Nor does it while a quota stops all of a container, which is nobody's fault.
+    /// Whether a signal stops it, or stopped it so long that it asked for less than half of its part: then it neither ran
+    /// nor waited for its vCPU. Nor does it while a quota stops all of a container, which is no fault.
     pub(crate) fn was_stopped(&self) -> bool {
         let read = |file| fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
         let age = now().duration_since(self.started);
@@ -88,7 +88,7 @@ impl Neighbour {
 
 impl Drop for Neighbour {
     fn drop(&mut self) {
-        // Both fail only when the process is gone already, which is what is wanted.
+        // Both fail only when the process is gone already, as intended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -154,7 +154,7 @@ fn live(vcpu: usize, duty: f64, parent: Pid, mut schedule: Option<OnOff>) -> Exi
         // A period that took longer, because the vCPU was shared, is not made up for.
         let end_ns = now_ns(ClockId::Monotonic);
         due_ns = (due_ns + PERIOD_NS).min(change_ns).max(end_ns);
-        // A full-time neighbour never sleeps, not even for nothing: whoever sleeps goes to the end of the queue.
+        // A full-time neighbour never sleeps, not even for nothing: a thread that sleeps goes to the end of the queue.
         if due_ns > end_ns {
             std::thread::sleep(Duration::from_nanos(due_ns - end_ns));
         }

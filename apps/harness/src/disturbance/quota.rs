@@ -1,4 +1,4 @@
-//! A limit on the CPU time of one rank's workers, by a control group: what a cloud provider does to a small instance.
+//! A limit on the CPU time of one rank's workers, by a control group, as cloud providers limit small instances.
 //!
 //! Version 1 groups take threads in `tasks`; version 2 groups take them in `cgroup.threads` once they are *threaded*.
 //! Needs write access to the group this process is in, which a container often denies: the caller then goes on without.

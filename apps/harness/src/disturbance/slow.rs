@@ -1,4 +1,4 @@
-//! A rank that computes more slowly than it could: what its kernel takes of CPU time is stretched, as on a slower vCPU.
+//! A rank that computes more slowly than it could: the CPU time of its kernel is stretched, as on a slower vCPU.
 //!
 //! That the runtime measures the rank as much slower is [`Config::slowed`](caribou::Config::slowed).
 

@@ -1,4 +1,4 @@
-//! Facts of a run of a pool: the runtime's report, and how far it was from a run in which nobody was ever idle.
+//! Facts of a run of a pool: the runtime's report, and its distance from a run in which no worker is ever idle.
 
 use caribou::pools::PoolReport;
 use caribou::report::RunReport;

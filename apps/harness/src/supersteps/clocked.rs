@@ -1,7 +1,7 @@
 //! A program that tells a clock when its steps are complete.
 //!
-//! Every share combines the parts of every step. Whoever of a process is the first to do so has the parts of all, so that the
-//! step is computed everywhere, and writes that into the clock of its process.
+//! Every share combines the parts of every step. The first share of a process to do so has the parts of all, so the step
+//! is computed everywhere; it writes that into the clock of its process.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -54,7 +54,7 @@ impl<P: Supersteps> Supersteps for ClockedProgram<P> {
     type Unit = P::Unit;
     type Edge = P::Edge;
     type Part = P::Part;
-    /// Steps so far, and what the program's workers know.
+    /// Steps so far, and the shared data of the program.
     type Shared = (u32, P::Shared);
 
     fn units(&self) -> u64 {

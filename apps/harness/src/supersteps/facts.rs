@@ -1,4 +1,4 @@
-//! Facts of a run in supersteps: the runtime's report, and how far it was from a run in which everybody always computed.
+//! Facts of a run in supersteps: the runtime's report, and its distance from a run in which all workers always compute.
 
 use caribou::report::RunReport;
 use caribou::supersteps::SuperstepReport;
@@ -16,13 +16,13 @@ pub struct SuperstepFacts {
     pub report: SuperstepReport,
     /// Mean milliseconds a step.
     pub step_ms: Option<f64>,
-    /// Time in which the slowest worker of each step computed, over that of the average one; none where nobody did.
+    /// Time in which the slowest worker of each step computed, over the average worker's; none where no worker computed.
     pub imbalance: Option<f64>,
     /// Units that got another worker, in all.
     pub moved: u64,
     /// Jobs that were dropped because another worker was faster.
     pub dropped: u64,
-    /// Time that it would have taken had everybody always computed (the capacity bound), ns; none where nobody did, and of
+    /// Time if all workers had always computed (the capacity bound), ns; none where no worker computed, and of
     /// a simulated run, whose virtual time does not pass while it computes.
     pub bound_ns: Option<u64>,
     /// The part by which it took longer: 0.01 is one percent.

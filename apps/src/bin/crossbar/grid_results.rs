@@ -124,12 +124,12 @@ impl PointResults {
     }
 }
 
-/// `part / whole` in so many units, rounded down; of nothing it is nothing.
+/// `part / whole` times `units`, rounded down; 0 if both are 0.
 fn ratio(part: u64, whole: u64, units: u64) -> u64 {
     (u128::from(part) * u128::from(units) / u128::from(whole.max(1))) as u64
 }
 
-/// Simulates these tasks and adds what they find to `tally`.
+/// Simulates these tasks and adds their results to `tally`.
 ///
 /// The result of a task depends on the grid, its seed and the number of the task, on nothing else.
 pub(crate) fn run_tasks(grid: &Grid, tasks: Range<u64>, tally: &mut GridResults) {

@@ -2,7 +2,7 @@
 //!
 //! It is the workload by which the combined adaptive algorithm (CAA) was measured: 3072 simulations of a switch with 16
 //! ports and buffers at its crosspoints. `traffic` says what arrives, `scheduler` what leaves first, `switch` simulates
-//! both; `grid` says which simulations there are, `tally` counts exactly what they find, `results` prints it. `options`
+//! both; `grid` lists the simulations, `tally` counts their results exactly, `results` prints them. `options`
 //! is the command line, `run` the program as the harness sees it.
 //!
 //! The command line: `crossbar --help`.

@@ -26,7 +26,7 @@ pub(crate) fn table(grid: &Grid, tally: &GridResults) -> String {
     format!("{0} x {0} ports, load {highest}:\n{rows}", grid.ports)
 }
 
-/// A line for each point of the grid, as comma-separated values with a heading; what nobody knows is NaN.
+/// A line for each point of the grid, as comma-separated values with a heading; unknown values are NaN.
 #[must_use]
 pub(crate) fn grid_csv(grid: &Grid, tally: &GridResults) -> String {
     let mut text = "load,buffer,scheduler,tasks,slots,offered,lost,throughput,throughput_standard_error,\

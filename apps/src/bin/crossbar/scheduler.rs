@@ -1,4 +1,4 @@
-//! The choice of the next packet among those that wait for an output.
+//! The choice of the next packet among the packets that wait for an output.
 
 use rand::{Rng, RngExt};
 

@@ -1,7 +1,7 @@
 //! The arrivals at the inputs of the switch: bursts of packets, and gaps between them.
 //!
 //! An input is in a burst or not. In a burst a packet arrives in every slot, all for one output; the length of a burst is
-//! geometric, and so is that of a gap, which may be empty. With a mean burst of one packet this is the uniform Bernoulli
+//! geometric, and so is the length of a gap, which may be empty. With a mean burst of one packet this is the uniform Bernoulli
 //! traffic of theory: in each slot a packet arrives with a probability that is the load, for any output alike.
 
 use rand::distr::{Bernoulli, Distribution};
@@ -25,7 +25,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Inputs that bring `load` packets a slot each, in bursts of so many on average; all begin in a gap.
+    /// Inputs that bring `load` packets per slot each, in bursts of `burst` on average; all begin in a gap.
     ///
     /// # Errors
     /// [`Error::Usage`] unless the load is from 0.001 to 1, and bursts have from 1 to 10^6 packets.
@@ -65,7 +65,7 @@ mod tests {
     use caribou::random::stream;
     use caribou_apps::estimate::Estimate;
 
-    /// The arrivals at one input of four in so many slots.
+    /// The arrivals at one input of four in `slots` slots.
     fn arrivals(load: f64, burst: f64, slots: usize) -> Vec<Option<usize>> {
         let (mut traffic, mut rng) = (Traffic::new(4, load, burst).unwrap(), stream(1, 0));
         (0..slots).map(|_| traffic.arrival(0, &mut rng)).collect()

@@ -1,4 +1,4 @@
-//! The switch against what is known exactly.
+//! The switch against exact results.
 
 use super::scheduler::Scheduler;
 use super::switch::{Served, Switch};

@@ -1,6 +1,6 @@
 //! A dense system of linear equations by Jacobi's method: a program in supersteps whose units are rows.
 //!
-//! `system` is what is to be solved, read with `caribou_apps::matrix_market` or generated, `kernel` the work on a row,
+//! `system` is the problem, read with `caribou_apps::matrix_market` or generated, `kernel` the work on a row,
 //! `serial` the reference, `solver` the steps, `options` the command line, `run`
 //! the program as the harness sees it.
 //!

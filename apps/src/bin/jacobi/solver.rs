@@ -1,7 +1,7 @@
-//! The steps: each worker computes the residuals of its rows, and everybody gets the new x of all.
+//! The steps: each worker computes the residuals of its rows, and every worker gets the new x of all.
 //!
 //! A step tells how good the x is that it began with, and the last one leaves that as it is: the answer is the x whose residual
-//! was found small enough. What everybody knows does not depend on where shares begin: a row's sum has one order, and the
+//! was found small enough. The shared data do not depend on where shares begin: a row's sum has one order, and the
 //! greatest of some numbers has none.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Limits {
     pub(crate) steps: u32,
 }
 
-/// What everybody knows.
+/// The shared data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     #[serde(with = "caribou::bulk")]

@@ -1,4 +1,4 @@
-//! Jacobi on the runtime: the serial program's answer, wherever and however it runs, and that of a direct solution.
+//! Jacobi on the runtime: the serial program's answer, wherever and however it runs, and a direct solution's.
 
 use std::sync::Arc;
 

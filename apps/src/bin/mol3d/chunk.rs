@@ -2,10 +2,10 @@
 //!
 //! A cell sends the places of its particles to its 27 pairs. A pair that has both cells' answers each with the forces
 //! of the other. A cell that has 27 answers adds them up in the order of where the other cells lie, so that the sum has
-//! the same bits whoever was faster, completes its step, and begins the next. Every so many steps it first hands over
-//! the particles that have left it, and waits for those of its 26 neighbours.
+//! the same bits in any order of arrival, completes its step, and begins the next. At regular steps it first hands over
+//! the particles that have left it, and waits for the particles of its 26 neighbours.
 //!
-//! Nobody waits for all: the energies of a step are added up on the way to one cell, which keeps the books.
+//! There is no barrier: the energies of a step are reduced to one cell, which keeps the books.
 //!
 //! Places and forces need no number of a step: a cell sends no places before all answers to the last are in, and no
 //! pair answers before it has both. A neighbour may hand over particles before this cell has all its answers; they
@@ -53,7 +53,7 @@ impl AsRef<[Vector]> for Vectors {
     }
 }
 
-/// Particles: all of a cell, or those that change cells.
+/// Particles: all of a cell, or the ones that change cells.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Particles(#[serde(with = "caribou::bulk")] pub(crate) Vec<Particle>);
 
@@ -146,7 +146,7 @@ impl Cell {
         if rules.exchanges(self.step) { self.hand_over(ctx) } else { self.ask(ctx) }
     }
 
-    /// Tells if particles were handed over, and those of the neighbours are not all here.
+    /// Tells if particles were handed over, and not all particles of the neighbours have come.
     fn awaits_incoming(&self) -> bool {
         u64::from(self.step / self.rules.exchange) > self.incoming.step()
     }
@@ -235,7 +235,7 @@ pub(crate) struct PairCompute {
     step: u32,
 }
 
-/// The places of a cell's particles, and to whom to answer.
+/// The places of a cell's particles, and the cell to answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Positions {
     is_second: bool,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A place, a velocity, a force.
 pub(crate) type Vector = [f64; 3];
 
-/// The sum of two vectors, the second so many times.
+/// The sum of a vector and `times` another.
 #[inline]
 pub(crate) fn plus(one: Vector, other: Vector, times: f64) -> Vector {
     [0, 1, 2].map(|axis| one[axis] + times * other[axis])
@@ -113,7 +113,7 @@ impl Grid {
     pub(crate) fn is_near(&self, cell: [u16; 3], place: Vector, margin: f64) -> bool {
         (0..3).all(|axis| {
             let [low, high] = self.borders(cell, axis);
-            // Not so for what is no number.
+            // Not so for NaN.
             low - margin <= place[axis] && place[axis] <= high + margin
         })
     }

@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 1 << 30;
 pub(crate) struct Input {
     pub(crate) places: Vec<Vector>,
     pub(crate) sides: Vector,
-    /// Lines for a person: what was left out.
+    /// Lines for the user: the omissions.
     pub(crate) notes: Vec<String>,
 }
 

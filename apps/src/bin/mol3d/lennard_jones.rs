@@ -106,10 +106,10 @@ impl LennardJones {
         some.iter().filter(is_near).copied().collect()
     }
 
-    /// The force of others on the particle at that place, and their energy; what it does to them is added to their
+    /// The force of others on the particle at that place, and their energy; its force on them is added to their
     /// forces.
     ///
-    /// Who is within the cut-off goes to `near` first: nobody can predict it, and a branch predicted wrongly takes
+    /// Particles within the cut-off go to `near` first: the test cannot be predicted, and a mispredicted branch takes
     /// longer than all the rest.
     #[inline]
     fn on_one(

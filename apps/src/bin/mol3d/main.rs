@@ -2,7 +2,7 @@
 //! particles, and each two neighbouring cells are a pair that computes what their particles do to each other. Pairs
 //! hold the load.
 //!
-//! `grid` is the box and its cells, `law` the forces, `particle` what a cell does with its particles; `problem` is all
+//! `grid` is the box and its cells, `law` the forces, `particle` the work of a cell on its particles; `problem` is all
 //! that together, `input` reads it from files, `serial` is the reference. `physics` is the result. `chunk` is the
 //! program as the runtime sees it, `run` as the harness does, and `options` its command line.
 //!

@@ -1,4 +1,4 @@
-//! One particle, what a cell does with those that are in it, and their energy.
+//! One particle, the work of a cell on its particles, and their energy.
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub(crate) fn drift(particles: &mut [Particle], step: f64) {
     }
 }
 
-/// Takes out those that are no longer in the cell: by the way that they went, where they are from the neighbour's side.
+/// Takes out the particles that have left the cell, by their direction, with positions as the neighbour sees them.
 pub(crate) fn take_outgoing(
     particles: &mut Vec<Particle>,
     grid: &Grid,

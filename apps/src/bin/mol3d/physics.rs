@@ -9,7 +9,7 @@ use super::particle::{Energy, Particle};
 pub(crate) struct Physics {
     /// Before the first iteration, and after each.
     pub(crate) energies: Vec<Energy>,
-    /// By ID; none where nobody compares.
+    /// By ID; none where nothing is compared.
     pub(crate) particles: Vec<Particle>,
 }
 
@@ -20,7 +20,7 @@ impl Physics {
         Self { energies, particles }
     }
 
-    /// The distance of the total energy from that of the beginning, at most: as a part of that, or of the kinetic energy
+    /// The largest distance of the total energy from the initial energy, as a part of it, or of the kinetic energy
     /// where that is more, since the total may be about 0.
     pub(crate) fn drift(&self) -> f64 {
         let total = |energy: &Energy| energy.parts()[2];
@@ -51,7 +51,7 @@ impl Physics {
         Some(format!("energies of {:?} instead of {:?} after iteration {step}", one.parts(), other.parts()))
     }
 
-    /// Says what became of the energy of so many particles.
+    /// Reports the energy of `count` particles.
     pub(crate) fn words(&self, count: u64) -> String {
         let each = |energy: Option<&Energy>| {
             let [kinetic, potential, total] =

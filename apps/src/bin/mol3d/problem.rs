@@ -173,7 +173,7 @@ impl Problem {
     }
 }
 
-/// The places of so many particles on a cubic lattice that fills a cube; sites too many stay empty, evenly spread.
+/// The places of `count` particles on a cubic lattice that fills a cube; surplus sites stay empty, evenly spread.
 pub(crate) fn lattice(count: u64, side: f64) -> Vec<Vector> {
     let sites = (1..).find(|sites: &u64| sites.pow(3) >= count).expect("whole numbers go on");
     let place = |particle: u64| {

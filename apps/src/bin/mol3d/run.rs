@@ -11,7 +11,7 @@ use super::physics::Physics;
 use super::problem::{Pair, Problem, Rules};
 use super::serial;
 
-/// Particles that move for so many steps.
+/// Particles that move for a number of steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Molecules {
     /// All that decides the result.

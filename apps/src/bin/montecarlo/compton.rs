@@ -1,6 +1,6 @@
 //! Compton scattering: a photon hits a free electron at rest, changes its direction and leaves it some energy.
 //!
-//! The cross-section is that of Klein and Nishina (1929). That electrons are bound, which matters below some tens of keV,
+//! The cross-section is by Klein and Nishina (1929). That electrons are bound, which matters below some tens of keV,
 //! is left out, and so is the electron after the collision: its energy stays where it was hit.
 
 use rand::{Rng, RngExt};
@@ -11,7 +11,7 @@ const ELECTRON_KEV: f64 = 510.998_95;
 /// The classical radius of an electron in cm.
 const ELECTRON_RADIUS_CM: f64 = 2.817_940_3e-13;
 
-/// The total cross-section of an electron in cm², for a photon of so many keV.
+/// The total cross-section of an electron in cm², for a photon of `energy_kev`.
 ///
 /// Accurate to nine digits from 1 keV on; far below, the terms cancel.
 #[must_use]
@@ -23,7 +23,7 @@ pub(crate) fn cross_section_cm2(energy_kev: f64) -> f64 {
     std::f64::consts::TAU * ELECTRON_RADIUS_CM.powi(2) * (wide + narrow)
 }
 
-/// Samples a collision of a photon of so many keV: the fraction of its energy that it keeps, and the cosine of the angle by
+/// Samples a collision of a photon of `energy_kev`: the fraction of its energy that it keeps, and the cosine of the angle by
 /// which it turns.
 ///
 /// The density of the fraction e kept is (1/e + e) (1 - e sin² / (1 + e²)), between 1 / (1 + 2 k) and 1: its first factor

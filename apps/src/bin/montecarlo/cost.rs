@@ -1,4 +1,4 @@
-//! Work that changes no result: it makes histories as heavy, and as unequal, as those of programs with richer physics.
+//! Work that changes no result: it makes histories as heavy and as unequal as in programs with richer physics.
 //!
 //! The work is a number of steps and not a time: a history that is interrupted, or runs on a slow vCPU, has the same to do.
 //! The amount comes from the history's own stream after its photon has ended, so that no tally depends on it.

@@ -1,4 +1,4 @@
-//! Energies as whole numbers, so that what is deposited and what escapes adds up to what came in, to the last unit.
+//! Energies as whole numbers, so that deposited and escaped energy add up to the incoming energy, to the last unit.
 
 use serde::{Deserialize, Serialize};
 

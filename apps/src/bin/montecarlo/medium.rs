@@ -1,4 +1,4 @@
-//! The material of a slab: how likely photons collide in it, and what a collision does to them.
+//! The material of a slab: the probability of collisions in it, and their effect on photons.
 //!
 //! There are two kinds. *Matter* absorbs by the photoelectric effect, as a power of the energy, and scatters by Compton's.
 //! Its numbers are rounded from the tables of NIST (XCOM); absorption edges, coherent scattering, fluorescence and pairs are
@@ -88,7 +88,7 @@ impl Medium {
         }
     }
 
-    /// Samples what a photon has left after it was scattered, and the cosine of the angle by which it turned.
+    /// Samples the energy of a photon after it was scattered, and the cosine of the angle by which it turned.
     pub(crate) fn scatter(&self, energy: Energy, rng: &mut impl Rng) -> (Energy, f64) {
         match *self {
             Self::Matter(_) => {

@@ -45,7 +45,7 @@ pub(crate) struct Options {
 const AFTER_HELP: &str = "\
 Options win over CARIBOU_* variables, which win over the defaults.
 Matter absorbs by the photoelectric effect and scatters by Compton's; a grey slab does both at all energies alike.
-Every estimate stands with its standard error. Results depend on the seed and the slabs, not on who computes what.
+Every estimate stands with its standard error. Results depend on the seed and the slabs, not on where they are computed.
 Exit code: 0 done, 1 a run failed or its result is wrong, 2 bad options.
 
 Grey slabs that theory knows: a pure absorber, and a half-space of isotropic scattering

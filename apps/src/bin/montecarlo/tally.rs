@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     pub(crate) uncollided: u64,
     /// Energies of the photons that left behind the last slab, in units of [`Energy`].
     pub(crate) transmitted: Moments,
-    /// Energies of those that left before the first.
+    /// Energies of photons that left before the first.
     pub(crate) reflected: Moments,
     /// Photons absorbed in each slab.
     pub(crate) absorbed: Vec<u64>,
@@ -65,7 +65,7 @@ impl Tally {
         self.absorption_depth_um.add((depth_cm * UM_PER_CM).round() as u64);
     }
 
-    /// The history has ended, after so many collisions.
+    /// The history has ended, after `collisions` collisions.
     pub(super) fn close(&mut self, collisions: u64) {
         self.histories += 1;
         self.collisions += collisions;

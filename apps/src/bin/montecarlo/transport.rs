@@ -3,7 +3,7 @@
 //! A photon starts before the first slab, straight on. It flies a number of mean free paths with an exponential
 //! distribution, whatever slabs they take it through; there it is absorbed or scattered, in proportion to the two
 //! cross-sections. Because slabs have no end to the sides, its depth and the cosine of its direction are all it needs.
-//! No weights, no splitting, no forced collisions: each history is one photon, and errors are those of plain counting.
+//! No weights, no splitting, no forced collisions: each history is one photon, and errors follow from plain counting.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The transport against what is known exactly.
+//! The transport against exact results.
 
 use super::cost::Cost;
 use super::energy::{Energy, KEV_PER_UNIT};

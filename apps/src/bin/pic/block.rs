@@ -1,4 +1,4 @@
-//! The work of one tile: moving its particles, and parting with those that leave it.
+//! The work of one tile: moving its particles, and handing over the particles that leave it.
 
 use std::iter::zip;
 
@@ -36,7 +36,7 @@ impl Block {
         }
     }
 
-    /// One step. Returns those that left the tile, by their [offset](OFFSETS).
+    /// One step. Returns the particles that left the tile, by their [offset](OFFSETS).
     pub(crate) fn step(&mut self, problem: &Problem, tile: [u16; 2]) -> [Vec<Particle>; OFFSETS.len()] {
         let (tiling, side) = (problem.tiling, problem.side());
         let part = tiling.part(tile);

@@ -1,6 +1,6 @@
 //! The grid as an array of chunks: what one tile does when particles arrive.
 //!
-//! A tile moves its particles, sends each neighbour those that went there, none being a message too, and goes on when all
+//! A tile moves its particles, sends each neighbour the particles that went there, even if none, and goes on when all
 //! eight have sent theirs. There is no barrier: a neighbour may be one step ahead, and its particles wait with the runtime
 //! until we are `ready` for them. Once a step every tile adds itself and its particles to a sum; tile [0, 0] learns of it
 //! when all have, checks that no particle is missing, and tells the observers.
@@ -142,7 +142,7 @@ impl Chunk for Tile {
                     "no tile and no particle is lost in step {step}"
                 );
                 let observers = ctx.service::<Observers<Verification>>();
-                // The first step comes before what is timed.
+                // The first step is not timed.
                 match step - 1 {
                     0 => observers.begin(ctx),
                     iterations => observers.complete(ctx, iterations),
@@ -181,14 +181,14 @@ mod tests {
         Tile::new(problem(20, 4, 2000, "sinusoidal"), HERE)
     }
 
-    /// A tile that has made its first step, and what it did.
+    /// A tile that has made its first step, and its effects.
     fn started() -> (Tile, Effects<Tile>) {
         let mut tile = tile();
         let effects = probe(&mut tile, HERE).receive(Message::CountBefore(100));
         (tile, effects)
     }
 
-    /// What comes from the neighbour in that slot, which has completed so many steps.
+    /// The message of the neighbour in that slot, which has completed `step` steps.
     fn arrivals(step: u64, slot: u32, particles: Vec<Particle>) -> Message {
         let mut neighbour = Halos::new(1);
         for _ in 0..step {

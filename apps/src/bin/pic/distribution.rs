@@ -84,7 +84,7 @@ impl Distribution {
         }
     }
 
-    /// Tells if all of it lies in a grid of so many cells a side.
+    /// Tells if all of it lies in a grid of `grid` cells a side.
     #[must_use]
     pub(crate) fn fits(self, grid: u32) -> bool {
         match self {

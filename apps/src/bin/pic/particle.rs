@@ -70,7 +70,7 @@ impl Particle {
         [self.x as u32, self.y as u32]
     }
 
-    /// One step in a grid of so many cells a side: the force of the four corners, and what follows from it.
+    /// One step in a grid of `grid` cells a side: the force of the four corners, and the motion.
     #[inline]
     pub(crate) fn step(&mut self, grid: f64) {
         let (column, row) = (self.x.floor(), self.y.floor());

@@ -18,7 +18,7 @@ pub(crate) struct Problem {
     pub(crate) distribution: Distribution,
     /// Each moves `2k + 1` columns a step.
     pub(crate) k: u32,
-    /// Each moves so many rows a step.
+    /// Rows that each particle moves per step.
     pub(crate) m: i32,
     /// Steps that are timed; one comes before them.
     pub(crate) iterations: u32,
@@ -60,7 +60,7 @@ impl Problem {
             let cell = move |row| [column, row];
             rows.clone().map(cell).map(move |cell| {
                 let drawn = counts.next(distribution.mean(cell, grid, particles as f64));
-                // Outside of a patch nobody begins, though a mean of 0 may draw one.
+                // Outside of a patch no particle begins, though a mean of 0 may draw one.
                 (cell, if distribution.has(cell) { drawn } else { 0 })
             })
         };

@@ -1,7 +1,7 @@
 //! The kernel's own random numbers: how many particles begin in a cell.
 //!
-//! There is one sequence for the whole grid, and two numbers of it for each cell. Whoever needs those of some cells jumps to
-//! them, so that every tile draws its own particles and nobody those of all.
+//! There is one sequence for the whole grid, and two numbers of it for each cell. A tile jumps to the numbers of its cells,
+//! so it draws its own particles only.
 
 /// A linear congruential generator modulo 2^64.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;

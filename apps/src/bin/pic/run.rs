@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::serial;
 use crate::verification::Verification;
 
-/// Particles that move for so many steps.
+/// Particles that move for a number of steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pic {
     /// All that decides the result.

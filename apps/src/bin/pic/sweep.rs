@@ -81,7 +81,7 @@ struct Point {
     k: u32,
     /// Seconds without balancing.
     unbalanced_s: f64,
-    /// The gain at best, by what was measured without balancing.
+    /// The largest possible gain, by the measurements without balancing.
     possible_gain: Option<f64>,
     balanced: Vec<Balanced>,
 }

@@ -1,4 +1,4 @@
-//! The grid and its tiles: which cells a tile has, whose a cell is, who is next to whom.
+//! The grid and its tiles: the cells of a tile, the tile of a cell, the neighbours of a tile.
 //!
 //! The grid is periodic, so every tile has eight neighbours; with few tiles one may be several of them, or the tile itself.
 

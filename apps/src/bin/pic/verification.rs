@@ -20,7 +20,7 @@ pub(crate) struct Verification {
 }
 
 impl Verification {
-    /// The tally of particles after so many steps in a grid of such a side.
+    /// The tally of particles after `steps` steps in a grid of side `grid`.
     pub(crate) fn of<'p>(particles: impl IntoIterator<Item = &'p Particle>, steps: u32, grid: f64) -> Self {
         let one = |particle: &Particle| {
             let astray = particle.astray(steps, grid);

@@ -33,7 +33,7 @@ pub(crate) struct RingNode {
 /// A message between chunks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// Every chunk has started; so many there are.
+    /// Every chunk has started; the number of chunks.
     Begin(u64),
     /// A token starts here.
     Launch,

@@ -1,12 +1,12 @@
 //! The compute-bound kernel of Task Bench (Slaughter et al., SC 2020): 64 numbers, each squared and added to itself, as
-//! often as asked. They become infinite after a dozen iterations, which costs nothing and is what everybody measures.
+//! often as asked. They become infinite after a dozen iterations, which costs nothing and is the usual measurement.
 
 use std::hint::black_box;
 
 /// Independent numbers: enough to keep the vector units busy.
 const NUMBERS: usize = 64;
 
-/// Works for so many iterations, of two operations a number.
+/// Works for `iterations` iterations, with two operations per number.
 pub(crate) fn run(iterations: u32) {
     if iterations == 0 {
         return;

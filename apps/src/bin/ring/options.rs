@@ -8,7 +8,7 @@ use harness::{Error, Trace, launch, memory};
 use presentation::count_parser;
 use serde::Serialize;
 
-/// Tokens travel around a ring of chunks: what a message costs.
+/// Tokens travel around a ring of chunks: the cost of a message.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(name = "ring", version, after_help = AFTER_HELP)]
 pub(crate) struct Options {
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Worker threads of each rank
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) workers: u32,
-    /// Measure what each chunk costs [default: CARIBOU_MEASURE, then on]
+    /// Measure the cost of each chunk [default: CARIBOU_MEASURE, then on]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) measure: Option<OnOff>,
     /// Keep a profile of each worker's time [default: CARIBOU_PROFILE, then on]
@@ -147,7 +147,7 @@ impl Options {
         Ok(Self { ranks: Some(ranks), ..self })
     }
 
-    /// `config`, which comes from the environment, with what the options say.
+    /// `config`, which comes from the environment, with the options applied.
     #[must_use]
     pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(measure) = self.measure {
@@ -171,7 +171,7 @@ impl Options {
         (u64::from(token) * u64::from(self.chunks) / u64::from(self.tokens)) as u32
     }
 
-    /// The result of a run under `config` in which the tokens took so many nanoseconds.
+    /// The result of a run under `config` in which the tokens took `elapsed_ns`.
     #[must_use]
     pub(crate) fn outcome(&self, config: &Config, elapsed_ns: u64, report: &Report) -> Outcome {
         Outcome {

@@ -31,7 +31,7 @@ impl Program for Sor {
 
     fn new(options: Options, conditions: Conditions) -> Result<Self, Error> {
         let Options { grid, tolerance, sweeps } = options;
-        // To compare, one process brings all rows together, beside those of the serial program.
+        // To compare, one process brings all rows together, beside the rows of the serial program.
         let copies = 1 + 2 * u64::from(conditions.checks);
         let bytes = u64::from(grid) * u64::from(grid) * 8 * copies;
         memory::check(&format!("--grid {grid}"), bytes, conditions.launch)?;

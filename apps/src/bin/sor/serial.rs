@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::row::relax;
 use super::solver::Known;
 
-/// All rows after the last step, and what is known then. O(steps grid^2).
+/// All rows after the last step, and the shared data then. O(steps grid^2).
 pub(crate) fn solve(problem: &Problem) -> (Vec<Vec<f64>>, Known) {
     let (grid, relaxation) = (problem.grid, problem.relaxation());
     // With the border, so that each row is between two.

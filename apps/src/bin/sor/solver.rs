@@ -11,7 +11,7 @@ use super::row::relax;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row(#[serde(with = "caribou::bulk")] pub(crate) Vec<f64>);
 
-/// What everybody knows.
+/// The shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Known {
     /// Steps so far: two a sweep.

@@ -1,5 +1,5 @@
-//! `eighth`: at every sync every eighth point, in turn, to the next rank. Nothing is gained by it: what it takes longer is
-//! what it costs that points migrate.
+//! `eighth`: at every sync every eighth point, in turn, to the next rank. Nothing is gained by it: the extra time is the
+//! cost of migration.
 
 use caribou::lb::Entry;
 use lb_strategies::strategies::rotate::Rotate;

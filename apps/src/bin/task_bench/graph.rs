@@ -1,6 +1,6 @@
 //! The shape of a graph: which points have a task at a timestep, and whose outputs each reads.
 //!
-//! The definitions are those of Task Bench's core library. Its lists name a point's inputs in an order of their own in two
+//! The definitions come from Task Bench's core library. Its lists name a point's inputs in an order of their own in two
 //! patterns (periodic stencils, and spreads); here they are always in the order of points.
 
 use std::ops::Range;
@@ -56,7 +56,7 @@ pub(crate) struct Graph {
     /// Points
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = count_parser(1..=u32::MAX))]
     pub(crate) width: u32,
-    /// Who reads whom
+    /// Pattern of dependences
     #[arg(long = "type", value_name = "PATTERN", default_value = "trivial")]
     pub(crate) pattern: Pattern,
     /// Inputs of a task, in nearest, spread and random_nearest
@@ -138,7 +138,7 @@ impl Graph {
         }
     }
 
-    /// Bytes at most of the lists of a point: whom it reads and who reads it, in each list of inputs, and the three of a
+    /// Bytes at most of the lists of a point: its inputs and its readers, in each list of inputs, and the three of a
     /// timestep.
     #[must_use]
     pub(crate) fn links_bytes(&self) -> u64 {
@@ -192,7 +192,7 @@ impl Graph {
         }
     }
 
-    /// Patterns in which everybody is read by those it reads.
+    /// Patterns in which each point is read by the points that it reads.
     fn symmetric(&self, set: u32, i: i64) -> Vec<u32> {
         let (last, width) = (i64::from(self.width) - 1, i64::from(self.width));
         match self.pattern {

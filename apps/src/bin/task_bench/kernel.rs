@@ -1,4 +1,4 @@
-//! The work of a task, and what is counted of it.
+//! The work of a task, and its counts.
 //!
 //! Every kernel is Task Bench's, in plain Rust: how wide its vectors are is the compiler's choice, which
 //! `RUSTFLAGS="-C target-cpu=native"` widens. A rate compares only with one at the same width; the smallest grain, which is
@@ -47,7 +47,7 @@ pub(crate) struct Kernel {
     /// How far iterations lie apart, in load_imbalance: from 1 - PART/2 to 1 + PART/2 times as many, PART up to 2
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub(crate) imbalance: f64,
-    /// Timesteps for which a point keeps its share, in load_imbalance; 0 for ever
+    /// Timesteps for which a point keeps its share, in load_imbalance; 0: forever
     #[arg(long, value_name = "STEPS", default_value_t = 1, value_parser = count_parser(0..=u32::MAX))]
     pub(crate) keep: u32,
     /// Bytes of scratch space of a point, in memory_bound
@@ -152,8 +152,8 @@ impl Kernel {
         if is_memory { self.scratch_bytes.saturating_mul(self.iterations) / self.samples } else { 0 }
     }
 
-    /// Takes so many blocks in turn, from where the timestep before ended, and copies the first half of each run of them
-    /// onto its second.
+    /// Takes a number of blocks in turn, from where the timestep before ended, and copies the first half of each run of
+    /// them onto its second.
     fn copy(&self, step: u32, scratch: &mut [u64]) {
         let block = scratch.len() / self.samples as usize;
         let mut from = (u64::from(step) * self.iterations % self.samples) as usize;
@@ -170,7 +170,7 @@ impl Kernel {
 }
 
 /// Squares 64 numbers and adds each to itself, as often as asked. They become infinite after a dozen iterations, which
-/// costs nothing and is what everybody measures.
+/// costs nothing and is the usual measurement.
 pub(crate) fn compute(iterations: u64) {
     let mut numbers = black_box([1.2345_f64; 64]);
     for _ in 0..iterations {

@@ -3,7 +3,7 @@
 //! The kernel's iterations are halved from run to run, down to one. The grain of a run is its time, times its workers, over
 //! its tasks, so that what the runtime takes is part of it. Strategies take turns at each number of iterations, and all of
 //! that is repeated. Of the repetitions the median counts; one that began more than a tenth slower than the fastest is left
-//! out, since the machine was another one then. All are held against one peak, so that nobody gains by being slow at a coarse
+//! out, since the machine was another one then. All are held against one peak, so that no run gains by being slow at a coarse
 //! grain: if the machine was slower in the coarsest runs than in finer ones, the fastest of these is the peak.
 
 use std::fmt::{self, Display};
@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub(crate) coarsest: u64,
     /// Repetitions.
     pub(crate) repetitions: u32,
-    /// The rate that is 1; else that of the coarsest runs, or of finer ones that were faster.
+    /// The rate that is 1; else the rate of the coarsest runs, or of finer ones that were faster.
     pub(crate) peak: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Grain {
     pub(crate) elapsed_s: Vec<f64>,
 }
 
-/// A run's time, its tasks over workers, and what it computed or copied.
+/// A run's time, its tasks over workers, and its operations or bytes.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     elapsed_s: f64,
@@ -86,7 +86,7 @@ fn median_rate(runs: &[Measured]) -> f64 {
 /// Makes the runs.
 ///
 /// # Errors
-/// [`Error::Usage`] when nothing is counted of the kernel's work; those of the runs.
+/// [`Error::Usage`] when nothing is counted of the kernel's work; the errors of the runs.
 pub(crate) fn sweep(bench: &Bench, systems: &[Backend], plan: Plan, speaks: bool) -> Result<Sweep, Error> {
     let levels: Vec<u64> = std::iter::successors(Some(plan.coarsest), |iterations| Some(iterations / 2))
         .take_while(|&iterations| iterations > 0)

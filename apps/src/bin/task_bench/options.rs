@@ -1,4 +1,4 @@
-//! The options of `task_bench`: those of Task Bench, also with a single dash, and some of our own.
+//! The options of `task_bench`: Task Bench's, also with a single dash, and some of our own.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -161,7 +161,7 @@ impl Options {
         Ok(graphs)
     }
 
-    /// `config`, which comes from the environment, with what the options say.
+    /// `config`, which comes from the environment, with the options applied.
     #[must_use]
     pub(crate) fn configure(&self, mut config: Config) -> Config {
         if let Some(workers) = self.workers {

@@ -1,8 +1,8 @@
 //! Graphs on the runtime: a chunk a point.
 //!
-//! A point sends what a task puts out to the points that read it, and executes its next task when all inputs have come. It
+//! A point sends the output of a task to the points that read it, and executes its next task when all inputs have come. It
 //! reads its own output where it lies. A point that reads no other, and one that is not active, sends itself a message,
-//! so that everybody takes part in every timestep, and may migrate between any two.
+//! so that every point takes part in every timestep, and may migrate between any two.
 //!
 //! All graphs are executed twice. The first time warms up; between both all points wait for each other.
 
@@ -15,7 +15,7 @@ use super::task::{Output, Tasks};
 /// Executions of all graphs; the last one is timed.
 pub(crate) const ROUNDS: u64 = 2;
 
-/// A point of a graph. The messages of step 0 say that all are there; those of step t are what tasks of t - 1 put out.
+/// A point of a graph. The messages of step 0 say that all points exist; the messages of step t are outputs of t - 1.
 #[derive(Debug, Serialize, Deserialize)]
 struct Point {
     tasks: Tasks,
@@ -27,7 +27,7 @@ struct Point {
 }
 
 impl Point {
-    /// Ends a round: all points meet for the next, or tell what they did in how long.
+    /// Ends a round: all points meet for the next, or report their work and its time.
     fn finish(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.rounds_left -= 1;
         if self.rounds_left > 0 {

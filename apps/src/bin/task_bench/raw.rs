@@ -1,4 +1,4 @@
-//! The same graphs with MPI alone, to compare with: what a program would do that has no runtime.
+//! The same graphs with MPI alone, to compare with: a program without a runtime.
 //!
 //! Points are spread in blocks of equal size. At each timestep a rank posts a receive for every input from another rank and a
 //! send for every output that one reads, waits for all of them, and executes its tasks in order, as Task Bench's own program
@@ -21,7 +21,7 @@ use super::task::{Output, Tasks};
 /// The tags that every MPI has.
 const TAGS: u32 = 1 << 15;
 
-/// Tells what is wrong with a graph that cannot be executed so: messages have fewer tags than it has pairs of points.
+/// The fault of a graph that cannot be executed so: it has more pairs of points than messages have tags.
 pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
     match graphs.iter().find(|graph| u64::from(graph.width).pow(2) > u64::from(TAGS)) {
         Some(graph) => Err(format!("--raw: expected at most 181 points, got {}", graph.width)),
@@ -29,8 +29,8 @@ pub(crate) fn check(graphs: &[Graph]) -> Result<(), String> {
     }
 }
 
-/// Executes graphs in as many rounds as on the runtime. Tells what the points of all ranks did, with the nanoseconds of the
-/// last round on the slowest rank; and the workers, one a process.
+/// Executes graphs in as many rounds as on the runtime. Returns the work of the points of all ranks, with the
+/// nanoseconds of the last round on the slowest rank; and the workers, one per process.
 ///
 /// All processes of the job call it.
 ///

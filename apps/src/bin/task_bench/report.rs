@@ -36,7 +36,7 @@ impl Totals {
         })
     }
 
-    /// The difference to what the points did in all rounds, if there is one.
+    /// The difference to the work of the points in all rounds, if there is one.
     #[must_use]
     pub(crate) fn difference(&self, told: &[PointResult]) -> Option<String> {
         let executed: u64 = told.iter().map(|told| told.executed).sum();

@@ -1,4 +1,4 @@
-//! One run of graphs, under disturbances, and what is said of it.
+//! One run of graphs, under disturbances, and its report.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use harness::machine::Machine;
 use harness::output::{Output, print};
 use harness::{Error, Total, launch, strategies};
 
-/// Graphs, and where and beside what they are executed.
+/// Graphs, and the conditions of their execution.
 #[derive(Clone, Debug)]
 pub(crate) struct Bench {
     graphs: Vec<Graph>,
@@ -85,7 +85,7 @@ struct Numbers<'a> {
 }
 
 impl Bench {
-    /// The graphs on so many ranks, under disturbances.
+    /// The graphs on a number of ranks, under disturbances.
     ///
     /// # Errors
     /// [`Error::Usage`] when there is no such rank, or, of a neighbour, when ranks are processes: nothing tells when those
@@ -113,7 +113,7 @@ impl Bench {
         Ok(Self { totals: Totals::of(&graphs), graphs, experiment })
     }
 
-    /// The same with so many iterations of every kernel.
+    /// The same with `iterations` iterations of every kernel.
     #[must_use]
     pub(crate) fn with_iterations(&self, iterations: u64) -> Self {
         let mut graphs = self.graphs.clone();
@@ -165,7 +165,7 @@ mod raw {
     }
 }
 
-/// Does what a command line asks for. Of several processes all call this, and one speaks.
+/// Executes a command line. Of several processes all call this, and one prints.
 ///
 /// # Errors
 /// Those of the options, of the runs and of files.

@@ -1,4 +1,4 @@
-//! The tasks of a point: what they read, the check of every input, what they put out.
+//! The tasks of a point: their inputs, the check of every input, their outputs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Output {
 pub(crate) struct Tasks {
     graph: Graph,
     point: u32,
-    /// By list of inputs: the points that are read, and those that read.
+    /// By list of inputs: the points that are read, and the readers.
     links: Vec<[Vec<u32>; 2]>,
     /// The next timestep, and what holds then.
     step: u32,
@@ -64,8 +64,8 @@ pub(crate) struct Tasks {
     state_bytes: u64,
 }
 
-/// Whom a point reads at one timestep, and who reads it. In most patterns that is the same from the second on, so it is
-/// listed only where `at` differs.
+/// The inputs of a point at one timestep, and its readers. In most patterns they are the same from the second on, so they
+/// are listed only where `at` differs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct StepLinks {
     at: At,
@@ -81,7 +81,7 @@ struct StepLinks {
 struct At {
     /// The list of inputs.
     set: u32,
-    /// The points that had a task at the timestep before, and those that have one now.
+    /// The points that had a task at the timestep before, and the points that have one now.
     before: Range<u32>,
     now: Range<u32>,
 }
@@ -152,13 +152,13 @@ impl Tasks {
         &self.turn.senders
     }
 
-    /// The points that wait for what the last timestep of this one put out: see [`senders`](Self::senders).
+    /// The points that wait for the output of the last timestep of this one: see [`senders`](Self::senders).
     #[must_use]
     pub(crate) fn receivers(&self) -> &[u32] {
         &self.turn.receivers
     }
 
-    /// Executes the next timestep's task, if the point is active, on what the [`senders`](Self::senders) sent, in their
+    /// Executes the next timestep's task, if the point is active, on the messages of the [`senders`](Self::senders), in their
     /// order.
     ///
     /// # Panics
@@ -179,7 +179,7 @@ impl Tasks {
         }
     }
 
-    /// Lists who is read, and who reads, from now on.
+    /// Sets the inputs and the readers from now on.
     fn set_links(&mut self, at: At) {
         let (point, turn) = (self.point, &mut self.turn);
         let [from, to] = &self.links[at.set as usize];

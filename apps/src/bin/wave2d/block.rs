@@ -115,8 +115,8 @@ pub(crate) fn leapfrog(before: f64, now: f64, pull: f64) -> f64 {
     (2.0 * now - before) + pull
 }
 
-/// A cell's part of the energy: half the square of its motion, and half of what its neighbours' pull does. The sum over all
-/// cells is the same at all times, as the operator is symmetric and the border does not move.
+/// A cell's part of the energy: half the square of its motion, and half of the energy of its neighbours' pull. The sum
+/// over all cells is constant, as the operator is symmetric and the border does not move.
 #[inline(always)]
 pub(crate) fn energy(before: f64, now: f64, pull: f64) -> f64 {
     0.5 * ((now - before).powi(2) - (before - REST) * pull)

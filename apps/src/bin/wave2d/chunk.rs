@@ -164,14 +164,14 @@ mod tests {
 
     const HERE: [u16; 2] = [0, 1];
 
-    /// The chunk east of the corner in a grid of three by three, and what it did at its start.
+    /// The chunk east of the corner in a grid of three by three, and its effects at its start.
     fn started() -> (Wave, Effects<Wave>) {
         let mut chunk = Wave::new(Problem { iterations: 2, ..problem(9, 3) }, false, HERE);
         let effects = probe(&mut chunk, HERE).start();
         (chunk, effects)
     }
 
-    /// What a neighbour sends that has done so many steps.
+    /// The message of a neighbour that has done `step` steps.
     fn edge(step: u64, side: Side) -> Message {
         let mut neighbour = Halos::new(1);
         for _ in 0..step {

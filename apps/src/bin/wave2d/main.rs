@@ -1,6 +1,6 @@
 //! Waves on a square: the two-dimensional wave equation by finite differences, the second benchmark of the refinement paper.
 //!
-//! `pulses` says what the field is at the start, `block` does the work of one chunk, `serial` is the reference it must equal
+//! `pulses` has the field at the start, `block` does the work of one chunk, `serial` is the reference it must equal
 //! bit for bit, `picture` draws the field, `options` is the command line. `chunk` is the program as the runtime sees it,
 //! `run` as the harness does. How the grid is cut, and how fields are compared, is stencil2d's.
 //!

@@ -92,7 +92,7 @@ fn places(grid: usize, part: Part) -> impl Iterator<Item = (usize, usize)> {
         .flat_map(move |row| within(part.left, part.width).map(move |column| (row, column)))
 }
 
-/// All pixels of one shade, those that are side by side in one line.
+/// All pixels of one shade, adjacent pixels as one line.
 fn runs(shades: &[i32], side: usize, shade: i32) -> String {
     let mut path = String::new();
     for (y, row) in shades.chunks_exact(side).enumerate() {

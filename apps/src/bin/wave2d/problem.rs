@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pulses::Pulses;
 
-/// Waves that travel over a grid for so many steps.
+/// Waves that travel over a grid for a number of steps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Problem {
     /// The grid, and how it is cut.

@@ -1,7 +1,7 @@
 //! The field at the start: a pressure of one everywhere, and some round pulses.
 //!
 //! Everything here is a function of the cell's row and column on the whole grid, so every chunk fills its own part and
-//! nobody ever holds, or sends, the whole.
+//! no process ever holds, or sends, the whole.
 
 use caribou::random::stream;
 use caribou_apps::stencil2d::plate::Part;

@@ -1,4 +1,4 @@
-//! The result: what each chunk tells at the end, and what is made of it.
+//! The result: the part of each chunk at the end, and their combination.
 
 use serde::{Deserialize, Serialize};
 

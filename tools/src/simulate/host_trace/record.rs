@@ -5,7 +5,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 /// Characters of a field that an error shows.
 const FIELD_MAX: usize = 40;
 
-/// The line, counted from 1, and what is wrong with it.
+/// The line, counted from 1, and its fault.
 pub(crate) type LineError = (u64, String);
 
 /// A line's fields.
@@ -20,7 +20,7 @@ pub(super) fn records(text: &str) -> Vec<Record> {
         ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
     let (mut records, mut fields) = (Vec::new(), StringRecord::new());
     while reader.read_record(&mut fields).expect("it is text, and records may have any length") {
-        // By its end: what the reader says of its beginning leaves out empty lines before it.
+        // By its end: the reader's number of its beginning leaves out empty lines before it.
         let end = reader.position();
         let newline = text.as_bytes()[end.byte() as usize - 1] == b'\n';
         if fields.len() > 1 || !fields[0].is_empty() {

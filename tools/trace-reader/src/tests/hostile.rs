@@ -1,4 +1,4 @@
-//! Files that somebody made up.
+//! Forged files.
 
 use caribou::trace::block::{HEADER, Header, INDEX_MAGIC, RAW_MAX};
 use caribou::trace::encoding::Encoder;
@@ -54,7 +54,7 @@ fn pipes_and_unreadable_files_are_told_and_do_not_hang() {
     let told: Vec<String> = trace.problems.iter().map(Problem::to_string).collect();
     let said = |what: &str| assert!(told.iter().any(|line| line.contains(what)), "{what}: {told:?}");
     said("rank-00001.trace: byte 0: left out: it is no file");
-    // Who is root may read it all the same, and finds nothing in it.
+    // Root may read it all the same, and finds nothing in it.
     said("rank-00002.trace: byte 0: left out: it ");
 }
 
