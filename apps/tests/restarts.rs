@@ -96,8 +96,10 @@ fn saves_at_signals(name: &str, program: &str, arguments: &str) {
         );
         let heard = format!("SIG{name} to the process of rank 0: the run saves its state and ends");
         assert_eq!(told.matches(&heard).count(), 1, "{told}");
+        assert!(dir.join("unfinished").exists(), "launchers may lose the exit code");
     }
     let (output, told) = ended(start(ranks.next().unwrap()));
+    assert!(!dir.join("unfinished").exists(), "it has its result");
     assert!(told.contains("caribou: goes on from"), "{told}");
     assert_right(&output, &told);
     fs::remove_dir_all(dir).unwrap();

@@ -8,17 +8,19 @@
 //! | path | content |
 //! |---|---|
 //! | `DIR/lock` | locked while a run writes there |
+//! | `DIR/unfinished` | there from the beginning of a run until it has its result |
 //! | `DIR/000007.partial/` | a checkpoint that is being written, or was when the run died |
-//! | `DIR/000007/rank-0`, ... | one file per rank |
+//! | `DIR/000007/rank-0`, ... | one file per rank, an LZ4 frame |
 //! | `DIR/000007/manifest` | written last: a line of JSON with the arrays, and the length and checksum of each file; a line with its checksum |
 //!
 //! The directory gets its name when all of it is on the disk. Files can be read by their owner only.
 //!
-//! # What a checkpoint has
+//! # Content of a checkpoint
 //!
 //! All chunks with their messages, reductions in progress, messages that wait for quiescence or for
-//! [`send_after`](crate::Ctx::send_after). The times of the latter go on where they were. Chunks restart on their home
-//! ranks; [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as if they had moved there. A chunk's own random stream
+//! [`send_after`](crate::Ctx::send_after). The times of the latter go on where they were. Chunks restart on the
+//! ranks that they were on, if there are as many ranks as before and all were active, else on their home ranks.
+//! [`Chunk::on_arrive`](crate::Chunk::on_arrive) is called as if they had moved there. A chunk's own random stream
 //! is part of its state, as the program keeps it. [Groups](crate::Setup::group) are made anew.
 //!
 //! Chunks must be balanced while they run ([`Period`](crate::config::Period)), since the state of syncs is not saved.
@@ -56,4 +58,4 @@ pub(crate) use saved::{
     Content, Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,
 };
 pub(crate) use schedule::Schedule;
-pub(crate) use store::Store;
+pub(crate) use store::{Store, finish};

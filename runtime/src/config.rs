@@ -1,5 +1,5 @@
-//! The settings of a run: a builder whose every field is also a `CARIBOU_*` variable, but for what a program has to
-//! answer for: strategies of its own, and ranks it slows down.
+//! The settings of a run: a builder. Each field is also a `CARIBOU_*` variable, except the ones that belong to the
+//! program: its own strategies, and ranks it slows down.
 //!
 //! A setting is a field with its default, a method, and a row of [`VARIABLES`]. The environment is read in
 //! [`Config::from_env`] and nowhere else. A variable that starts with `CARIBOU_` and has no row is an error that suggests
@@ -44,7 +44,7 @@ pub enum Processes {
     /// Processes if a launcher such as `mpirun` or `srun` started several; else threads of this one.
     #[default]
     Auto,
-    /// Threads of this process, however it was started.
+    /// Threads of this process, also if a launcher started it.
     Threads,
     /// Processes of an MPI job, even if it has only this one.
     Mpi,
@@ -163,9 +163,10 @@ impl Config {
         Config::default().changed_by(variables)
     }
 
-    /// Ranks in this process; by default one per vCPU that the process may use, or per so many of them as a rank has
-    /// [workers](Self::workers), and no more than a CPU quota, rounded up, keeps busy; of a pool one. Under `mpirun` each
-    /// process is one rank, and this may only say how many processes there are. A run refuses 0.
+    /// Ranks in this process. The default is the number of vCPUs that the process may use, divided by the
+    /// [workers](Self::workers) per rank. A CPU quota, rounded up, bounds the vCPUs that count. A pool has one rank by
+    /// default. Under `mpirun` each process is one rank, and this may only confirm the number of processes. A run refuses
+    /// 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks);
@@ -181,9 +182,8 @@ impl Config {
         self
     }
 
-    /// Something of the program's own that must be the same in all processes of a job, such as an option that its result
-    /// depends on: where it is not, the run does not begin, and the error names it. Processes call this with the same names
-    /// in the same order.
+    /// Names a value of the program that must be the same in all processes of a job, such as an option. If it differs,
+    /// the run does not begin, and the error names it. Processes call this with the same names in the same order.
     ///
     /// ```
     /// let config = caribou::Config::default().agree("--seed", 7);
@@ -212,8 +212,8 @@ impl Config {
         &self.program
     }
 
-    /// All that must be the same in all processes of a job, by name: first what the program has named, of which the rest
-    /// may come.
+    /// All that must be the same in all processes of a job, by name. The program's own values come first: the others may
+    /// follow from them.
     #[cfg(feature = "mpi")]
     pub(crate) fn agreed(&self, lb: &str) -> Vec<(String, String)> {
         let trace = self.trace.as_ref().map_or_else(|| "no trace".into(), |dir| dir.display().to_string());
@@ -230,8 +230,9 @@ impl Config {
         self.also_agreed.iter().cloned().chain(own).collect()
     }
 
-    /// Balances chunks at syncs, with so many steps between two of them, for [`Ctx::sync_due`](crate::Ctx::sync_due);
-    /// never, if 0. Short for [`balance`](Config::balance) with [`Period::Steps`].
+    /// Balances chunks at syncs, with this number of steps between two syncs, for
+    /// [`Ctx::sync_due`](crate::Ctx::sync_due). 0 means never. Short for [`balance`](Config::balance) with
+    /// [`Period::Steps`].
     #[must_use]
     pub fn period(self, steps: u64) -> Config {
         self.balance(Period::Steps(steps))
@@ -244,16 +245,16 @@ impl Config {
         self
     }
 
-    /// The predictor of the loads of chunks. By default the one whose predictions were best so far.
+    /// The predictor of the loads of chunks. By default the one with the best predictions so far.
     #[must_use]
     pub fn predict(mut self, prediction: Prediction) -> Config {
         self.prediction = prediction;
         self
     }
 
-    /// Keeps in the report on each sync, in the trace as well, what ranks reported to it
+    /// Keeps the reports of ranks in the record of each sync, in the trace as well
     /// ([`SyncReport::reported`](crate::report::SyncReport::reported)): all that a
-    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes a chunk and sync; the
+    /// [`Balancer`](crate::lb::balancer::Balancer) needs to decide again. Takes some 100 bytes per chunk and sync; the
     /// report of the run has it of as many of the newest syncs as fit in some 64 MB.
     #[must_use]
     pub fn lb_reports(mut self, kept: bool) -> Config {
@@ -270,7 +271,7 @@ impl Config {
 
     /// Measures the CPU time of chunks, or not: then the load of a chunk is what it declares.
     ///
-    /// Measuring and the [profile](Config::profile) share one clock reading a message: it is saved only with both off.
+    /// Measuring and the [profile](Config::profile) share one clock reading per message: it is saved only with both off.
     #[must_use]
     pub fn measure(mut self, measure: bool) -> Config {
         self.measure = measure;
@@ -291,10 +292,10 @@ impl Config {
         self
     }
 
-    /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. Above that,
-    /// chunks that send to it are not run again until half of it was handled: a chunk cannot be faster for long than those that
-    /// hear it. Where all wait for each other, the limit is doubled, and so is what may be under way; and where a sync does not
-    /// end. See "When a consumer is slow" in `docs/settings.md`.
+    /// Bytes of messages that may wait in the mailboxes of a rank, or with its chunks at a sync; by default 64 MiB. Above
+    /// that, chunks that send to the rank are blocked until half of it was handled: a sender cannot outrun its receivers
+    /// for long. If all ranks wait for each other, or a sync does not end, the limit and the bytes in flight are doubled.
+    /// See "When a consumer is slow" in `docs/settings.md`.
     #[must_use]
     pub fn mail_limit(mut self, bytes: u64) -> Config {
         self.mail_limit = bytes;
@@ -315,7 +316,7 @@ impl Config {
         self
     }
 
-    /// Records what happens: each run of this process in a directory `run-N` of `dir`, a file a rank. See
+    /// Records a trace: each run of this process in a directory `run-N` of `dir`, one file per rank. See
     /// [`trace`](crate::trace). A simulated run is not recorded.
     #[must_use]
     pub fn trace(mut self, dir: impl Into<PathBuf>) -> Config {
@@ -345,11 +346,12 @@ impl Config {
         self
     }
 
-    /// After how long a handler that has not returned is told of, a pool of which every worker waits for its policy, or a rank 0
-    /// of chunks that has no work and waits for other processes: on standard error or in the log; after ever longer times
-    /// again. After the same time without any work a process asks the others whether they are there, and one that does
-    /// not answer, since it is stopped, is told of by its number, process and host. A run that has failed waits no longer than that for processes that do not answer, and
-    /// returns the error; for threads of this process it must wait, since they use what the caller lends. Zero is for never.
+    /// The time after which the watchdog warns, on standard error or in the log, and again after ever longer times. It
+    /// warns of a handler that has not returned and of a pool whose workers all wait for the policy. It also warns of an
+    /// idle rank 0 of an array that waits for other processes. After the same time without work a process pings the
+    /// others. A process that does not answer, since it is stopped, is named by its number, process and host. A failed
+    /// run waits no longer than this for processes that do not answer, and returns the error. It must wait for threads of
+    /// this process, since they use data that the caller lends. Zero means never.
     #[must_use]
     pub fn watchdog(mut self, limit: Duration) -> Config {
         self.watchdog = limit;
@@ -382,16 +384,17 @@ impl Config {
     }
 
     /// Runs in one thread in virtual time, with seeded random delays and orders: every order that is not promised is
-    /// broken on purpose. The same seed gives the same run. Time passes by what handlers [`charge`](crate::Ctx::charge);
-    /// where they charge nothing it passes by up to 2 us times a weight from 1 to 8, which the seed draws for each chunk, and
-    /// that is the load measured: strategies have something to balance. Only these weights are random: every rank has the
-    /// same speed and nobody beside it, so capacities are 1. (The workers of a pool do differ in speed.) What programs in supersteps
-    /// tell of speeds, shares and bounds means nothing then.
+    /// broken on purpose. The same seed gives the same run. A handler takes the time that it
+    /// [charges](crate::Ctx::charge). If it charges nothing, it takes up to 2 us times a weight from 1 to 8, which the
+    /// seed draws for each chunk. This time is the measured load, so strategies have something to balance. All ranks have
+    /// the same speed and no competing process, so capacities are 1. (The workers of a pool do differ in speed.) The
+    /// speeds, shares and bounds in reports of programs in supersteps mean nothing then.
     ///
-    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each; more than 16384 workers are refused, and of ranks
-    /// by the thousand a sync takes seconds. A simulated run is not recorded ([`trace`](Self::trace)), answers no
-    /// [`monitor`](Self::monitor), and slows no rank ([`slowed`](Self::slowed)); a warning says so where one of these was asked
-    /// for. It has no profile either, without a warning. Under `mpirun` it is refused, unless `CARIBOU_PROCESSES=threads` lets every process make the same run.
+    /// By default there are 4 ranks, of a pool 4 ranks with 2 workers each. More than 16384 workers are refused. With
+    /// thousands of ranks a sync takes seconds. A simulated run is not recorded ([`trace`](Self::trace)), answers no
+    /// [`monitor`](Self::monitor), and slows no rank ([`slowed`](Self::slowed)); a warning says so where one of these was
+    /// asked for. It has no profile either, without a warning. Under `mpirun` it is refused, unless
+    /// `CARIBOU_PROCESSES=threads` lets every process make the same run.
     #[must_use]
     pub fn simulate(mut self, seed: u64) -> Config {
         self.simulate = Some(seed);
@@ -399,8 +402,9 @@ impl Config {
     }
 
     /// A [simulated](Self::simulate) run is also disturbed at random moments. It is shrunk and expanded, as by
-    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. Ranks stop for up to an hour, and
-    /// in every second run one is slow from the beginning to the end. By default nothing of that happens.
+    /// [`Ctx::resize`](crate::Ctx::resize): inactive ranks lose their chunks, units or ranges. Ranks of arrays and of programs in
+    /// supersteps stop for up to an hour of virtual time, and in about half of all runs one rank is slow throughout. (The workers of
+    /// a simulated pool always stop and slow down.) The measured loads do not show that. Off by default.
     #[must_use]
     pub fn simulate_disturbed(mut self, disturbed: bool) -> Config {
         self.simulate_disturbed = disturbed;
@@ -415,14 +419,14 @@ impl Config {
         self
     }
 
-    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the chunks are those of the
-    /// checkpoint, and the functions of the setup that make chunks are not called, but for [groups](crate::Setup::group). The
-    /// setup must describe the same arrays. The number of ranks and workers, the strategy and the transport may be others. A line
-    /// on standard error says from which checkpoint and time the run goes on.
+    /// Goes on from the newest checkpoint of this directory, or from this one (`DIR/000007`): the checkpoint has the
+    /// chunks. The functions of the setup that make chunks are called for [groups](crate::Setup::group) only. The setup
+    /// must describe the same arrays. The number of ranks and workers, the strategy and the transport may differ. A line
+    /// on standard error names the checkpoint and the time.
     ///
-    /// `auto` is the newest checkpoint that is not damaged of the directory that [checkpoints](Self::checkpoint) are written to.
-    /// If there is none, the run begins anew: so the same command begins a run and goes on with it. Every process reads the
-    /// checkpoint twice.
+    /// `auto` is the newest undamaged checkpoint in the directory of [checkpoints](Self::checkpoint). If there is none,
+    /// the run begins anew. So the same command begins a run and goes on with it. Every process reads the checkpoint
+    /// twice.
     #[must_use]
     pub fn restart(mut self, dir: impl Into<PathBuf>) -> Config {
         (self.restart, self.restarts_process) = (Some(dir.into()), false);
@@ -461,9 +465,10 @@ impl Config {
         Config { checkpoint: None, restart: None, spot: Spot::none(), ..self }
     }
 
-    /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal ones:
-    /// the calibration loop does that much more. What the rank computes the program has to make as much longer: see
-    /// [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that it does not have, and a factor that is not above 0.
+    /// Takes the vCPUs of a rank for `factor` times slower than they are, for experiments with unequal vCPUs on equal
+    /// ones: the calibration loop does that much more. The program must prolong the computing of the rank accordingly:
+    /// see [`Ctx::slowness`](crate::Ctx::slowness). A run refuses a rank that it does not have, and a factor that is not
+    /// above 0.
     #[must_use]
     pub fn slowed(mut self, rank: u32, factor: f64) -> Config {
         self.slowed.push((rank, factor));
@@ -474,7 +479,7 @@ impl Config {
         self.slowed.iter().filter(|(slow, _)| *slow == rank.0).map(|(_, factor)| factor).product()
     }
 
-    /// The way this process was started, as far as it matters to the run.
+    /// The way in which this process was started, as far as the run depends on it.
     ///
     /// Under `mpirun` every process runs the same `main`, and its result is [`Report::value`](crate::Report::value) in all of
     /// them; one prints it:
@@ -489,7 +494,7 @@ impl Config {
     /// }
     /// ```
     ///
-    /// Ranks share no memory then: what a handler stores in a service is in the process of its chunk, and in no other.
+    /// Ranks share no memory then: a value that a handler stores in a service is only in the process of its chunk.
     pub fn launch(&self) -> Launch {
         match launch::found() {
             _ if self.processes == Processes::Threads => Launch::Alone,
@@ -523,8 +528,8 @@ impl Config {
         asked.into_iter().filter_map(|(asked, what)| asked.then_some(what))
     }
 
-    /// Settings that were made and have no effect on a program of this shape: balancing at syncs is that of arrays, and only
-    /// chunks have mailboxes, those of supersteps too.
+    /// Settings without effect on a program of this shape. Only arrays balance chunks. Only chunks have mailboxes, the
+    /// shares of supersteps included.
     pub(crate) fn without_effect(&self, shape: Shape) -> impl Iterator<Item = &'static str> {
         let made = [
             (self.period != Config::default().period, "CARIBOU_LB_PERIOD"),
@@ -556,7 +561,7 @@ impl Config {
 
     /// Ranks and workers of each that a pool will have; under `mpirun` and unless set, the run may choose more workers.
     ///
-    /// Iterations need nobody's memory but their own, so by default one rank with a worker for each vCPU does.
+    /// Iterations share no memory, so by default one rank with a worker for each vCPU is enough.
     pub fn pool_size(&self) -> (u32, u32) {
         let ranks = match self.launch() {
             Launch::Together { processes, .. } => processes,
@@ -582,7 +587,7 @@ impl Config {
         }
     }
 
-    /// Refuses numbers that no run of so many ranks and workers can have.
+    /// Refuses settings that contradict this number of ranks and workers.
     fn check_numbers(&self, ranks: u32, workers: u32) -> Result<(), Error> {
         for (setting, asked) in [("ranks", self.ranks), ("workers", self.workers)] {
             if asked == Some(0) {

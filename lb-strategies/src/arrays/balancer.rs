@@ -7,15 +7,14 @@
 //!    Snapshot, Assignment --> accept --> Decision                                   settle
 //! ```
 //!
-//! It does no IO and reads no clock: the same reports, the same strategy and the same times that it took give the same
-//! decisions. Rank 0 of a run drives it, with nothing locked, and whoever replays the reports of a run
-//! ([`Balancer::decide`]).
+//! It does no IO and reads no clock: the same reports, strategy and durations of the strategy give the same decisions. It
+//! is driven by rank 0 of a run, without a lock, and by replays of the reports of a run ([`Balancer::decide`]).
 //!
 //! # What a decision is worth
-//! A strategy that must pay is not asked where no plan could save what asking takes. What it takes is the least that it ever
-//! took: a slow one says less of the strategy than of what else ran there. The gains that were forgone while the strategy
-//! was not asked add up. It is asked once they and the next possible gain exceed its time. So every lasting imbalance is
-//! handled, and asking never costs more than what it is about.
+//! A strategy that must pay is not asked where no plan could save the time of asking. This time is the least that the
+//! strategy ever took: a slower call tells more of other load than of the strategy. The gains that were forgone while the
+//! strategy was not asked add up. It is asked once they and the best achievable gain of the next phase exceed its time.
+//! So every lasting imbalance is handled, and asking never costs more than the imbalance.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -48,7 +47,7 @@ pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second
 const SCENARIOS: usize = 8;
 /// The least number of windows that a plan is expected to be good for.
 const WINDOWS_MIN: f64 = 0.01;
-/// Loads whose prediction has this error change in ways that are not predicted.
+/// From this error of predictions on, loads count as unpredictable.
 const UNPREDICTED: f64 = 0.25;
 /// The same of completion times of ranks.
 const UNPREDICTED_RANKS: f64 = 0.15;
@@ -57,7 +56,7 @@ const SHORT_NS: f64 = 10e6;
 /// The least part of a window that a scattered placement must save: it moves nearly all chunks.
 const SCATTERED_MIN: f64 = 0.1;
 
-/// What the strategy has said to the phase that is expected.
+/// The answer of the strategy for the expected phase.
 enum StrategyResult {
     /// Where chunks should be, and the time that it took to decide, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
@@ -80,15 +79,15 @@ pub struct Decision {
     pub moves: Vec<Move>,
     /// Time that the strategy took, ns; none where it was not asked.
     pub took_ns: Option<u64>,
-    /// Number of moves that the strategy proposed, with those that the program itself makes.
+    /// Number of moves that the strategy proposed, including the program's own.
     pub proposed: u64,
     /// True if its proposal is carried out.
     pub accepted: bool,
     /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
     pub gain_ns: u64,
-    /// The gain above which it is carried out, ns: the cost of its moves. In a window, that or the error of predictions so far,
-    /// over the part of their gains that plans have kept. Where the strategy was not asked, the cost of deciding and of the
-    /// cheapest move.
+    /// The gain above which it is carried out, ns: the cost of its moves. In a window it is the larger of that and the
+    /// error of predictions so far, divided by the trust in plans (the part of their gains that plans have kept). Where
+    /// the strategy was not asked, the cost of deciding and of the cheapest move.
     pub needed_ns: u64,
     /// Maximum over average of the phase that ended.
     pub imbalance_before: f64,
@@ -100,8 +99,8 @@ pub struct Decision {
     pub predicted_ns: Vec<u64>,
     /// The least that any placement could reach in it.
     pub bound_ns: u64,
-    /// Time that the phase that ended, and the windows before it that were not decided, would have taken with all work
-    /// divided by the capacities, ns.
+    /// Ideal time of the ended phase and the undecided windows before it, ns: all work divided in proportion to the
+    /// capacities.
     pub ideal_ns: u64,
     /// The predictor of its loads.
     pub prediction: Prediction,
@@ -129,7 +128,7 @@ impl Decision {
     }
 }
 
-/// Decides after each phase who goes where.
+/// Decides after each phase which chunks go to which ranks.
 ///
 /// ```
 /// use lb_strategies::balancer::{Balancer, ChunkReport, PhaseReport, RankPlace, RankReport, RankSample};
@@ -174,13 +173,13 @@ pub struct Balancer {
     share_regimes: ShareRegimes,
     /// The phase that was reported last, in ticks.
     measured: Snapshot,
-    /// The loads of the last phases. Those of windows are parts of their sum: windows are of different lengths.
+    /// The loads of the last phases. Loads of windows are parts of their sum: windows have different lengths.
     history: History,
     chooser: Chooser,
     move_price: MovePrice,
     /// The phase that is reported next.
     phase: u64,
-    /// The chunks that the strategy saw of those last reported.
+    /// The units of the last report that the strategy saw.
     units: BalancedUnits,
     /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
@@ -199,12 +198,12 @@ pub struct Balancer {
     in_windows: bool,
     /// Length of the newest phase, ns.
     phase_ns: f64,
-    /// What the phases since the last decision would have taken with all work divided by the capacities, ns.
+    /// Ideal time of the phases since the last decision, ns: all work divided in proportion to the capacities.
     ideal_ns: f64,
 }
 
 impl Balancer {
-    /// One that knows nothing of the ranks yet.
+    /// A balancer that has no report yet.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
         let chooser = Chooser::new(Prediction::Auto, &strategy.terms());
         Self {
@@ -257,8 +256,7 @@ impl Balancer {
         &self.strategy
     }
 
-    /// The whole of it, as if the strategy took no time: the reports of a phase, what the strategy says to them, and what is
-    /// made of that.
+    /// Makes a decision from the reports of a phase, as if the strategy took no time.
     pub fn decide(&mut self, report: &PhaseReport) -> Decision {
         self.decide_in(report, 0)
     }
@@ -271,11 +269,11 @@ impl Balancer {
         decision
     }
 
-    /// The same, where `ask` runs the strategy on the predicted snapshot, and returns the assignment and the time that it took,
-    /// ns. It is not called if no plan could pay for the call.
+    /// The same, where `ask` runs the strategy on the predicted snapshot. It returns the assignment and the time that it
+    /// took, ns. It is not called if no plan could pay for the call.
     ///
     /// # Errors
-    /// That of `ask`. The phase is not decided then, and nothing more can be.
+    /// The error of `ask`. Then the phase is not decided, and no later one can be.
     pub fn decide_by<E>(
         &mut self,
         report: &PhaseReport,
@@ -308,8 +306,8 @@ impl Balancer {
         self.phase
     }
 
-    /// Tells why the strategy is not to be asked about the expected phase; none if it is, as it always is for the first
-    /// time.
+    /// The verdict if the strategy is not to be asked about the expected phase; none if it is. The first time it is
+    /// always asked.
     fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
@@ -321,8 +319,8 @@ impl Balancer {
         (!accepted).then_some(Verdict { accepted, gain_ns: of_phase(gain_ns), cost_ns: of_phase(cost_ns) })
     }
 
-    /// Takes the reports of a phase; gives what the strategy is asked about, the phase that is expected next. Chunks that
-    /// are kept together are one in it, and one that its program moves is there already and pinned.
+    /// Takes the reports of a phase and returns the snapshot for the strategy: the expected next phase. Chunks that are
+    /// kept together are one in it. A chunk that its program moves is on its new rank already, and pinned.
     ///
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
@@ -362,6 +360,8 @@ impl Balancer {
         if self.estimates.is_empty() {
             self.estimates = ranks.iter().map(|rank| Estimate::unknown(rank.place)).collect();
         }
+        let was_inactive = |(rank, estimate): (usize, &Estimate)| (!estimate.active).then_some(rank);
+        let joining: Vec<usize> = self.estimates.iter().enumerate().filter_map(was_inactive).collect();
         self.estimates.iter_mut().for_each(|estimate| estimate.active = true);
         inactive.iter().for_each(|rank| self.estimates[rank.index()].active = false);
         let speed_noise = self.strategy.terms().speed_noise;
@@ -371,9 +371,24 @@ impl Balancer {
             let ended = estimate.follow(sample, fastest, speed_noise, self.in_windows);
             ended.into_iter().for_each(|regime| self.share_regimes.ended(regime));
         }
+        self.estimate_joining(&joining);
     }
 
-    /// What these chunks would have taken with their work divided by the capacities, ns.
+    /// Ranks that were inactive, of which some are active again, have shown no share. It is taken to be the mean of the ranks of
+    /// their host that had work: an idle rank of an overloaded host has no whole vCPU to give.
+    fn estimate_joining(&mut self, joining: &[usize]) {
+        for &rank in joining {
+            let host = self.estimates[rank].host();
+            let known = self.estimates.iter().enumerate();
+            let known = known.filter(|(other, estimate)| estimate.host() == host && !joining.contains(other));
+            let shares: Vec<f64> = known.map(|(_, estimate)| estimate.share).collect();
+            if !shares.is_empty() && self.estimates[rank].active {
+                self.estimates[rank].share = shares.iter().sum::<f64>() / shares.len() as f64;
+            }
+        }
+    }
+
+    /// Ideal time of these chunks, ns: their work divided in proportion to the capacities.
     fn ideal_ns_of(&self, chunks: &[ChunkReport]) -> f64 {
         let active = self.estimates.iter().filter(|estimate| estimate.active);
         let capacity: f64 = active.map(Estimate::capacity).sum();
@@ -381,7 +396,7 @@ impl Balancer {
         if capacity > 0.0 { chunks.iter().map(work).sum::<f64>() / capacity } else { 0.0 }
     }
 
-    /// What a chunk has done, ticks.
+    /// The work of a chunk, ticks.
     fn work(&self, ChunkReport { load, declared, .. }: &ChunkReport) -> f64 {
         let speed = if *declared { 1.0 } else { self.estimates[load.rank.index()].speed };
         load.ticks as f64 * speed
@@ -396,7 +411,7 @@ impl Balancer {
         load
     }
 
-    /// Learns from the reports of a phase what ranks and chunks do.
+    /// Learns from the reports of a phase the capacities of ranks and the loads of chunks.
     fn observe(&mut self, report: &PhaseReport) {
         let any_handled = self.activity.follow(&report.chunks);
         self.in_windows |= report.window;
@@ -419,8 +434,8 @@ impl Balancer {
         }
     }
 
-    /// A placement that needs no following, where loads change in ways that are not predicted: if it would have been better in
-    /// the last windows than what was done in them, by more than its moves cost.
+    /// A scattered placement, which needs no rebalancing, where loads change unpredictably. It is chosen if it would have
+    /// been better in the last windows than their placements, by more than its moves cost.
     fn scattered(&mut self, expected: &Snapshot) -> Option<StrategyResult> {
         let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
@@ -485,8 +500,8 @@ impl Balancer {
         scenarios.into_iter().map(|scenario| self.units.coarsen(scenario)).collect()
     }
 
-    /// Number of windows such as the newest for which a plan is expected to be as good: while loads and the shares of the ranks
-    /// that it changes stay as they are.
+    /// Expected number of windows, as long as the newest, for which a plan stays good: while loads and the shares of the
+    /// changed ranks stay as they are.
     fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
         let ranks = plan.moves(expected).flat_map(|(chunk, to)| [chunk.rank, to]);
         let estimates = ranks.filter_map(|rank| self.estimates.get(rank.index()));
@@ -514,8 +529,8 @@ impl Balancer {
         Smoothing { weight: self.strategy.terms().smoothing }
     }
 
-    /// The verdict on a plan in a window, which takes `stays_ns` without it: its gain must pay for its moves as long as it is
-    /// expected to last, and be believed; or it moves a chunk off an unavailable rank.
+    /// The verdict on a plan in a window, which takes `stays_ns` without it. Its gain must be believed, and must pay for
+    /// its moves over its expected lifetime. Or it moves a chunk off an unavailable rank.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, stays_ns: u64) -> Verdict {
         let gain_ns = stays_ns.saturating_sub(max_ns(expected, plan, self.strategy.terms().background));
         if plan.moves(expected).next().is_none() {
@@ -556,8 +571,8 @@ impl Balancer {
         if gains { first } else { plan }
     }
 
-    /// Takes what the strategy says to the expected phase that [`report`](Self::report) gave, and decides whether that is
-    /// carried out.
+    /// Takes the strategy's answer to the expected phase of [`report`](Self::report), and decides whether to carry it
+    /// out.
     fn settle(&mut self, expected: &Snapshot, answer: StrategyResult) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
         let measured = &self.measured;
@@ -614,7 +629,7 @@ impl Balancer {
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
             let gain = 1.0 - makespan_ns as f64 / stays_ns.max(1) as f64;
-            // What scattering saves shows in the long run.
+            // The saving of scattering shows only in the long run.
             let is_planned = accepted && took_ns.is_some() && !moves.is_empty();
             self.judgement.expect(&predicted_ns, is_planned.then_some(gain));
         }
@@ -647,7 +662,7 @@ impl Balancer {
     }
 }
 
-/// The placement of a phase had these moves not been made.
+/// The placement of a phase if these moves had not been made.
 fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignment {
     let home = |chunk: &ChunkLoad| moved_from.get(&chunk.id).copied().unwrap_or(chunk.rank);
     Assignment { ranks: measured.chunks.iter().map(home).collect() }

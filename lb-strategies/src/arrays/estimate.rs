@@ -1,12 +1,13 @@
 //! The capacity of a rank, estimated from its samples.
 //!
-//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once when the rank wanted to
-//! run for at least [`TRUSTED_NS`], slower when it saw less. A rank that had next to nothing to do showed no share: its
-//! old one decays towards 1, so that it gets work again and is measured. Of a rank without chunks, which is not measured
-//! at all, the background load goes towards 0 in the same way.
+//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once if the rank wanted to run
+//! for at least [`TRUSTED_NS`], else slower. A rank that had next to nothing to do showed no share. Its old share decays
+//! towards 1, so that it gets work again and is measured. A rank without chunks is not measured at all. Its background
+//! load decays towards 0 in the same way.
 //!
-//! *Speed* is relative to the fastest rank. A difference counts once it exceeds what the strategy takes for noise, and
-//! until it is below half of that: a speed between the two would else come and go with every sync, and chunks with it.
+//! *Speed* is relative to the fastest rank. A difference counts once it exceeds the strategy's noise level, and until it
+//! is below half of that level. Without this hysteresis a speed near the level would move chunks to and fro at every
+//! sync.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,7 @@ pub(super) struct Estimate {
     lasted_ns: f64,
     /// Whether it is disturbed, and for how long, where phases are windows.
     pub(super) regime: ShareRegime,
-    /// What the last window said beyond the share, in standard deviations.
+    /// Deviation of the last window from the share, in standard deviations.
     last_surprise: f64,
 }
 
@@ -105,6 +106,10 @@ impl Estimate {
             regime: ShareRegime::default(),
             last_surprise: 0.0,
         }
+    }
+
+    pub(super) fn host(&self) -> u32 {
+        self.place.host
     }
 
     /// Of all its vCPUs together: its workers share the chunks.

@@ -67,6 +67,7 @@ where
         }
         None => run_shape(config, arrays).map(|(run, ranks)| Report::new(run, ranks)),
     }?;
+    arrays.config.finish_checkpoints();
     if config.launch().speaks() {
         warn_of_undelivered(&report);
     }
@@ -91,7 +92,9 @@ impl Runtime {
         config: &Config,
         setup: impl Fn(&mut Setup) + Send + Sync,
     ) -> Result<Report, Error> {
-        let (run, ranks) = self.run_shape(config, &ArrayProgram::new(config, setup)?)?;
+        let arrays = ArrayProgram::new(config, setup)?;
+        let (run, ranks) = self.run_shape(config, &arrays)?;
+        arrays.config.finish_checkpoints();
         let report = Report::new(run, ranks);
         if self.rank() == 0 {
             warn_of_undelivered(&report);

@@ -12,7 +12,7 @@ use crate::panics::panic_message;
 pub(crate) enum IoOutcome {
     /// The copy of a rank.
     Written(Result<Written, String>),
-    /// The whole of it, by rank 0: its name, or the reason why it was not completed.
+    /// The whole checkpoint, by rank 0: its name, or the reason why it was not completed.
     Committed(Result<String, String>),
 }
 

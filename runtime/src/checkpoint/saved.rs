@@ -39,7 +39,7 @@ impl Written {
     }
 }
 
-/// Writes a file, and knows its length and checksum.
+/// Writes a file, and computes its length and checksum.
 pub(super) struct Checksummed<W> {
     out: W,
     bytes: u64,
@@ -338,7 +338,7 @@ impl Saved {
         self.manifest.content.lines()
     }
 
-    /// A line that says from where a restart goes on.
+    /// The line on the checkpoint of a restart.
     pub(crate) fn announcement(&self) -> String {
         let (path, elapsed) = (self.path.display(), self.elapsed());
         let step = match &self.manifest.content {
@@ -391,10 +391,11 @@ pub fn list(dir: impl AsRef<Path>) -> Vec<PathBuf> {
 /// The checkpoint that a restart begins from: the newest of a directory, or the directory itself if it is one. All ranks have
 /// to begin from the same, so none falls back to an older one.
 pub(crate) fn chosen(dir: &Path) -> Result<PathBuf, String> {
-    if dir.join(MANIFEST).exists() {
+    if [MANIFEST, "rank-0"].iter().any(|name| dir.join(name).exists()) {
         return Ok(dir.to_owned());
     }
     check_directory(dir)?;
+    fs::read_dir(dir).map_err(|why| format!("{} cannot be read: {why}", dir.display()))?;
     let newest = list(dir).into_iter().next();
     newest.ok_or_else(|| format!("{} has no complete checkpoint", dir.display()))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const EXPECTED: &str = "expected DIR[,every=TIME][,keep=COUNT], TIME a whole number of ms, s, m or h, as in checkpoints,every=10m,keep=3";
 
-/// Where and how often a run writes checkpoints.
+/// The directory and the interval of checkpoints.
 ///
 /// ```
 /// use std::time::Duration;

@@ -17,6 +17,8 @@ use crate::ids::{ROOT, Rank};
 use crate::warn::warn;
 
 const LOCK: &str = "lock";
+/// A file that is there from the beginning of a run until it has its result.
+const UNFINISHED: &str = "unfinished";
 /// Smaller pieces of a file are written together.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -44,6 +46,7 @@ impl Store {
             return Ok(Store { settings, first_number: 0, lock: None });
         }
         let lock = Some(Mutex::new(lock(dir)?));
+        mark_unfinished(dir)?;
         let store = Store { first_number: next_number(dir), settings, lock };
         // They take room. A process of the run that has left them may still write there: their numbers are not used again.
         store.remove_partial(u64::MAX);
@@ -148,7 +151,10 @@ impl Store {
             if self.keep_lock().is_ok() {
                 self.abandon(number);
             }
-            format!("checkpoint {number} was not made: {why}")
+            let newest = complete(&self.settings.dir).into_iter().next();
+            let newest = newest
+                .map_or("there is none yet".into(), |(_, path)| format!("the newest is {}", path.display()));
+            format!("checkpoint {number} was not made: {why}; {newest}")
         })
     }
 
@@ -184,6 +190,23 @@ impl Drop for Store {
             self.remove_partial(u64::MAX);
         }
     }
+}
+
+/// Marks the directory of a run that begins. A disk without room is no reason not to begin.
+fn mark_unfinished(dir: &Path) -> Result<(), String> {
+    let path = dir.join(UNFINISHED);
+    match write_new(&path, |_| Ok(())) {
+        Err(why) if why.kind() != io::ErrorKind::StorageFull => {
+            Err(format!("{} cannot be written: {why}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The run that wrote to this directory has its result.
+pub(crate) fn finish(dir: &Path) {
+    // A directory that was removed meanwhile has no mark.
+    let _ = fs::remove_file(dir.join(UNFINISHED));
 }
 
 /// A number that no checkpoint of the directory has.

@@ -24,18 +24,18 @@ enum Chosen {
     Arrays(Arc<dyn Strategy>),
     Pools(Arc<dyn PoolStrategy>),
     Supersteps(Arc<dyn SuperstepStrategy>),
-    /// None of them: somebody wants to know which there are.
+    /// None of them: the user asks for the list.
     Help,
 }
 
-/// The name that asks which there are.
+/// The name that asks for the list of strategies.
 const HELP: &str = "help";
 
-/// The strategy that was chosen, and those that can be.
+/// The chosen strategy, and the tables to choose from.
 #[derive(Clone)]
 pub(super) struct Balancing {
     chosen: Chosen,
-    /// As it was given, if one was.
+    /// The specification as given; empty if none was.
     spec: String,
     arrays: Table<dyn Strategy>,
     pools: Table<dyn PoolStrategy>,
@@ -78,8 +78,8 @@ impl Balancing {
 }
 
 impl Config {
-    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`. With `"help"` no run begins: it fails with
-    /// what [`lb_help`](Self::lb_help) tells.
+    /// The balancing strategy by name, with parameters: `"refine,tolerance=0.05"`. With `"help"` no run begins: it fails
+    /// with the text of [`lb_help`](Self::lb_help).
     pub fn lb(mut self, spec: &str) -> Result<Config, Error> {
         self.lb.check_registered()?;
         let made = if spec.trim() == HELP {
@@ -97,10 +97,10 @@ impl Config {
         Ok(self)
     }
 
-    /// Makes a strategy of your own one that [`lb`](Self::lb) and `CARIBOU_LB` know by its name, which wins over that of one
-    /// of ours. The environment is read afterwards, by [`with_env`](Self::with_env), which refuses a name that is not one
-    /// word, or is that of two strategies of yours or of a policy for pools; `lb` does so too. See [`lb`](mod@crate::lb) for
-    /// an example.
+    /// Registers a strategy of your own, so that [`lb`](Self::lb) and `CARIBOU_LB` know its name. The name takes
+    /// precedence over one of ours. Read the environment afterwards, by [`with_env`](Self::with_env). It refuses a name
+    /// of several words, of two strategies of yours, or of a policy for pools; `lb` does so too. See
+    /// [`lb`](mod@crate::lb) for an example.
     #[must_use]
     pub fn register_strategy(mut self, entry: Entry<dyn Strategy>) -> Config {
         self.lb.arrays.register(entry);
@@ -142,12 +142,12 @@ impl Config {
         self
     }
 
-    /// The strategy as it was given; else the default for programs of this shape.
+    /// The strategy as given; else the default for programs of this shape.
     pub fn lb_spec(&self, shape: Shape) -> &str {
         if matches!(self.lb.chosen, Chosen::Default) { shape.default_spec() } else { &self.lb.spec }
     }
 
-    /// The strategies for programs of this shape, with their parameters, as text for a person; with those that are registered.
+    /// The strategies for programs of this shape, with their parameters, as text for a person, including registered ones.
     ///
     /// ```
     /// use caribou::{Config, lb::Shape};
@@ -160,7 +160,7 @@ impl Config {
         format!("for {programs}, as NAME[,KEY=VALUE]...; without one it is {default}:\n\n{table}")
     }
 
-    /// Tells if nobody chose a strategy, but asked for [`lb_help`](Self::lb_help): with [`lb`](Self::lb) or `CARIBOU_LB`.
+    /// Tells whether [`lb`](Self::lb) or `CARIBOU_LB` asked for [`lb_help`](Self::lb_help) instead of a strategy.
     pub fn asks_lb_help(&self) -> bool {
         matches!(self.lb.chosen, Chosen::Help)
     }
@@ -231,8 +231,8 @@ impl Config {
     }
 }
 
-/// A strategy that was asked for its terms before the run. In the middle of a sync it is asked for assignments alone: it may
-/// be the user's own, and panic.
+/// A strategy with its terms, which were asked for before the run. It may be the user's own, and panic: in the middle of
+/// a sync it is asked for assignments only.
 struct StrategyWithTerms {
     strategy: Arc<dyn Strategy>,
     terms: Terms,

@@ -8,13 +8,13 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Config, wrong};
-use crate::checkpoint::{Saved, Settings, chosen, newest_whole, offering_older};
+use crate::checkpoint::{Saved, Settings, chosen, finish, newest_whole, offering_older};
 use crate::error::Error;
 use crate::warn::{print_line, warn};
 
 impl Config {
-    /// As [`restart`](Self::restart), of the process: of its runs the one goes on that the checkpoint is of. Those before it are
-    /// made again, without checkpoints; those after it begin.
+    /// As [`restart`](Self::restart), for a process with several runs. The run that wrote the checkpoint goes on. Earlier
+    /// runs are made again, without checkpoints; later ones begin.
     pub(super) fn restart_process(self, dir: impl Into<PathBuf>) -> Config {
         Config { restarts_process: true, ..self.restart(dir) }
     }
@@ -36,13 +36,20 @@ impl Config {
         let config = Config { checkpoint, restart, ..self.clone() };
         let mut config = if config.restarts_process { config.of_run(run)? } else { config };
         if let (Some(settings), Some(path)) = (&mut config.checkpoint, &config.restart) {
-            // What is wrong with a manifest is told when the ranks read it.
+            // A faulty manifest is reported when the ranks read it.
             settings.elapsed_before_ns = Some(Saved::open(path).map_or(0, |saved| saved.manifest.elapsed_ns));
         }
         Ok(config)
     }
 
-    /// Tells the user once of a metadata service that would be asked for nothing.
+    /// The run has its result. Of several processes the first one marks that.
+    pub(crate) fn finish_checkpoints(&self) {
+        if let Some(settings) = self.checkpoint.as_ref().filter(|_| self.launch().speaks()) {
+            finish(&settings.dir);
+        }
+    }
+
+    /// Warns once of a metadata service that is not asked, since the run makes no checkpoints.
     fn warn_of_spot(&self) {
         static TOLD: Once = Once::new();
         let would_be_asked = !self.spot.is_none() && self.simulate.is_none();
@@ -62,8 +69,9 @@ impl Config {
         }
     }
 
-    /// The newest checkpoint of a directory that is not damaged; none if there is no checkpoint. Tells the user of damaged ones.
-    /// Where all are damaged, or the directory cannot be read, a run that began anew would remove what may be mended.
+    /// The newest undamaged checkpoint of a directory; none if there is no checkpoint. Tells the user of damaged ones. It
+    /// fails if all are damaged or the directory cannot be read: a run that began anew would remove checkpoints that may
+    /// be repaired.
     fn newest_whole(&self, dir: &Path) -> Result<Option<PathBuf>, String> {
         if let Err(why) = fs::read_dir(dir)
             && why.kind() != ErrorKind::NotFound
@@ -93,7 +101,7 @@ impl Config {
         Ok(whole)
     }
 
-    /// The same for the run of this number of the process, which may not be that of the checkpoint.
+    /// The configuration of the run with this number in the process, which may differ from the number in the checkpoint.
     fn of_run(self, run: u32) -> Result<Config, Error> {
         let Some(path) = &self.restart else { return Ok(self) };
         let saved = Saved::open(path).map_err(|why| wrong("CARIBOU_RESTART", offering_older(path, why)))?;

@@ -1,4 +1,4 @@
-//! The clouds whose metadata services tell a run that its machine is taken back.
+//! The clouds whose metadata services tell a run that they take its machine back.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ impl Cloud {
 pub struct Spot {
     /// Of several the first that answers.
     pub(crate) clouds: Vec<Cloud>,
-    /// The address of the service, if it is not that of the cloud.
+    /// The address of the service, if it is not the cloud's.
     pub(crate) address: Option<SocketAddr>,
 }
 

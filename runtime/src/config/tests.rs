@@ -1,4 +1,4 @@
-//! Settings as they are understood, and the errors where they are not.
+//! Settings as they are parsed, and the errors of wrong ones.
 
 use lb_strategies::{ARRAYS, Assignment, Entry, POOLS, SUPERSTEPS, Shape, Snapshot, Strategy, Terms};
 

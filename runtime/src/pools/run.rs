@@ -1,4 +1,4 @@
-//! Runs pools: what ranks do for them, in threads, processes or under simulation.
+//! Runs pools: sets up their ranks in threads, in processes or under simulation.
 
 use std::ops::Range;
 use std::path::Path;
@@ -31,20 +31,20 @@ use crate::warn::print_line;
 use crate::wire::codec::SerdeCodec;
 use crate::wire::{self, WireError};
 
-/// Executes `body` for all of `0..iterations` on all workers of all ranks; what they accumulate is merged. Each index counts
-/// exactly once in the result.
+/// Executes `body` for all of `0..iterations` on all workers of all ranks, and merges their accumulators. Each index
+/// counts exactly once in the result.
 ///
 /// `body` gets ranges that add up to about 0.1 s each, or single iterations that take longer. `CARIBOU_LB` selects the
-/// policy that hands them out. `init` makes what is neutral to merging: it is called for each worker, and for each range that
-/// may be executed twice. Under `mpirun` every process calls this with the same arguments, and gets the same
-/// result. More can be said with [`Pool`].
+/// policy that hands them out. `init` makes the neutral value of merging. It is called for each worker, and for each
+/// range that may be executed twice. Under `mpirun` every process calls this with the same arguments, and gets the same
+/// result. [`Pool`] has more options.
 ///
 /// Every policy but two executes each index once. `leases` and `auto` do so too, unless they are given `replicate=on`: at the
 /// end, workers without work then execute copies of late ranges. The first to end counts, and the accumulator of the other is
 /// dropped. With `replicate=on` `body` must therefore have no effect but on its accumulator.
 ///
-/// A pool takes about a millisecond to start and to end: what is over sooner is better a loop, and many short
-/// pools are better one long one.
+/// A pool takes about a millisecond to start and to end. For less work use a loop, and one long pool instead of many
+/// short ones.
 ///
 /// ```
 /// use caribou::random::stream;
@@ -76,7 +76,7 @@ pub fn pool<A: Accumulator>(
 }
 
 impl Pool<'_> {
-    /// Runs it; see [`pool`].
+    /// Runs the pool; see [`pool`].
     ///
     /// # Errors
     /// Those of [`pool`].
@@ -88,7 +88,7 @@ impl Pool<'_> {
         self.run_by(init, body, |shape| run_shape(self.config, shape).map(|(run, _)| run))
     }
 
-    /// Runs it in `runtime`, in a program that uses MPI itself. Collective.
+    /// Runs the pool in `runtime`, in a program that uses MPI itself. Collective.
     ///
     /// # Errors
     /// Those of [`pool`].
@@ -128,6 +128,7 @@ impl Pool<'_> {
             Some(seed) => shape.simulate(seed)?,
             None => run(&shape)?,
         };
+        shape.config.finish_checkpoints();
         let result = shape.result.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (result, whole): (A, PoolResult) =
             result.expect("a run that did not fail has delivered its result");
@@ -150,7 +151,7 @@ impl Pool<'_> {
     }
 }
 
-/// The pool goes on from this checkpoint. What it has accumulated is read in the process of rank 0 only.
+/// The pool goes on from this checkpoint. Only the process of rank 0 reads the accumulated value.
 fn go_on<A, I, B>(
     work: &Work<'_, A, I, B>,
     path: &Path,
@@ -190,7 +191,7 @@ where
     Ok(())
 }
 
-/// A pool with what users wrote.
+/// A pool with the user's functions.
 struct PoolShape<'p, A, I, B> {
     pool: &'p Pool<'p>,
     /// The configuration as far as checkpoints are concerned.
@@ -224,11 +225,12 @@ where
         Ok(RunReport { workers_per_rank: facts.workers, ..run })
     }
 
-    /// Reads what a restart needs, once in each process. While ranks are set up one that cannot ends the run on all.
+    /// Reads the checkpoint of a restart, once in each process. While ranks are set up one that cannot ends the run on
+    /// all.
     fn restore(&self, rank: Rank) -> Result<(), Error> {
         let Some(path) = &self.config.restart else { return Ok(()) };
         let is_of_root = rank == ROOT || self.config.launch() == Launch::Alone;
-        // It merges what was accumulated: the code for that is the program's.
+        // It merges accumulators, by code of the program.
         let read = || catching(|| go_on(&self.work, path, &self.config, is_of_root));
         self.restored.get_or_init(read).clone().map_err(|why| wrong("CARIBOU_RESTART", why))
     }
@@ -275,7 +277,7 @@ where
         config.pool_size()
     }
 
-    /// One for the monitor.
+    /// One more for the communication thread.
     fn sleepers(&self, workers: u32) -> u32 {
         workers + 1
     }

@@ -131,6 +131,7 @@ pub fn supersteps<P: Supersteps>(config: &Config, program: P) -> Result<Superste
     let text = format!("a program in supersteps of {units} units, of weight {weight} together");
     let text = config.going_on(text);
     let report = run_layered(config, Shape::Supersteps, text, setup)?;
+    config.finish_checkpoints();
     let (shared, units, Figures { steps, elapsed_ns, slowest_ns, workers, divisions }) = report.value()?;
     let lb = config.lb_spec(Shape::Supersteps).to_owned();
     let run = report.run;

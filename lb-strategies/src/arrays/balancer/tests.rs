@@ -30,8 +30,8 @@ fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
     PhaseReport { ranks, chunks, ..PhaseReport::default() }
 }
 
-/// The expected load of a chunk that took 100 and then 300 ns, and the speed of a rank 5 % slower than the other, as
-/// `spec` is told of them.
+/// Two values of the snapshot for `spec`: the expected load of a chunk that took 100 and then 300 ns, and the speed of a
+/// rank 5 % slower than the other.
 fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
     let prepare = |ns| {
@@ -61,7 +61,7 @@ fn measured_time_counts_at_the_speed_of_its_rank_and_declared_ticks_as_they_are(
 
 #[test]
 fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
-    // 12 chunks of so many ns on the first of two ranks: half of them gain six, and cost 5 us each.
+    // 12 chunks of `ns` ns on the first of two ranks: to move half of them gains six times `ns`, and costs 5 us each.
     let decide = |ns: u64| {
         let chunks = (0..12).map(|key| chunk(key, 0, ns, true)).collect();
         balancer("greedy").decide(&phase(vec![rank(1.0), rank(1.0)], chunks))
@@ -77,7 +77,7 @@ fn moves_that_gain_less_than_they_cost_are_proposed_and_not_made() {
     assert_eq!((cheap.chunks_per_rank, dear.chunks_per_rank), (vec![6, 6], vec![12, 0]));
 }
 
-/// Whether the strategy is asked in phases that could gain so many us each, if it takes so many when it is.
+/// Whether the strategy is asked in each phase. A phase is the best achievable gain and the time of the strategy, us.
 fn asked(spec: &str, phases: &[(u64, u64)]) -> Vec<bool> {
     let mut balancer = balancer(spec);
     let ask = |&(gain_us, took_us): &(u64, u64)| {
@@ -98,7 +98,7 @@ fn a_strategy_is_not_asked_where_no_plan_could_save_the_time_that_it_takes() {
     let spec = "refine-paper,pay=on";
     assert_eq!(asked(spec, &[(0, 900), (905, 900)]), [true, false]);
     assert_eq!(asked(spec, &[(0, 900), (906, 900)]), [true, true]);
-    // What is missed adds up until it is worth it, and then anew.
+    // Forgone gains add up until asking is worth it, and then anew.
     let phases = [(0, 900), (400, 900), (400, 900), (400, 900), (400, 900)];
     assert_eq!(asked(spec, &phases), [true, false, false, true, false]);
     assert_eq!(asked(spec, &[(0, 900), (910, 100), (120, 900), (120, 900)]), [true; 4], "the least counts");
@@ -186,16 +186,16 @@ fn a_program_s_own_moves_are_made_whatever_the_strategy_says_and_it_places_the_o
         assert_eq!(keys(&decision), own, "{spec}: 6 on each rank are balanced");
         assert_eq!((decision.before_ns[0], decision.predicted_ns[0]), (120_000_000, 60_000_000));
     }
-    // Who is where it is wanted is not moved away.
+    // A chunk that is on the rank where it is wanted stays.
     report.chunks.iter_mut().for_each(|chunk| chunk.wish = Some(Rank(0)));
     let decision = balancer("rotate").decide(&report);
     assert_eq!(keys(&decision), []);
-    // The wish of one is that of all who keep to it.
+    // The wish for one chunk counts for all chunks of its group.
     report.chunks.iter_mut().for_each(|chunk| chunk.wish = None);
     report.chunks[8].wish = Some(Rank(1));
     report.leaders = vec![ArrayId(0), ArrayId(0)];
     assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
-    // Also where the other is pinned; but nothing goes anywhere where nothing is carried out.
+    // Also if the other one is pinned; but nothing moves if plans are not carried out.
     report.chunks[2].load.migratable = false;
     assert_eq!(keys(&balancer("program").decide(&report)), [(0, 2), (1, 2)]);
     assert_eq!(keys(&balancer("none").decide(&report)), []);
@@ -443,7 +443,7 @@ fn chunks_where_rank_1_leaves(spec: &str, windows: bool, bytes: u64, inactive: &
 fn a_rank_that_becomes_inactive_is_emptied_at_once_and_filled_again_when_it_is_back() {
     for spec in ["refine", "greedy", "greedy-refine", "refine-best"] {
         for windows in [false, true] {
-            // The price of so many bytes is not known: it does not count where a rank has to be left.
+            // The price of the larger size is not known: it does not count where chunks must leave a rank.
             for bytes in [1_000, 100_000_000] {
                 let phases =
                     chunks_where_rank_1_leaves(spec, windows, bytes, &[false, true, true, false, false]);
@@ -457,6 +457,30 @@ fn a_rank_that_becomes_inactive_is_emptied_at_once_and_filled_again_when_it_is_b
             }
         }
     }
+}
+
+#[test]
+fn a_rank_that_joins_is_taken_to_get_what_the_others_of_its_host_get() {
+    let mut balancer = balancer("refine");
+    // For a second each rank that has chunks gets 40 % of its vCPU; rank 2 is on another host, alone.
+    let sample = |share: f64| {
+        let got_ns = (share * 1e9) as u64;
+        let wait_ns = 1_000_000_000 - got_ns;
+        RankSample { wall_ns: 1_000_000_000, cpu_ns: got_ns, wait_ns, speed: 1.0, ..RankSample::default() }
+    };
+    let mut shares = |inactive: &[u32]| {
+        let of_rank =
+            |rank: u32, sample| RankReport { place: RankPlace { host: rank / 2, workers: 1 }, sample };
+        let joins = (!inactive.contains(&1)).then(RankSample::default);
+        let ranks = vec![of_rank(0, Some(sample(0.4))), of_rank(1, joins), of_rank(2, Some(sample(1.0)))];
+        let chunks = (0..8).map(|key| chunk(key, 2 * (key as u32 % 2), 100_000, true)).collect();
+        let report =
+            PhaseReport { inactive: inactive.iter().copied().map(Rank).collect(), ..phase(ranks, chunks) };
+        let decision = balancer.decide(&report);
+        decision.share.iter().map(|share| (share * 100.0).round() / 100.0).collect::<Vec<f64>>()
+    };
+    assert_eq!([shares(&[1]), shares(&[1])].map(|shares| (shares[0], shares[2])), [(0.4, 1.0); 2]);
+    assert_eq!(shares(&[]), [0.4, 0.4, 1.0]);
 }
 
 #[test]
