@@ -1,4 +1,4 @@
-//! Checkpoints: consistent copies of all ranks, by which a run can be restarted. Coordinated: all ranks stop for one.
+//! Coordinated checkpoints: all ranks stop, and the copies of their states are consistent. A run can be restarted from them.
 //!
 //! # States of a rank
 //!
@@ -7,34 +7,35 @@
 //! | Running | `Freeze` | Freezing | starts no more handlers |
 //! | Freezing | the last chunk is held: its handler has returned | Frozen | none |
 //! | Frozen | `Probe`, and the rank has nothing to do | Frozen | its counts of packets, to the parent |
-//! | Frozen | `Save` | Frozen | copies its chunks with their messages, and says so to the parent |
-//! | Frozen | `Thaw` | Running | its chunks go on; it writes the copy, if it has made one, and says so to the parent |
+//! | Frozen | `Save` | Frozen | copies its chunks with their messages, tells the parent, and begins to write the copy |
+//! | Frozen | `Thaw` | Running | its chunks go on |
+//! | Frozen or Running | the copy is written, or cannot be | the same | tells the parent |
 //!
 //! Rank 0 freezes all ranks when a checkpoint is due, no window is open and no chunk moves. It probes them until two waves of
-//! replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it has all saved, and thaws them
-//! when all have their copies. It commits the checkpoint when all have written them. A program that reduces over sections has no
-//! checkpoints.
+//! replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it sends `Save`, and `Thaw`
+//! once all ranks have their copies. It commits the checkpoint when all have written them. A program that reduces over
+//! sections has no checkpoints.
 //!
 //! A rank that is given [notice](crate::notice) sends `Notice` to rank 0, which makes a checkpoint at once and ends the run.
 //!
 //! # Rules
 //!
-//! 1. *No handler* starts on a rank that is not Running, but `start` of a chunk that was admitted before. Chunks that are
+//! 1. *No handler* starts on a rank that is not Running, except `start` of a chunk that was admitted before. Chunks that are
 //!    inserted meanwhile are kept, with the broadcasts that come, and admitted by `Thaw`.
-//! 2. *All packets are handled* all the same: messages go into the mailboxes, partial results up the tree.
-//! 3. A frozen rank replies to no search for quiescence: chunks have messages that they do not handle.
+//! 2. *All packets are handled* nevertheless: messages go into the mailboxes, partial results up the tree.
+//! 3. A frozen rank does not reply to the search for quiescence: chunks have messages that they do not handle.
 //! 4. Packets of a checkpoint are not counted.
-//! 5. *No request* to shrink or expand the run is followed between rank 0's `Freeze` and its `Thaw`.
+//! 5. *No request* to shrink or expand the run is carried out between rank 0's `Freeze` and its `Thaw`.
 //! 6. *No timer* expires on a rank that is not Running: its message waits until `Thaw`.
 //!
 //! # Proof that the copies are consistent
 //!
 //! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
 //!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
-//! 2. So until `Thaw` nothing changes on any rank (rules 1, 5 and 6): each message is in one mailbox, or waits for a timer or for a
-//!    chunk that does not exist; an idle rank has passed on its partial results, so the contributions so far are on rank 0; all
+//! 2. So until `Thaw` nothing changes on any rank (rules 1, 5 and 6). Each message is in one mailbox, or waits for a timer or for
+//!    a chunk that does not exist. An idle rank has passed on its partial results, so the contributions so far are on rank 0. All
 //!    ranks have applied the same broadcasts.
-//! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied: the copies are of that state.
+//! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied. So all copies are of that state.
 //!
 //! # What is not saved
 //!
@@ -42,7 +43,7 @@
 //! |---|---|
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
-//! | what the balancer has learned | the restarted run may be on other machines, and a few windows teach it |
+//! | measurements of the balancer | the restarted run may be on other machines, and a few windows replace them |
 //! | placement, under another number of ranks or if not all were active | chunks restart at home |
 //! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
@@ -74,14 +75,14 @@ pub(crate) enum CheckpointPacket {
     Thaw,
     /// The sender and the ranks below it have written their copies. To the parent.
     Written(Vec<RankWritten>),
-    /// The sender was told to end, by whom this says. To rank 0.
+    /// The sender was told to end; the text names the source. To rank 0.
     Notice(String),
     /// A chunk asks for a checkpoint. To rank 0.
     Ask,
 }
 
 impl CheckpointPacket {
-    /// Tells whether rank 0 sends it to all ranks, down the tree.
+    /// Tells whether rank 0 sends the packet to all ranks, down the tree.
     pub(crate) fn is_tree_broadcast(&self) -> bool {
         self.copy_to_child().is_some()
     }
@@ -116,7 +117,7 @@ impl std::ops::AddAssign for FrozenCounts {
     }
 }
 
-/// The state of one rank that a checkpoint keeps.
+/// The state of one rank in a checkpoint.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RankImage {
     /// Its chunks with their messages, encoded.
@@ -126,7 +127,7 @@ pub(crate) struct RankImage {
     pub(crate) rest: CoreImage,
 }
 
-/// What a rank keeps besides its chunks.
+/// The state of a rank besides its chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CoreImage {
     /// Messages for chunks that do not exist yet.
@@ -139,7 +140,7 @@ pub(crate) struct CoreImage {
     pub(crate) root: Option<RootImage>,
 }
 
-/// What rank 0 keeps for all ranks.
+/// The state that rank 0 keeps for all ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RootImage {
     pub(crate) reductions: RootReductions,
@@ -154,7 +155,7 @@ enum State {
     #[default]
     Running,
     Freezing {
-        /// Number of chunks that are not held: a handler of them may run.
+        /// Number of chunks that are not held: their handlers may run.
         running: usize,
     },
     Frozen,
@@ -164,7 +165,7 @@ enum State {
 #[derive(Debug, Default)]
 pub(crate) struct Checkpoints {
     state: State,
-    /// The chunks that were held, until `Thaw`.
+    /// Chunks that are held until `Thaw`.
     pub(crate) held: Vec<CellId>,
     /// Rank 0 has asked: this rank replies as soon as it is frozen and idle.
     probed: bool,

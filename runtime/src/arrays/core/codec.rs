@@ -247,8 +247,8 @@ fn no_such_array() -> WireError {
     WireError::new("there is no such array here")
 }
 
-/// The header of a message: its receiver, its sender and its epoch. Every message has one, so there are two forms: a short
-/// one with fixed places for small arrays and keys, which nearly all are, and a long one for all others.
+/// The header of a message: its receiver, its sender and its epoch. Every message has one, so there are two forms. The short
+/// form has fixed places for small arrays and keys, which nearly all are; the long form is for all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MessageHeader {
     to: ChunkId,

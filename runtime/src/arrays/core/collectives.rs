@@ -3,7 +3,7 @@
 //! | module | part |
 //! |---|---|
 //! | [`tree`] | the tree of ranks: broadcasts go down in it, aggregations go up |
-//! | [`population`] | a count of members is complete, while members come and go |
+//! | [`population`] | tells when the count of members is complete, while members come and go |
 //! | [`reduction`], [`own`] | reductions over an array; values of a user-defined type |
 //! | [`section`] | reductions over the chunks of a section |
 //! | [`broadcast`] | broadcasts: to each chunk once, in one order everywhere |
@@ -38,7 +38,7 @@ pub(crate) struct Collectives {
 }
 
 impl Collectives {
-    /// Of arrays that start with so many chunks.
+    /// `populations` is the initial number of chunks of each array.
     pub(crate) fn new(rank: Rank, populations: &[u64]) -> Collectives {
         Collectives {
             reductions: Reductions::new(rank, populations),
@@ -71,12 +71,12 @@ pub(crate) enum CollectivePacket {
     SectionPartial(Box<SectionPartial>),
     /// The result of a reduction, down the tree to one chunk of `rank`.
     ReductionResult { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
-    /// The result of a reduction over a section, to those of its chunks that live on the receiving rank.
+    /// The result of a reduction over a section, to its chunks on the receiving rank.
     SectionResult { array: ArrayId, keys: Vec<u64>, tag: u32, values: Arc<Values>, epoch: Epoch },
 }
 
 impl CollectivePacket {
-    /// The epoch of its routes, of a packet that goes where chunks are, or asks for a number on behalf of one.
+    /// The epoch of the packet's routes, if it goes where chunks are, or asks for a number on behalf of a chunk.
     pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
         match self {
             CollectivePacket::Multicast { epoch, .. }
@@ -99,7 +99,7 @@ impl CollectivePacket {
         })
     }
 
-    /// Lets user code combine the values in a part of a reduction. Else tells of which array they are, and the fault.
+    /// Lets user code combine the values in a part of a reduction. An error has the array of the values, and the fault.
     pub(crate) fn combine(&mut self) -> Result<(), (ArrayId, String)> {
         match self {
             CollectivePacket::Partial { array, sequence, partial } => {
@@ -110,7 +110,7 @@ impl CollectivePacket {
         }
     }
 
-    /// Encodes a typed message inside.
+    /// Encodes the typed message of a broadcast.
     pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             CollectivePacket::BroadcastRequest { array, delivery, .. }

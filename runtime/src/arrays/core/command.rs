@@ -1,5 +1,4 @@
-//! The requests of the core to its executor, in two types: what runs under the lock of the core, and what runs
-//! afterwards.
+//! The requests of the core to its executor, in two types: commands run under the lock of the core, tasks run afterwards.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use super::sync::sync_arrivals::UnmeasuredReport;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
-/// The requests that one input leads to. Each queue is executed in order, all commands before the first task.
+/// The requests that follow from one input. Each queue is executed in order, all commands before the first task.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub(crate) now: VecDeque<Command>,
@@ -41,23 +40,23 @@ pub(crate) enum Command {
     Send(Rank, Packet),
     /// Append to a mailbox, even of a chunk that is about to leave.
     Enqueue { to: ChunkId, cell: CellId, delivery: Delivery },
-    /// Append [duplicates](super::collectives::broadcast::duplicate) of it to several mailboxes.
+    /// Append a [duplicate](super::collectives::broadcast::duplicate) of the delivery to each mailbox.
     EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
-    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler returned.
+    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler has returned.
     Hold(Vec<CellId>),
-    /// These chunks were held for a checkpoint, and go on: answer with `RankCore::thawed` for each.
+    /// These chunks were held for a checkpoint and go on: answer with `RankCore::thawed` for each.
     Thaw(Vec<CellId>),
     /// Accept no more messages from chunks of this rank: the routes have changed.
     Close(CellId),
-    /// The rank had no chunk that comes to syncs and gets one: its phase begins now.
+    /// The rank had no chunk that comes to syncs, and gets its first one: its phase begins now.
     BeginPhase,
-    /// Give a chunk that has come a cell and answer with `RankCore::admit`.
+    /// Give an incoming chunk a cell, and answer with `RankCore::admit`.
     Admit(Box<ChunkTransfer>),
     /// The chunk of this cell is no longer blocked: queue its ready entry.
     Unpark(CellId),
-    /// An ack may be due: answer with `RankCore::below_low_watermark` if the rank is.
+    /// An ack may be due: answer with `RankCore::below_low_watermark` unless the rank is full and above its low watermark.
     CheckLowWatermark,
-    /// Raise the limit of queued bytes above what is queued; answer with `RankCore::below_low_watermark`.
+    /// Raise the limit above the queued bytes; answer with `RankCore::below_low_watermark`.
     GrowLimit,
     /// All incoming chunks of a sync are admitted: answer with `RankCore::incoming_admitted`.
     IncomingAdmitted,
@@ -76,18 +75,18 @@ pub(crate) enum Task {
     SampleWindow { number: u64, decides: bool, chunks: Vec<(ChunkId, CellId)> },
     /// Let the balancer decide a sync or a window; answer with `RankCore::decided`.
     Decide(Box<DecisionRequest>),
-    /// Say what every chunk of this rank waits for, and which have not contributed to these reductions; answer with
+    /// Report what every chunk of this rank waits for, and which chunks have not contributed to these reductions; answer with
     /// `RankCore::explained`.
     Explain { open: Vec<(ArrayId, u64)> },
     /// Copy this rank for a checkpoint, answer with `RankCore::saved`, write the copy, and answer with
-    /// `RankCore::rank_written`. `next_broadcasts` is by array what [`Transit::next_broadcast`] is to be.
+    /// `RankCore::rank_written`. `next_broadcasts` has the [`Transit::next_broadcast`] of each array.
     Save { number: u64, chunks: Vec<(ChunkId, CellId)>, next_broadcasts: Vec<u64>, rest: Box<CoreImage> },
     /// All ranks have written their copies, or have failed to: complete the checkpoint, and answer with
     /// `RankCore::committed`.
     CommitCheckpoint { number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten> },
     /// Tell the user.
     Warn(String),
-    /// `active` ranks have work now: tell the user by this line.
+    /// `active` ranks have work now: tell the user by `line`.
     Resized { active: u32, line: String },
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),

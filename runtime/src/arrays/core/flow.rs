@@ -2,69 +2,72 @@
 //!
 //! # Words
 //!
-//! The *queued bytes* of a rank are those of the messages in its mailboxes, of messages that chunks defer while they wait at a
-//! sync, and of all that lies there for chunks on their way to it: what they bring, what has come before them, and the
-//! broadcasts that they are still to receive. Above its limit, the high watermark, a rank is *full*; the *low watermark* is
-//! half of it. Bytes *in flight* to a rank were sent to it and are not acknowledged. A chunk is *blocked* by ranks it has
-//! sent to, and by the *broadcasts* if it has made some. The ready entry of a blocked chunk is *parked* until nothing blocks
-//! the chunk any more.
+//! The *queued bytes* of a rank are the bytes of messages in its mailboxes, and of messages that chunks defer while they wait
+//! at a sync. They include all that waits for incoming chunks: messages that the chunks bring, pending messages, and
+//! broadcasts that they are still to receive. A rank becomes *full* above its limit, the high watermark. It stays full until
+//! it is below its *low watermark*, half the limit, or raises the limit. Bytes *in flight* to a rank were sent to it and are
+//! not acknowledged. A chunk is *blocked* by ranks it has sent to, and by the *broadcasts* if it has made some. The ready
+//! entry of a blocked chunk is *parked* until nothing blocks the chunk.
 //!
 //! # Rules
 //!
-//! 1. *Acks.* A sender requests an ack of the bytes since its last request, four times a window or more
-//!    ([`FlowControl::count_sent`]). A receiver below its low watermark acknowledges at once; a full one defers the ack
-//!    ([`FlowControl::defer_ack`]) until it is ([`FlowControl::below_low_watermark`]). Acknowledged bytes are not in flight.
-//! 2. *Blocking.* Another rank blocks a sender once more than a window is in flight to it, until half of one is
-//!    ([`FlowControl::block`], [`FlowControl::count_acked`]). Its own rank blocks a sender while that rank is full.
-//! 3. *Scope.* A blocked chunk handles nothing, nor what it has deferred ([`FlowControl::park_if_blocked`]); all others go on.
-//!    The packets of protocols are never held back, except acks.
-//! 4. *No way past.* A chunk that was blocked when it left is blocked on its new rank, and so is an inserted chunk: by all that
-//!    blocks there, and by that rank if it is full ([`FlowControl::blocking`]). Migrating or inserting a chunk therefore
-//!    cannot bypass flow control.
-//! 5. *Broadcasts* go to all ranks by way of rank 0. A rank has one window for those that it makes, in which each counts as on
-//!    the rank with the [most receivers](receivers). The request for an ack travels with a broadcast to all ranks. A rank
-//!    where chunks have received any since the last request defers its ack until it is below its low watermark and no
-//!    chunk is on its way to it. Rank 0 acknowledges for all, see [`broadcast_acks`].
-//! 6. *Stalls.* A full rank that has nothing to run but parked entries reports to rank 0 what these wait for
-//!    ([`FlowControl::report_stall`]). Rank 0 tells the ranks that wait only for such ranks, themselves among them
-//!    ([`StallDetector::take_deadlocked`]). The first time, each runs its parked entries once: its own mail may be for a
-//!    blocked chunk. A rank that stalls again, and was not below its low watermark since, doubles its limit, to at least
-//!    twice what is queued; if it waits for others it doubles its windows too ([`FlowControl::resolve_stall`]). A rank
-//!    that waits for the broadcasts waits for the ranks that defer the ack of its first unacknowledged one.
+//! 1. *Acks.* A sender requests an ack of the bytes since its last request, four times per window or more often
+//!    ([`FlowControl::count_sent`]). A receiver that is not full acknowledges at once. A full receiver defers the ack
+//!    ([`FlowControl::defer_ack`]) until it is no longer full ([`FlowControl::below_low_watermark`]). Acknowledged bytes
+//!    are no longer in flight.
+//! 2. *Blocking.* Another rank blocks a sender once more than a window is in flight to it, until half a window or less is
+//!    ([`FlowControl::block`], [`FlowControl::count_acked`]). The sender's own rank blocks it while that rank is full.
+//! 3. *Scope.* A blocked chunk handles no message, not even a deferred one ([`FlowControl::park_if_blocked`]). All other
+//!    chunks go on. The packets of protocols are never held back, except acks.
+//! 4. *No way past.* A chunk that was blocked when it left is blocked on its new rank, and an inserted chunk begins blocked.
+//!    All destinations that block there block it, and so does that rank if it is full ([`FlowControl::blocking`]). Migrating or
+//!    inserting a chunk therefore cannot bypass flow control.
+//! 5. *Broadcasts* go to all ranks by way of rank 0. A rank has one window for its broadcasts. Each broadcast counts with its
+//!    bytes on the rank with the [most receivers](receivers). The request for an ack travels with a broadcast to all ranks. A
+//!    rank where chunks have received any broadcast since the last request defers its ack. It acknowledges as soon as it is not
+//!    full and no chunk is on its way to it. Rank 0 acknowledges for all, see [`broadcast_acks`].
+//! 6. *Stalls.* A full rank that can run only parked entries reports to rank 0 which destinations these wait for
+//!    ([`FlowControl::report_stall`]). Rank 0 finds the stalled ranks that wait only for each other or for themselves,
+//!    and tells them ([`StallDetector::take_deadlocked`]). The first time, each runs its parked entries once: its
+//!    queued messages may be for a blocked chunk. A rank that stalls again, and has been full since, doubles its limit
+//!    to at least twice its queued bytes. If it waits for others, it doubles its windows too
+//!    ([`FlowControl::resolve_stall`]). A rank that waits for the broadcasts waits for the ranks that defer the ack of
+//!    its first unacknowledged one.
 //! 7. *Syncs.* A full rank that would be below its low watermark if a sync ended does not stall: it waits for that end. The
 //!    rank cannot tell which chunk the sync waits for; it may be one that this rank blocks. So it doubles its limit after
 //!    a time that doubles with each use ([`FlowControl::backoff_expired`]).
 //! 8. *Migration.* A chunk may leave with its messages, so that its rank falls below its low watermark. Then the acks that the
-//!    rank has deferred go along ([`FlowControl::hand_over_acks`]). The new rank defers them from now on and says so to their
-//!    receivers, which count these bytes as in flight to it ([`FlowControl::count_moved`]). For chunks of the old rank that this
-//!    rank blocks, the moved bytes count as if they had sent them.
+//!    rank has deferred go along ([`FlowControl::hand_over_acks`]). The new rank defers them from now on and tells their
+//!    receivers, which count these bytes as in flight to the new rank ([`FlowControl::count_moved`]). The old rank itself may
+//!    block chunks of its own. It counts the moved bytes as if these chunks had sent them to the new rank.
 //!
 //! # Proof that memory is bounded
 //!
-//! 1. A rank holds at most its limit, a window of each rank that sends to it, one of each rank that broadcasts, and what one
-//!    run of each of their chunks leaves: by rules 1 and 2 a chunk above a window does not run again.
+//! 1. A rank holds at most its limit, one window per sending rank and one per broadcasting rank, and the output of
+//!    one run of each of their chunks. By rules 1 and 2 a chunk above a window does not run again.
 //! 2. While chunks with messages are on their way to a rank, chunks that nothing blocks may send it as much as its limit more.
-//!    The messages that such a chunk brings were within the bound of its old rank, and come on top. Of a broadcast that it
-//!    shared with chunks that stay it brings a copy.
+//!    The messages that such a chunk brings were within the bound of its old rank, and come on top. The chunk brings a copy of a
+//!    broadcast that it shared with chunks that stay.
 //! 3. Limits and windows grow only by rules 6 and 7: where all ranks stall, or in proportion to the time of a sync.
 //! 4. A chain in which some chunk consumes never stalls as a whole. A chunk that consumes and sends nothing is blocked at most
 //!    until it first runs, so its rank runs it.
-//! 5. Both double, so a program that needs more at once stalls a few times and never again.
+//! 5. Limits and windows double, so a program that needs more at once stalls a few times and never again.
 //!
 //! # Proof that there is no deadlock
 //!
-//! 1. A parked entry waits for full ranks, since a rank below its low watermark acknowledges (rule 1) and the bytes after the
-//!    last request are less than half a window; or for the broadcasts, and so for ranks that are full or await chunks.
+//! 1. A parked entry waits for full ranks or for the broadcasts. A rank that is not full acknowledges (rule 1), and the bytes
+//!    after the last request are less than half a window. The broadcasts wait for ranks that are full or await chunks.
 //! 2. Chunks on their way arrive: a migration waits for no parked chunk.
-//! 3. A full rank that runs something falls below its low watermark, or parks what it runs, or stalls (rule 6), or waits for a
-//!    sync and doubles its limit in the end (rule 7).
-//! 4. Of the stalled ranks, those that wait for one that is not stalled are acknowledged in time.
-//! 5. All others are told: rank 0 hears of the last of them, and until it has told them nothing changes for them. If one was
-//!    unparked meanwhile its stall has another number, and it ignores the answer.
+//! 3. A full rank that runs something falls below its low watermark, parks what it runs, stalls (rule 6), or waits for a
+//!    sync. A rank that waits for a sync doubles its limit in the end (rule 7).
+//! 4. A stalled rank that waits for a rank that is not stalled is acknowledged in time.
+//! 5. Rank 0 tells all other stalled ranks: it hears of the last of them, and until it has told them nothing changes for them.
+//!    If a rank has unparked an entry meanwhile, its stall has another number, and the rank ignores the answer.
 //!
-//! A rank with a parked entry is not idle: it does not reply to the search for quiescence. A sync needs no parked chunk, once
-//! all have come, and a migration holds a chunk also where its entry is parked. Messages that a chunk defers because it is not
-//! ready do not count as queued: nobody knows what the chunk waits for. Nor do messages to a chunk that does not exist.
+//! A rank with a parked entry is not idle: it does not reply to the search for quiescence. Once all chunks have come, a sync
+//! needs no parked chunk. A migration holds a chunk also where its entry is parked. Messages that a chunk defers because it is
+//! not ready do not count as queued: no rank knows what the chunk waits for. Messages to a chunk that does not exist do not
+//! count either.
 //!
 //! *A gap.* The deferred ack of a broadcast does not go along with a chunk. Each move of a chunk that receives broadcasts slowly
 //! lets their senders be a window further ahead.
@@ -93,30 +96,30 @@ mod tests;
 pub(crate) use self::credit::SendOutcome;
 pub(crate) use self::stall::{StallDetector, StallReport};
 
-/// What a sender is blocked by.
+/// A rank, or all ranks, that may block a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Destination {
     Rank(Rank),
-    /// All ranks, which have not acknowledged what this one has broadcast.
+    /// All ranks: they have not acknowledged the broadcasts of this rank.
     AllRanks,
 }
 
 /// A packet of flow control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FlowPacket {
-    /// Requests an ack of so many bytes of messages, sent since the last request.
+    /// Requests an ack of `bytes` bytes of messages, sent since the last request.
     AckRequest { bytes: u64 },
     /// Acknowledges bytes of messages.
     Ack { bytes: u64 },
-    /// The sender defers the ack of so many bytes that were sent to `first_receiver`: a chunk has brought their messages.
+    /// The sender defers the ack of `bytes` bytes that were sent to `first_receiver`: a chunk has brought their messages.
     DeferredAckMoved { first_receiver: Rank, bytes: u64 },
-    /// The sender and all ranks below it acknowledge so many more broadcasts whose ack was requested. To the parent.
+    /// The sender and all ranks below it acknowledge `more` further broadcasts with a request for an ack. To the parent.
     BroadcastAck { more: u64 },
-    /// All ranks acknowledge broadcasts of so many bytes: to the rank that made them.
+    /// All ranks acknowledge broadcasts of `bytes` bytes. To the rank that made them.
     BroadcastAckedByAll { bytes: u64 },
-    /// The sender or a rank below it has so many chunks of an array, twice as many as was known of any. To the parent.
+    /// The sender or a rank below it has `chunks` chunks of an array, at least twice the known maximum. To the parent.
     ReceiversGrew { array: ArrayId, chunks: u64 },
-    /// Some rank has so many. Down the tree.
+    /// A rank has `chunks` chunks of an array, the new maximum. Down the tree.
     MaxReceivers { array: ArrayId, chunks: u64 },
     /// The sender has stalled. To rank 0.
     Stalled { number: u64, report: StallReport },
@@ -143,7 +146,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Of arrays that start with so many chunks.
+    /// `populations` is the initial number of chunks of each array.
     pub(crate) fn new(tree: &Tree, control: FlowControl, populations: &[u64]) -> Flow {
         Flow {
             control,
@@ -154,7 +157,7 @@ impl Flow {
     }
 }
 
-/// What a stalled rank does about a deadlock.
+/// The response of a stalled rank to a deadlock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StallAction {
     /// These ready entries are no longer parked.
@@ -163,7 +166,7 @@ pub(crate) enum StallAction {
     GrowLimit,
 }
 
-/// The sends of one rank, its blocked chunks and its stalls: the rules above.
+/// The bytes in flight, blocked chunks and stalls of one rank, by the rules above.
 #[derive(Debug)]
 pub(crate) struct FlowControl {
     me: Rank,
@@ -176,7 +179,7 @@ pub(crate) struct FlowControl {
 }
 
 impl FlowControl {
-    /// Of a rank with this limit of queued bytes, one of `ranks`.
+    /// The rank `me` of `ranks`, with this limit of queued bytes.
     pub(crate) fn new(me: Rank, ranks: u32, limit: u64, queued: &Arc<QueuedBytes>) -> FlowControl {
         FlowControl {
             me,
@@ -188,7 +191,7 @@ impl FlowControl {
         }
     }
 
-    /// Of a rank that is never full.
+    /// A rank that is never full.
     #[cfg(test)]
     pub(crate) fn without_limit(me: Rank) -> FlowControl {
         FlowControl::new(me, 1, u64::MAX, &Arc::default())
@@ -199,12 +202,12 @@ impl FlowControl {
         self.incoming_bytes.change(bytes as i64);
     }
 
-    /// Bytes no longer wait for incoming chunks.
+    /// Bytes are no longer queued for incoming chunks.
     pub(crate) fn remove_incoming(&mut self, bytes: u64) {
         self.incoming_bytes.change(-(bytes as i64));
     }
 
-    /// Bytes that are queued for as long as the guard exists.
+    /// Counts bytes as queued for as long as the guard exists.
     pub(crate) fn track(&self, bytes: u64) -> QueuedBytesGuard {
         self.incoming_bytes.another(bytes as i64)
     }
@@ -220,7 +223,7 @@ impl FlowControl {
         self.credits.count_broadcast(bytes)
     }
 
-    /// Takes the bytes since the last request for an ack: the next is sent now (rule 1).
+    /// Takes the bytes since the last request for an ack, for the request that is sent now (rule 1).
     pub(crate) fn take_ack_request(&mut self, to: Destination) -> u64 {
         self.credits.take_ack_request(to)
     }
@@ -230,19 +233,19 @@ impl FlowControl {
         self.credits.defer_ack(to, bytes);
     }
 
-    /// Takes the acks to send now that this rank is below its low watermark: receivers and bytes (rule 1).
+    /// Takes the acks to send now that this rank is not full: receivers and bytes (rule 1).
     pub(crate) fn take_deferred_acks(&mut self) -> Vec<(Rank, u64)> {
         self.credits.take_deferred_acks()
     }
 
-    /// This rank is below its low watermark. Returns the entries that are no longer parked (rule 2).
+    /// This rank is not full, or no longer. Returns the entries that are no longer parked (rule 2).
     pub(crate) fn below_low_watermark(&mut self) -> Vec<CellId> {
         self.stall.below_low_watermark();
         self.backoff.reset();
         self.blocked.unblock(Destination::Rank(self.me))
     }
 
-    /// A chunk leaves with messages of so many bytes, so that this rank falls below its low watermark. Takes the acks that
+    /// A chunk leaves with messages of `bytes` bytes, so that this rank falls below its low watermark. Takes the acks that
     /// go along, receivers and bytes (rule 8).
     pub(crate) fn hand_over_acks(&mut self, to: Rank, bytes: u64) -> Vec<(Rank, u64)> {
         let mut deferred = self.take_deferred_acks();
@@ -253,8 +256,8 @@ impl FlowControl {
         deferred
     }
 
-    /// Bytes in flight to one rank have moved on to another, which defers their ack: a sender that the first blocks is blocked
-    /// by the second too, until both acknowledge (rule 8).
+    /// Bytes in flight to one rank have moved on to another, which defers their ack (rule 8). If `to` now blocks senders, or is
+    /// this rank, it blocks the chunks that `first_receiver` blocks.
     pub(crate) fn count_moved(&mut self, first_receiver: Rank, to: Rank, bytes: u64) {
         let [first, second] = [first_receiver, to].map(Destination::Rank);
         if to != self.me {
@@ -300,18 +303,18 @@ impl FlowControl {
         self.blocked.prepare_leave(cell)
     }
 
-    /// The chunk of this cell leaves. True if it was blocked when it was told to, or has been since (rule 4).
+    /// The chunk of this cell leaves. True if it was blocked when `prepare_leave` was called, or has been since (rule 4).
     pub(crate) fn leave(&mut self, cell: CellId) -> bool {
         self.blocked.leave(cell)
     }
 
-    /// All destinations that block on this rank now: they block a chunk that comes here blocked (rule 4).
+    /// All destinations that block senders on this rank now: they block a chunk that comes here blocked (rule 4).
     pub(crate) fn blocking(&self) -> Vec<Destination> {
         self.credits.blocking()
     }
 
     /// This rank is full and has nothing to run. `first_deferred_ack` is the number of the first broadcast whose ack it defers.
-    /// Returns the number of the stall and the report to rank 0, if any entry is parked and that is news (rule 6).
+    /// Returns the number of the stall and the report to rank 0, if any entry is parked and the report is new (rule 6).
     pub(crate) fn report_stall(&mut self, first_deferred_ack: Option<u64>) -> Option<(u64, StallReport)> {
         self.stall.report(StallReport { waits_for: self.blocked.awaited(), first_deferred_ack })
     }
@@ -334,7 +337,7 @@ impl FlowControl {
         })
     }
 
-    /// This rank is full, because of a sync or not. Returns for how long once it is to raise its limit, ns (rule 7).
+    /// This rank is full. Returns how long it has waited for a sync once it is to raise its limit, ns (rule 7).
     pub(crate) fn backoff_expired(&mut self, waits_for_sync: bool, now_ns: u64) -> Option<u64> {
         self.backoff.expired(waits_for_sync, now_ns)
     }

@@ -1,10 +1,10 @@
-//! Chunks: what the runtime knows of one, what its handlers may do, how it is set up, inserted, spawned and removed.
+//! Chunks: their records, the effects of their handlers, and how they are set up, inserted, spawned and removed.
 //!
 //! | module | part |
 //! |---|---|
 //! | [`erased`] | chunks and arrays without their types |
-//! | [`handler`], [`activity`] | what a handler leaves, the record of its chunk; what a worker is doing |
-//! | [`signature`] | what all ranks must have set up alike |
+//! | [`handler`], [`activity`] | the effects of a handler and the record of its chunk; the current activity of a worker |
+//! | [`signature`] | the check that all ranks have set up the same arrays |
 //! | [`transfer`] | a chunk between two ranks |
 //! | [`seeds`] | spawned chunks that wait for an idle rank |
 
@@ -54,12 +54,12 @@ pub(crate) enum LifecyclePacket {
     SeedRequest,
     /// Chunks that have not started, for a rank that has asked.
     Seeds(Vec<UnstartedChunk>),
-    /// The arrays that `rank` has set up. To the parent, which passes it on to rank 0 if its own are others.
+    /// The arrays that `rank` has set up. To the parent, which passes it on to rank 0 if its own arrays differ.
     Hello { rank: Rank, arrays: Vec<ArraySignature> },
 }
 
 impl LifecyclePacket {
-    /// The epoch of its routes, of a chunk that goes where it was inserted.
+    /// The epoch of the routes by which an inserted chunk goes to its rank.
     pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
         match self {
             LifecyclePacket::TransferChunk(transfer) if transfer.transit.is_none() => {

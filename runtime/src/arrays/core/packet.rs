@@ -1,8 +1,7 @@
 //! Packets between the ranks of a program of arrays: a message between chunks, or a packet of one of the protocols.
 //!
-//! A transport keeps the order of packets between each pair of ranks and promises nothing else. Whatever rank 0 decides
-//! (numbers of broadcasts, migrations) relies on that order, along the edges of the
-//! [tree](super::collectives::tree) of ranks.
+//! A transport keeps the order of packets between each pair of ranks and promises nothing else. All decisions of rank 0
+//! (numbers of broadcasts, migrations) rely on that order, along the edges of the [tree](super::collectives::tree) of ranks.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ pub(crate) enum Packet {
     Abort(Box<Error>),
 }
 
-/// A packet of a protocol is a packet.
+/// Converts a packet of a protocol to a [`Packet`].
 macro_rules! nested {
     ($($protocol:ident($packet:ty)),* $(,)?) => {$(
         impl From<$packet> for Packet {
@@ -62,7 +61,7 @@ nested! {
 }
 
 impl Packet {
-    /// The message of a node, which is free afterwards.
+    /// Takes the message of a node, which is free afterwards.
     #[inline(always)]
     pub(crate) fn from_node(node: &mut MessageNode, epoch: Epoch) -> Packet {
         Packet::Message(Envelope { to: node.to, delivery: node.message.take(), epoch })
@@ -72,13 +71,13 @@ impl Packet {
     pub(crate) fn is_counted(&self) -> bool {
         match self {
             Packet::Termination(packet) => !packet.is_of_search(),
-            // A rank with nothing to do may signal once more.
+            // An idle rank may signal once more.
             Packet::Sync(SyncPacket::Signal(_) | SyncPacket::Resize { .. }) | Packet::Checkpoint(_) => false,
             _ => true,
         }
     }
 
-    /// The epoch of the routes under which it was sent, of a packet that a [cut](super::routing::cut) counts.
+    /// The epoch of the routes under which the packet was sent, if a [cut](super::routing::cut) counts it.
     pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
         match self {
             Packet::Message(Envelope { epoch, .. }) => Some(epoch),
@@ -88,7 +87,7 @@ impl Packet {
         }
     }
 
-    /// A copy for a child in the tree, of a packet that rank 0 sends to all ranks.
+    /// A copy for a child in the tree, if rank 0 sends the packet to all ranks.
     pub(crate) fn copy_to_child(&self) -> Option<Packet> {
         match self {
             Packet::Checkpoint(packet) => packet.copy_to_child().map(Packet::Checkpoint),
@@ -100,7 +99,7 @@ impl Packet {
         }
     }
 
-    /// Tells whether rank 0 sends it to all ranks, down the tree.
+    /// Tells whether rank 0 sends the packet to all ranks, down the tree.
     pub(crate) fn is_tree_broadcast(&self) -> bool {
         match self {
             Packet::Checkpoint(packet) => packet.is_tree_broadcast(),
@@ -122,7 +121,7 @@ impl Packet {
         }
     }
 
-    /// Encodes every typed message inside, and seeds, so that the packet can be serialised. Another chunk stays as it is.
+    /// Encodes all typed messages and seeds inside, so that the packet can be serialised. The chunk of a transfer stays as it is.
     pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             Packet::Message(envelope) => envelope.encode_in_place(arrays),
@@ -135,7 +134,7 @@ impl Packet {
         }
     }
 
-    /// The name of its kind, for an error.
+    /// The name of the packet's kind, for an error.
     pub(crate) fn name(&self) -> &'static str {
         let name = match self {
             Packet::Checkpoint(packet) => serde_variant::to_variant_name(packet),

@@ -1,8 +1,8 @@
 //! The control plane of one rank: hands each input to its protocol, and collects the commands that follow.
 //!
 //! This module handles packets, messages and idleness. Each protocol has a driver here, where it meets the other protocols:
-//! [`checkpoint`], [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines
-//! of the protocols share types of messages and the tree of ranks, and call none of each other.
+//! [`checkpoint`], [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines of the protocols share
+//! types of messages and the tree of ranks. They never call each other.
 //!
 //! Methods append to [`Commands`], which the executor runs in order. A rank handles its packets to itself at once.
 
@@ -85,13 +85,13 @@ impl RankCore {
         }
     }
 
-    /// Predicts the loads of chunks in this way.
+    /// Sets the way in which loads of chunks are predicted.
     pub(crate) fn predicting(mut self, prediction: Prediction) -> RankCore {
         self.sync.coordinator = self.sync.coordinator.map(|coordinator| coordinator.predicting(prediction));
         self
     }
 
-    /// Balances chunks in windows, which open by this policy; at syncs they resume at once.
+    /// Balances chunks in windows, which open by this policy. At syncs chunks resume at once.
     pub(crate) fn by_windows(mut self, policy: &WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());
         self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_windows(policy.clone()));
@@ -130,7 +130,7 @@ impl RankCore {
         self.send(self.tree.parent().unwrap_or(ROOT), packet, now_ns, out);
     }
 
-    /// A packet of rank 0 to all ranks. It is sent to the children first, since they may be waiting, and then handled here.
+    /// Sends a packet of rank 0 to all ranks: first to the children, since they may be waiting, then to this rank itself.
     fn broadcast_down(&mut self, from: Rank, packet: impl Into<Packet>, now_ns: u64, out: &mut Commands) {
         let packet = packet.into();
         for child in self.tree.children() {
@@ -149,8 +149,8 @@ impl RankCore {
         out.later.push_back(Task::Stop(Err(Box::new(error))));
     }
 
-    /// A message has come from another rank. Returns the cell of its chunk, if the chunk is here or has not left yet, and
-    /// whether this rank is drained once the message is in the mailbox.
+    /// A message has come from another rank. Returns the cell of its chunk, if the chunk is here or has not left yet.
+    /// Also returns whether this rank is drained once the message is in the mailbox.
     #[inline]
     pub(crate) fn message_received(&mut self, to: ChunkId, epoch: Epoch) -> (Option<CellId>, bool) {
         self.termination.traffic.received += 1;
@@ -163,7 +163,7 @@ impl RankCore {
         self.routing.location.cell(to).or_else(|| self.sync.migrations.outgoing_cell(to))
     }
 
-    /// Keys of chunks, by the rank of the chunk.
+    /// Groups keys of chunks by the rank of the chunk.
     fn by_rank(&self, array: ArrayId, keys: &[u64]) -> LiteMap<Rank, Vec<u64>> {
         let mut by_rank = LiteMap::<Rank, Vec<u64>>::new();
         for &key in keys {
@@ -205,7 +205,7 @@ impl RankCore {
             Packet::Sync(packet) => self.handle_sync(from, packet, now_ns, out),
             Packet::Termination(packet) => self.handle_termination(packet, now_ns, out),
             Packet::Exit => {
-                // All ranks on the sender's side of the tree have it already.
+                // All ranks on the sender's side of the tree have the packet already.
                 for neighbour in self.tree.neighbours().filter(|&neighbour| neighbour != from) {
                     self.send(neighbour, Packet::Exit, now_ns, out);
                 }
@@ -223,8 +223,8 @@ impl RankCore {
         }
     }
 
-    /// Keeps a message for a chunk that is not here. Its bytes count as queued only if the chunk is on its way: a message
-    /// to a chunk that does not exist may never be read, and senders would wait for it.
+    /// Keeps a message for a chunk that is not here. Its bytes count as queued only if the chunk is on its way. A message
+    /// to a chunk that does not exist may never be read, and would block its senders.
     pub(crate) fn add_pending(&mut self, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.expects(to) {
             self.flow.control.add_incoming(delivery.bytes);
@@ -232,8 +232,8 @@ impl RankCore {
         self.routing.location.add_pending(to, delivery);
     }
 
-    /// [`add_pending`](RankCore::add_pending) for a message from another rank. A sender that switched before this rank may
-    /// already use the new routes.
+    /// [`add_pending`](RankCore::add_pending) for a message from another rank. A sender that switched its routes before this rank
+    /// may already use the new ones.
     pub(crate) fn add_pending_remote(&mut self, epoch: Epoch, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.are_settled() && epoch != self.routing.cut.epoch() {
             self.routing.early_bytes += delivery.bytes;

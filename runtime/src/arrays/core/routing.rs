@@ -24,7 +24,7 @@ pub(crate) mod residents;
 pub(crate) struct Routing {
     pub(crate) location: Location,
     pub(crate) cut: Cut,
-    /// Bytes of messages that came by routes which this rank has not heard of.
+    /// Bytes of messages that came by routes which this rank does not know yet.
     pub(crate) early_bytes: u64,
 }
 

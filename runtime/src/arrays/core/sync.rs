@@ -1,13 +1,13 @@
-//! Load balancing: rank 0 hears what chunks cost, decides, and chunks migrate. Rank 0 hears it at a sync, to which all chunks
-//! come, or in a window, in which ranks measure their chunks as they run.
+//! Load balancing: rank 0 collects the costs of chunks, decides, and chunks migrate. All chunks come to a sync and are
+//! measured there. In a window, ranks measure their chunks as they run.
 //!
 //! | module | part |
 //! |---|---|
 //! | [`sync_arrivals`] | chunks of one rank come to a sync |
 //! | [`report_aggregation`] | their reports go up the tree of ranks |
 //! | [`window`] | all ranks measure their chunks, and report |
-//! | [`coordinator`] | rank 0 collects the reports, has them balanced, keeps the record ([`sync_log`]) |
-//! | [`migration`] | the decision ([`move_list`]) is carried out; what it moved is measured ([`migration_bytes`]) |
+//! | [`coordinator`] | rank 0 collects the reports, lets the balancer decide, keeps the record ([`sync_log`]) |
+//! | [`migration`] | the decision ([`move_list`]) is carried out; the bytes that it moved are counted ([`migration_bytes`]) |
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub(crate) struct SyncProtocol {
     pub(crate) is_active: bool,
     /// Rank 0 only.
     pub(crate) coordinator: Option<Coordinator>,
-    /// Rank 0 only: the number of active ranks that was asked for while all ranks stop for a checkpoint.
+    /// Rank 0 only: the requested number of active ranks, if the request came while all ranks stop for a checkpoint.
     pub(crate) deferred_resize: Option<u32>,
     /// Rank 0 only: the user was told that the run cannot be shrunk.
     pub(crate) told_of_refusal: bool,
@@ -65,7 +65,7 @@ impl SyncProtocol {
         }
     }
 
-    /// True while a sync is being decided: then this rank is not idle, whatever its workers say.
+    /// True while a sync is being decided: then this rank is not idle, even if its workers are.
     pub(crate) fn is_deciding(&self) -> bool {
         self.coordinator.as_ref().is_some_and(Coordinator::is_deciding)
     }
@@ -74,9 +74,9 @@ impl SyncProtocol {
 /// A packet of a sync.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum SyncPacket {
-    /// Loads and reports of the sender and the ranks below it, and the sync that they report to next. To the parent.
+    /// Loads and reports of the sender and the ranks below it, and the next sync that they report to. To the parent.
     AggregatedReports(Box<AggregatedReports>, NextSync),
-    /// The sync that the sender and the ranks below it report to next has changed. To the parent.
+    /// The next sync that the sender and the ranks below it report to has changed. To the parent.
     NextSyncChanged(NextSync),
     /// How busy the sender and the ranks below it are. To the parent.
     Signal(RankSignal),
@@ -86,9 +86,9 @@ pub(crate) enum SyncPacket {
     Resized { active: u32 },
     /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
-    /// What the sender and the ranks below it have measured in a window. To the parent.
+    /// Measurements of the sender and the ranks below it in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
-    /// Rank 0's decision, down the tree: the chunks that move. Of a sync all others may resume.
+    /// Rank 0's decision, down the tree: the chunks that move. At a sync, all other chunks may resume.
     Decision { occasion: Occasion, moves: MoveList },
     /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
     Flushed(MigrationBytes),

@@ -1,4 +1,4 @@
-//! Termination: finding out that nothing is left to do, and which messages reached no chunk.
+//! Termination: detects that nothing is left to do, and counts messages that reached no chunk.
 //!
 //! | module | part |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 pub(crate) mod quiescence;
 pub(crate) mod undelivered;
 
-/// One rank's part of the search for quiescence, and its account of undelivered messages.
+/// One rank's part of the search for quiescence, and its counts of undelivered messages.
 #[derive(Default)]
 pub(crate) struct Termination {
     /// Packets that this rank has sent and received.
@@ -37,24 +37,24 @@ pub(crate) struct Termination {
     pub(crate) at_quiescence: Vec<Envelope>,
 }
 
-/// The counts that tell lost messages from those in flight, see [`undelivered`].
+/// The counts that distinguish undelivered messages from messages in flight, see [`undelivered`].
 #[derive(Default)]
 pub(crate) struct DeliveryCounts {
     pub(crate) unread: Addressees,
     /// Migrations that this rank has heard of.
     pub(crate) migrations: u64,
-    /// Chunks that handlers of this rank have inserted, by the rank they were sent to.
+    /// Numbers of chunks that handlers of this rank have inserted, by the rank they were sent to.
     pub(crate) inserted: BTreeMap<Rank, u64>,
-    /// Inserted chunks that have come to this rank.
+    /// Number of inserted chunks that have come to this rank.
     pub(crate) admitted: u64,
-    /// The first chunks that removed themselves on this rank. A message to one is called so in a report.
+    /// The first chunks that removed themselves on this rank. A report marks messages to them.
     pub(crate) removed: BTreeSet<ChunkId>,
 }
 
-/// Removed chunks that a rank remembers.
+/// The most removed chunks that a rank remembers.
 pub(crate) const REMOVED_MAX: usize = 4096;
 
-/// A packet of the search for quiescence, or of what follows from it.
+/// A packet of the search for quiescence, or of the steps that follow it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum TerminationPacket {
     /// A message between chunks that rank 0 sends at quiescence.
@@ -63,14 +63,14 @@ pub(crate) enum TerminationPacket {
     Probe,
     /// Packets sent and received so far by idle ranks. To the parent.
     ProbeReply(Traffic),
-    /// The run has stalled: asks for what waits, and which chunks have not contributed to these reductions. Down the tree.
+    /// The run has stalled: asks what waits, and which chunks have not contributed to these reductions. Down the tree.
     Explain { open: Vec<(ArrayId, u64)> },
     /// What waits on some ranks. To the parent.
     StallExplanation(StallExplanation),
 }
 
 impl TerminationPacket {
-    /// Tells whether it belongs to the search itself, which does not count its own packets.
+    /// Tells whether the packet belongs to the search itself, which does not count its own packets.
     pub(crate) fn is_of_search(&self) -> bool {
         !matches!(self, TerminationPacket::AtQuiescence(_))
     }
@@ -85,7 +85,7 @@ impl TerminationPacket {
     }
 }
 
-/// What waits on some ranks, for people.
+/// The explanation of a stall: what waits on some ranks, for people.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StallExplanation {
     pub(crate) lines: Vec<String>,

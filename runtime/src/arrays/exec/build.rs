@@ -90,7 +90,7 @@ pub(crate) fn build_rank(
         Some(requests) if is_balanced => requests.taken_by(parts.scheduler.waker(WorkerId(0))),
         Some(requests) if !parts.is_layered => requests.refuse(NOTHING_MOVES),
         Some(requests) if rank != ROOT => requests.refuse(ASK_RANK_0),
-        // What is layered on arrays takes requests itself, by `Ctx::take_resize`.
+        // A shape that is layered on arrays takes requests itself, by `Ctx::take_resize`.
         Some(requests) => requests.taken_by(|| ()),
         None => {}
     }
@@ -140,7 +140,7 @@ pub(crate) fn build_rank(
     }
 }
 
-/// When chunks are balanced.
+/// The moments at which chunks are balanced.
 pub(super) fn moments(config: &Config, arrays: &[Arc<dyn ErasedArray>], strategy: &dyn Strategy) -> Moments {
     let keeps_to_syncs = arrays.iter().any(|array| array.at_syncs());
     let balanced = if keeps_to_syncs { config.balanced().at_syncs() } else { config.balanced() };
@@ -150,16 +150,16 @@ pub(super) fn moments(config: &Config, arrays: &[Arc<dyn ErasedArray>], strategy
 /// A chunk that was created and has no cell yet.
 pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 
-/// What a rank begins with.
+/// The initial state of a rank.
 #[derive(Default)]
 pub(crate) struct Beginning {
-    /// Chunks that have not started; in a restarted run those of groups.
+    /// Chunks that have not started; in a restarted run only the chunks of groups.
     chunks: Vec<NewChunk>,
     /// The state of a checkpoint.
     restored: Option<Box<Restored>>,
 }
 
-/// Runs the user's setup function, and creates the chunks that start on `rank`, or reads what a checkpoint has for it. All of
+/// Runs the user's setup function. Creates the chunks that start on `rank`, or reads the part of a checkpoint for it. All of
 /// it runs user code, which may panic.
 pub(crate) fn set_up(
     rank: Rank,
@@ -207,7 +207,7 @@ pub(crate) fn set_up(
 }
 
 impl Worker<'_> {
-    /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 what was set up.
+    /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 which arrays were set up.
     pub(crate) fn begin(&mut self, beginning: Beginning) {
         let Beginning { chunks, restored } = beginning;
         if let Some(Restored { mut image, moved }) = restored.map(|restored| *restored) {

@@ -1,6 +1,6 @@
-//! Checkpoints as a worker makes them: copies the chunks of a stopped rank, writes the copy, completes the checkpoint.
+//! The worker's part of checkpoints: copies the chunks of a stopped rank, writes the copy, completes the checkpoint.
 //!
-//! A rank is copied in memory while all ranks stop, and written by a thread of its own while they go on.
+//! A rank is copied in memory while all ranks stop. A thread then writes the copy, and ranks go on without waiting for it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::ids::{CellId, ChunkId};
 use crate::wire::{self, WireError};
 
 impl Worker<'_> {
-    /// Copies this stopped rank, and starts to write the copy: that encodes it.
+    /// Copies this stopped rank, and starts to encode and write the copy.
     pub(super) fn save(
         &mut self,
         number: u64,
@@ -39,7 +39,7 @@ impl Worker<'_> {
         self.start_io(write, IoOutcome::Written);
     }
 
-    /// Has a thread do this, and tells the core how it ended.
+    /// Runs `io` on a thread, and tells the core its outcome.
     fn start_io<T: 'static>(
         &mut self,
         io: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -62,7 +62,7 @@ impl Worker<'_> {
         });
     }
 
-    /// The image of this rank, with its chunks encoded. Nothing is changed but the form of messages.
+    /// The image of this rank, with its chunks encoded. Changes nothing but the form of messages.
     fn copy(
         &mut self,
         chunks: &[(ChunkId, CellId)],
@@ -153,12 +153,12 @@ impl Worker<'_> {
         self.pending_io.as_ref().is_some_and(Background::has_ended)
     }
 
-    /// The run has ended: waits for what is being written, so that it is not taken for one of the next run.
+    /// The run has ended: waits until the write is complete, so that it is not taken for a write of the next run.
     pub(super) fn finish_writing(&mut self) {
         self.pending_io.take().into_iter().for_each(Background::join);
     }
 
-    /// Tells the core of what was written meanwhile. True if anything was.
+    /// Tells the core of a write that has ended. True if there was one.
     pub(super) fn take_written(&mut self) -> bool {
         let outcome = self.pending_io.as_ref().and_then(Background::outcome);
         let Some(outcome) = outcome else { return false };

@@ -26,8 +26,8 @@ use crate::trace::Part;
 use crate::warn::warn;
 
 impl Worker<'_> {
-    /// Gives the core an input and runs what it asks for. The time that it is told may be a little before that of the
-    /// call before.
+    /// Gives the core an input and runs the requests that follow. The time of an input may be a little before the time of the
+    /// input before.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         let shared = self.shared;
         let now_ns = self.instruments.now_ns();
@@ -82,7 +82,7 @@ impl Worker<'_> {
                 let (all, mailbox) = (cells.len(), |cell| &self.shared.cells.get(cell).mailbox);
                 let mut held = cells.into_iter().filter(|&cell| mailbox(cell).hold()).count();
                 if held < all {
-                    // A long queue would else hold up all ranks: a rank that chunks leave has much to do.
+                    // Otherwise a long queue would hold up all ranks: a rank that chunks leave has much to do.
                     self.shared.scheduler.withdraw(&mut self.local_delivery.ready, |entry| {
                         let consumed = held < all && mailbox(entry).withdraw();
                         held += usize::from(consumed);
@@ -94,7 +94,7 @@ impl Worker<'_> {
             Command::Thaw(cells) => {
                 let is_full = self.shared.watermarks.is_full();
                 cells.iter().for_each(|&entry| core.rank.thawed(entry, is_full));
-                // At once: others may take entries before the core is unlocked.
+                // At once: other workers may take entries before the core is unlocked.
                 self.shared.watermarks.update(&core.rank);
                 for entry in cells {
                     let cell = self.shared.cells.get(entry);
@@ -130,7 +130,7 @@ impl Worker<'_> {
         refused.into_iter().for_each(|node| core.rank.add_pending(to, node.message.for_other_rank()));
     }
 
-    /// Gives a chunk that has come a cell, its messages, and the messages that waited for it here.
+    /// Gives an incoming chunk a cell, its messages, and its pending messages.
     fn admit(&mut self, core: &mut Core, transfer: ChunkTransfer, out: &mut Commands) {
         let mail_bytes = transfer.queued_bytes();
         let ChunkTransfer { chunk, body, messages: mut mail, transit, bytes, .. } = transfer;
@@ -154,11 +154,11 @@ impl Worker<'_> {
         if transit.is_none_or(|transit| transit.blocked) {
             core.rank.block_incoming(cell, self.shared.watermarks.is_full());
         }
-        // At once: others may take its entry before the core is unlocked.
+        // At once: other workers may take its entry before the core is unlocked.
         self.shared.watermarks.update(&core.rank);
         self.local_delivery.count_in(waiting, PushedBy::Core);
         let mail = mail.into_iter().map(|delivery| MessageNode::new(chunk, delivery)).collect();
-        // Only now can others find it: their messages come after those that waited.
+        // Only now can other workers find the chunk: their messages come after the pending messages.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
             let place = self.shared.cells.get(cell);
             if starts_here {
@@ -233,12 +233,12 @@ impl Worker<'_> {
         }
     }
 
-    /// The run cannot go on: says so to every rank and stops this one.
+    /// The run cannot go on: tells every rank and stops this one.
     pub(crate) fn fail(&mut self, error: Error) {
         let text = error.to_string();
         self.with_core(|core, _, out| core.fail(error, out));
-        // At once: the run returns it when all handlers have returned, and one of them may never. But after everybody
-        // was told: the writer of the log may panic.
+        // Logged at once: the run returns the error when all handlers have returned, and one of them may never return. But logged
+        // after all ranks were told: the writer of the log may panic.
         tracing::error!(rank = self.shared.info.rank.0, error = %text, "the run has failed");
     }
 }

@@ -55,7 +55,7 @@ impl ControlPlane {
         self.outbound_waits.load(Ordering::Acquire)
     }
 
-    /// Worker 0 moves the queued packets behind those that it is about to send.
+    /// Worker 0 moves the queued packets behind the packets that it is about to send.
     #[inline]
     pub(crate) fn take_outbound(&self, core: &mut Core, leaving: &mut VecDeque<(Rank, Packet)>) {
         if core.has_outbound() {

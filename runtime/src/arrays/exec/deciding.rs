@@ -4,8 +4,8 @@
 //! during the sync would stall, and so would all chunks that have sent to them. So a decision that is expected to be long
 //! runs on its own thread. The worker polls for the result between chunks, and is woken if it sleeps.
 //!
-//! That thread owns the balancer, with the strategy in it, and the reports, and nothing of the rank. No thread waits for it:
-//! if the run ends first, the decision is completed and ignored.
+//! That thread owns the balancer with its strategy and the reports, and nothing of the rank. No thread waits for it: if the run
+//! ends first, the decision is completed and ignored.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! The facts of a chunk that a window reports beside its cost: whether it may migrate, its bytes, its declared load.
 //!
 //! Only the worker that runs a chunk may ask the chunk, so the answers are kept in its cell. The worker asks again when the
-//! chunk runs first after a window. A chunk that has not run since it came here stays.
+//! chunk first runs after a window. A chunk that has not run since it came here stays.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,11 +16,11 @@ const NOWHERE: u32 = u32::MAX;
 /// The chunk has run since the last window.
 const KNOWN: u32 = 1;
 const MIGRATABLE: u32 = 2;
-/// The declared load is that of each phase; handlers have declared none since the last window.
+/// The declared load holds for each phase; handlers have declared none since the last window.
 const CONSTANT: u32 = 4;
 
-/// What the chunk of a cell has said of itself. The worker that runs the chunk and the worker that samples the rank may write
-/// at the same time. Each field is an atomic of its own, so a report may mix old and new answers: an estimate is then a window
+/// The answers of a cell's chunk. The worker that runs the chunk and the worker that samples the rank may write
+/// at the same time. Each field is an atomic of its own, so a report may mix old and new answers. An estimate is then a window
 /// old, or a load that was declared meanwhile is lost.
 pub(crate) struct Facts {
     bytes: AtomicU64,
@@ -53,7 +53,7 @@ pub(crate) struct ReportedFacts {
 }
 
 impl Facts {
-    /// A chunk moves in, of which nothing is known.
+    /// A chunk moves in, whose facts are not known.
     ///
     /// Where nothing `asks` for facts, they count as known.
     pub(super) fn reset(&self, asks: bool) {

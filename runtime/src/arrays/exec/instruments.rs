@@ -343,7 +343,7 @@ impl<'r> Instruments<'r> {
     }
 
     /// Starts the next slice now. The time since the last reading belongs to no handler: the worker took packets, or the
-    /// chunk's last handler, on another worker, may have ended only just now.
+    /// chunk's last handler may have ended only just now on another worker.
     pub(crate) fn start_slice(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };

@@ -230,7 +230,7 @@ impl<S, M> Mailbox<S, M> {
     }
 
     /// Consumes the ready entry of a held chunk before its turn. True if there is nothing to run: no handler of the chunk runs.
-    /// False if the entry stays on its queue, of a chunk that is not held or has not started.
+    /// False if the entry stays on its queue: the chunk is not held, or has not started.
     pub(crate) fn withdraw(&self) -> bool {
         let mut inner = self.inner.lock();
         let withdrawn = inner.gate != Gate::Open && inner.state == State::Ready;

@@ -3,7 +3,7 @@
 //! | effect of a chunk | its reports to the reductions |
 //! |---|---|
 //! | contributes to its next reduction | one, with values |
-//! | contributes to that of step `s`, or abstains until it | one to each before `s`, without values; then one to `s` |
+//! | contributes to the reduction of step `s`, or abstains until it | one to each before `s`, without values; then one to `s` |
 //! | leaves the reductions, or is removed | one more, as a member that leaves |
 
 use super::watermarks::bytes_of;
@@ -21,7 +21,7 @@ use crate::ids::{CellId, ChunkId};
 const ABSTAINS_MAX: u64 = 1 << 16;
 
 impl Worker<'_> {
-    /// Contributes to the next reduction of the array, or to the one of `step`.
+    /// Contributes to the next reduction of the array, or to the reduction of `step`.
     pub(super) fn contribute(
         &mut self,
         chunk: ChunkId,
@@ -81,7 +81,7 @@ impl Worker<'_> {
     }
 
     /// Gives back the cell of a chunk that was removed. Messages that it did not handle are counted and dropped: they were for
-    /// this chunk, and not for the next of its index.
+    /// this chunk, and not for the next chunk of its index.
     #[cold]
     pub(super) fn vacate(
         &mut self,

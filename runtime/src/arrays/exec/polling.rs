@@ -1,9 +1,9 @@
-//! Polls: when a worker looks for packets, due timers and the answer of the strategy, and what it does with a packet.
+//! Polls: when a worker looks for packets, due timers and the answer of the strategy, and how it handles a packet.
 //!
 //! | moment | method | condition | packets |
 //! |---|---|---|---|
 //! | after a run of a chunk | [`poll`] | [`is_due_between_runs`]: 1 us after the last poll, or each 4th handler | 64 |
-//! | nothing was run: no chunk is ready, or the transport is congested | [`poll`] | none | 64 |
+//! | no chunk was run: none is ready, or the transport is congested | [`poll`] | none | 64 |
 //! | between two messages of a run | [`poll_amid_run`] | [`is_due_amid_run`]: 50 us after the last poll | 64 |
 //! | each turn of a spin | [`poll_in_spin`] | none | 1 |
 //! | after a wait in which the spin found nothing | [`poll_packets`] | none | 64 |
@@ -13,7 +13,7 @@
 //!
 //! # Rules
 //!
-//! 1. *Inactive.* A worker without transport, timer, pending decision and copy that is being written skips its polls.
+//! 1. *Inactive.* A worker skips its polls while it has no transport, timer, pending decision or pending write of a copy.
 //! 2. *Interval.* It begins at the end of the last poll, and is at least as long as that poll: a poll may copy a chunk.
 //! 3. *Time.* If handlers are measured, the time is the end of the last lap. Otherwise a clock reading takes longer than a
 //!    short handler, so the worker counts handlers: it polls after every 4th, and in a run reads the clock after every 8th.
@@ -21,10 +21,10 @@
 //!    measurement is: poll after every run, and in a run read the clock after every handler. Each poll asks all ranks.
 //! 5. *Spins.* A spin reads no clock: that takes longer than its poll. Unless handlers are measured, its polls do not count
 //!    for rules 2 and 4.
-//! 6. *Stops.* A poll stops for what the core must handle, see [`PollStop`], and goes on. A chunk transfer ends it.
+//! 6. *Stops.* A poll stops where the core must act, see [`PollStop`], and goes on. A chunk transfer ends it.
 //! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
-//!    messages, and once more after that. So a run that stands still is left alone, and is found to have stalled. When a signal
-//!    is due, it also tells of a [notice](crate::notice) to the process.
+//!    messages, and once more after that. So a stalled run exchanges no signals, and is found to have stalled. When a signal
+//!    is due, the rank also reports a [notice](crate::notice) to the process.
 //! 8. *Requests* to [shrink or expand](crate::run::resize) the run are taken by polls that are the runtime's own time.
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
@@ -53,7 +53,7 @@ use crate::transport::PacketHandler;
 const AMID_RUN_NS: u64 = 50_000;
 /// Number of handlers in a run between two readings of the clock, where handlers are not measured.
 const AMID_RUN_HANDLERS: u64 = 8;
-/// Interval of polls between runs, ns. A poll so soon after the last would cost more than it finds, and split outgoing
+/// Interval of polls between runs, ns. An earlier poll would cost more than it finds, and would split outgoing
 /// batches.
 const BETWEEN_RUNS_NS: u64 = 1_000;
 /// Interval of polls between runs in handlers, where handlers are not measured.
@@ -67,15 +67,15 @@ const PACKETS_MAX: usize = 64;
 #[derive(Default)]
 pub(crate) struct PollSchedule {
     is_active: bool,
-    /// The last poll with a known time, ns: a lap of the worker ended before it.
+    /// The time of the last poll for which it is known, ns: a lap of the worker ended before that poll.
     began_ns: u64,
-    /// As far as it is known: a poll that finds nothing does not read the clock at its end.
+    /// The end of the last poll, ns, as far as it is known: a poll that finds nothing does not read the clock at its end.
     ended_ns: u64,
-    /// It began long after the end of the poll before (rule 4).
+    /// The last poll began long after the end of the poll before (rule 4).
     is_rare: bool,
     /// When the next signal to rank 0 is due, ns.
     signal_ns: u64,
-    /// Number of messages handled by the last one, and whether that was news.
+    /// Number of messages handled up to the last signal, and whether the rank had work then.
     signalled: u64,
     signals_work: bool,
 }
@@ -92,8 +92,8 @@ impl PollSchedule {
         self.signal_ns < u64::MAX && instruments.time_ns() >= self.signal_ns
     }
 
-    /// A signal is due. Returns whether it is to say that the rank has work; none if it is not to be sent (rule 7). `handled` is of
-    /// this worker; others of the rank may work.
+    /// A signal is due. Returns whether the signal says that the rank has work; none if no signal is to be sent (rule 7).
+    /// `handled` counts the messages of this worker; other workers of the rank may work.
     fn begin_signal(&mut self, handled: u64, others_work: bool, next_ns: u64) -> Option<bool> {
         self.signal_ns = next_ns;
         let works = std::mem::replace(&mut self.signalled, handled) != handled || others_work;
@@ -194,7 +194,7 @@ impl Worker<'_> {
         let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
         let (next_ns, others_work) =
             (now_ns + self.shared.info.signal_ns, !self.shared.scheduler.others_are_parked());
-        // While all ranks stop for a checkpoint nothing is told, and that a rank rests must not be lost.
+        // While all ranks stop for a checkpoint no signal is sent: the one that tells that a rank rests must not be lost.
         let works = if stops { None } else { self.poll_schedule.begin_signal(handled, others_work, next_ns) };
         if let Some(works) = works {
             // Where nothing is measured, windows open by the clock alone.
@@ -222,7 +222,7 @@ impl Worker<'_> {
         self.take_packets(PACKETS_MAX, free_list)
     }
 
-    /// The same for one packet at most: the worker has work then, and spins no more.
+    /// Polls for one packet at most: the worker has work then, and stops spinning.
     #[inline]
     pub(super) fn poll_in_spin(&mut self, free_list: &mut FreeList) -> bool {
         if !self.poll_schedule.is_active {
@@ -242,7 +242,7 @@ impl Worker<'_> {
             || self.pending_io.is_some();
     }
 
-    /// Hop 3, receiving side. Sends what is due as well.
+    /// Hop 3, receiving side. Also sends messages that are due and packets that wait.
     #[inline(never)]
     fn take_packets(&mut self, packets_max: usize, free_list: &mut FreeList) -> bool {
         let any = self.timers.next_ns().is_some() && self.send_due(free_list);
@@ -253,7 +253,7 @@ impl Worker<'_> {
             let sent = self.remote_sender.send_outbound();
             self.fail_unless(sent);
         }
-        // What comes is decoded by user code, which may panic.
+        // User code decodes the packets, and may panic.
         self.instruments.turn_to_packets();
         let mut poll_state = PollState::new(packets_max);
         while poll_state.left > 0 {
@@ -267,7 +267,7 @@ impl Worker<'_> {
         any || poll_state.left < packets_max
     }
 
-    /// Handles what the poll stopped for. True if the poll goes on.
+    /// Handles the reason for which the poll stopped. True if the poll goes on.
     #[inline]
     fn handle_stop(&mut self, stop: Option<PollStop>) -> bool {
         match stop {

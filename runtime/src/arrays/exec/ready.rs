@@ -74,7 +74,7 @@ impl SharedQueues {
     }
 
     /// Removes the entries that `consumes` takes. All others end up in the inboxes of their workers, oldest first. Returns the
-    /// number of those. An entry that a worker takes meanwhile may stay.
+    /// number of these others. An entry that a worker takes meanwhile may stay.
     pub(super) fn withdraw(&self, mut consumes: impl FnMut(CellId) -> bool) -> usize {
         let mut left = 0;
         for (inbox, deque) in self.inboxes.iter().zip(&self.stealers) {
@@ -128,8 +128,8 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Removes the entries that `consumes` takes from what this worker alone can take. In a simulation the seed leaves some
-    /// to their turn.
+    /// Removes the entries that `consumes` takes among the entries that only this worker can take. In a simulation the
+    /// seed leaves some of them to their turn.
     pub(super) fn withdraw(&mut self, mut consumes: impl FnMut(CellId) -> bool) {
         match self {
             ReadyQueue::Single { newest, older, .. } => {
@@ -238,7 +238,7 @@ fn drain(most: usize, steal: impl Fn() -> Steal<CellId>) -> impl Iterator<Item =
 fn steal(own: &Deque<CellId>, me: usize, queues: &SharedQueues) -> Option<CellId> {
     let workers = queues.stealers.len();
     loop {
-        // Each source is tried only if those before it had no entry: an entry that was taken must be run.
+        // Each source is tried only if the sources before it had no entry: an entry that was taken must be run.
         let mut found = queues.inboxes[me].steal_batch_and_pop(own);
         for other in (1..workers).map(|step| (me + step) % workers) {
             found =
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(found, [0, 1, 10, 11, 20]);
     }
 
-    /// Withdraws the odd entries from the queues of all workers, on behalf of the first. Returns those.
+    /// Withdraws the odd entries from the queues of all workers, on behalf of the first. Returns these entries.
     fn withdraw_odd(ready: &mut ReadyQueue<'_>, queues: &SharedQueues) -> Vec<u32> {
         let mut withdrawn = Vec::new();
         let mut is_odd = |CellId(entry)| {

@@ -1,4 +1,4 @@
-//! A worker's way to other ranks: worker 0 has the transport, the others leave for it what they have to send.
+//! The remote sender of a worker: worker 0 calls the transport, the other workers leave their packets for it.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::ids::Rank;
 use crate::transport::handle::TransportHandle;
 use crate::wire::codec::Codec;
 
-/// One worker's way out.
+/// The remote sender of one worker.
 pub(crate) struct RemoteSender<'r> {
     shared: &'r RankShared,
     /// Worker 0 of a rank that is not alone.
@@ -49,8 +49,8 @@ impl<'r> RemoteSender<'r> {
         matches!(self.transport, Some(TransportHandle::Boxed(_)))
     }
 
-    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; what others send leaves before what
-    /// it sends itself. Worker 0 calls [`flush`](Self::flush) once the core is free again.
+    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; packets of other workers leave before its
+    /// own. Worker 0 calls [`flush`](Self::flush) once the core is free again.
     #[inline]
     pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::send");
@@ -63,7 +63,7 @@ impl<'r> RemoteSender<'r> {
         self.leaving.push_back((to, packet));
     }
 
-    /// Gives the transport what other workers left for it.
+    /// Gives the transport the packets that other workers left for it.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -76,7 +76,7 @@ impl<'r> RemoteSender<'r> {
     /// Gives the transport all packets that are about to leave, in order.
     ///
     /// # Errors
-    /// The first packet that could not be sent. The others were.
+    /// The first packet that could not be sent. The others were sent.
     #[inline]
     pub(crate) fn flush(&mut self) -> SendResult {
         let mut all = Ok(());
@@ -90,7 +90,7 @@ impl<'r> RemoteSender<'r> {
     /// Gives the transport one packet, through the wire format where a run asks for that.
     #[inline(never)]
     fn flush_one(&mut self, to: Rank, packet: Packet) -> SendResult {
-        // Messages between chunks have been there and back before they were routed.
+        // Messages between chunks went through the wire format before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let through =
             if self.shared.wire && !crossed() { self.shared.codec.round_trip(packet) } else { Ok(packet) };
@@ -139,12 +139,12 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// Drops what is about to leave.
+    /// Drops the packets that are about to leave.
     pub(crate) fn clear(&mut self) {
         self.leaving.clear();
     }
 
-    /// Tells whether other workers have left something to send.
+    /// Tells whether other workers have left packets to send.
     pub(crate) fn outbound_waits(&self) -> bool {
         self.has_transport() && self.shared.control_plane.outbound_waits()
     }
@@ -157,8 +157,8 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// Hop 3, receiving side: passes packets to local delivery until that wants no more. Between threads by a closure that
-    /// nothing else calls: it is inlined, which saves a copy of each packet.
+    /// Hop 3, receiving side: passes packets to local delivery until that takes no more. Between threads by a closure that
+    /// has no other caller: it is inlined, which saves a copy of each packet.
     ///
     /// # Errors
     /// A packet cannot be decoded.
@@ -186,12 +186,12 @@ impl<'r> RemoteSender<'r> {
         self.transport.as_mut().is_some_and(|transport| transport.ready())
     }
 
-    /// Tells whether something is under way that will be complete soon.
+    /// Tells whether a transfer is in progress that will be complete soon.
     pub(crate) fn transfers(&self) -> bool {
         self.transport.as_ref().is_some_and(|transport| transport.has_transfers())
     }
 
-    /// Tells whether so much waits for a slow rank that workers here should make no more of it. Worker 0 asks, and
+    /// Tells whether the queue of packets to a slow rank is so long that workers here should not add to it. Worker 0 asks, and
     /// tells the others.
     #[inline]
     pub(crate) fn congested(&self) -> bool {
@@ -202,23 +202,23 @@ impl<'r> RemoteSender<'r> {
         now
     }
 
-    /// Lets what lies at the transport leave. None where this worker has none, else whether all has left.
+    /// Lets the transport send its buffered packets. None if this worker has no transport, else whether all have left.
     pub(crate) fn idle(&mut self) -> Option<bool> {
         self.transport.as_mut().map(|transport| transport.idle())
     }
 
-    /// The time that worker 0 may sleep without missing what arrives.
+    /// The time that worker 0 may sleep without missing a packet.
     pub(crate) fn nap(&mut self) -> Option<Duration> {
         self.transport.as_mut().and_then(|transport| transport.nap())
     }
 
-    /// Tells every other rank of an error that it has not heard of, if there is one, and sends no more.
+    /// Tells every other rank an error that it has not been told, if there is one, and sends no more.
     pub(crate) fn close(&mut self) {
         let shared = self.shared;
         let Some(mut transport) = self.transport.take() else { return };
         if let Some(error) = shared.ending.unannounced() {
             for to in (0..shared.info.ranks).map(Rank).filter(|&to| to != shared.info.rank) {
-                // One rank that cannot be told must not keep the others from hearing of it.
+                // If one rank cannot be told, the others must still be told.
                 let abort = Packet::Abort(Box::new(error.clone()));
                 let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
             }

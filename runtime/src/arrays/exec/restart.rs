@@ -1,4 +1,4 @@
-//! Restart: what a checkpoint has for a rank of a run with any number of ranks.
+//! Restart: finds the part of a checkpoint that is for one rank, of a run with any number of ranks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,17 +41,17 @@ pub(super) fn check_saved(
     }
 }
 
-/// What a checkpoint has for a rank.
+/// The part of a checkpoint for one rank.
 #[derive(Default)]
 pub(super) struct Restored {
     pub(super) image: RankImage,
-    /// The chunks whose rank is not their home rank, each with its rank; also those that are still to come.
+    /// The chunks whose rank is not their home rank, each with its rank; also chunks that do not exist yet.
     pub(super) moved: Vec<(ChunkId, Rank)>,
 }
 
-/// What a checkpoint has for this rank. Chunks restart on the ranks that they were on, if there are as many ranks as before, all
-/// were active, and the strategy moves chunks; else on their home ranks. Rank 0's file, which says whether all were active, is the
-/// first.
+/// Finds the part of a checkpoint for this rank. Chunks restart on the ranks that they were on if there are as many ranks as
+/// before, all were active, and the strategy moves chunks. Otherwise they restart on their home ranks. Rank 0's file is read
+/// first, since it says whether all ranks were active.
 pub(super) fn restart(
     path: &Path,
     rank: Rank,
@@ -95,7 +95,7 @@ pub(super) fn restart(
     Ok(Restored { image: all, moved: places.moved })
 }
 
-/// Where chunks restart, as one rank sees it.
+/// The ranks on which chunks restart, as one rank computes them.
 struct Places<'a> {
     /// This rank.
     rank: Rank,
@@ -105,19 +105,20 @@ struct Places<'a> {
     arrays: &'a [Arc<dyn ErasedArray>],
     /// The chunks so far whose home is this rank.
     found: BTreeSet<ChunkId>,
-    /// The chunks so far that do not restart on their home ranks, and those to come.
+    /// The chunks so far that do not restart on their home ranks; also chunks that do not exist yet.
     moved: Vec<(ChunkId, Rank)>,
 }
 
 impl Places<'_> {
-    /// The home rank of a chunk; none of a group, which begins anew.
+    /// The home rank of a chunk; none for a chunk of a group, which begins anew.
     fn home(&self, chunk: ChunkId) -> Result<Option<Rank>, String> {
         let array = array_of(chunk, self.arrays)?;
         Ok((!array.is_group()).then(|| array.home(chunk.key, self.ranks)))
     }
 
-    /// True if a chunk of the present image is to be on this rank. `exists` is false of one that is still to come. It is an error if
-    /// an image before had the chunk: the home rank finds that, which is one for all copies.
+    /// True if a chunk of the present image is to be on this rank. `exists` is false for a chunk that does not exist
+    /// yet. It is an error if an earlier image had the chunk. Its home rank detects that, since all copies have the
+    /// same home.
     fn is_here(&mut self, chunk: ChunkId, exists: bool) -> Result<bool, String> {
         let Some(home) = self.home(chunk)? else { return Ok(false) };
         if exists && home == self.rank && !self.found.insert(chunk) {
@@ -131,7 +132,7 @@ impl Places<'_> {
     }
 }
 
-/// The part of the image of some rank that is for this one, with its chunks decoded. All ranks get what rank 0 knew.
+/// The part of a rank's image that is for this rank, with its chunks decoded. All ranks get the state of rank 0.
 fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, String> {
     let RankImage { chunks, timers, rest: CoreImage { pending, insertions, at_quiescence, root } } = image;
     let &mut Places { rank, ranks, arrays, .. } = places;
@@ -164,7 +165,7 @@ fn part_of(image: RankImage, places: &mut Places<'_>) -> Result<RankImage, Strin
         }
     }
     for envelope in at_quiescence {
-        // Rank 0 keeps them for all.
+        // Rank 0 keeps these messages for all ranks.
         if !array_of(envelope.to, arrays)?.is_group() && rank == ROOT {
             part.rest.at_quiescence.push(envelope);
         }

@@ -69,8 +69,8 @@ impl Scheduler {
         }
     }
 
-    /// Removes the entries that `consumes` takes from the queues. Those stay that other workers keep apart as their newest, or
-    /// take meanwhile. `ready` is the own queue of the caller.
+    /// Removes the entries that `consumes` takes from the queues. Entries stay if other workers keep them apart as their newest,
+    /// or take them meanwhile. `ready` is the own queue of the caller.
     pub(crate) fn withdraw(&self, ready: &mut ReadyQueue<'_>, mut consumes: impl FnMut(CellId) -> bool) {
         ready.withdraw(&mut consumes);
         if self.queues.withdraw(consumes) > 0 {

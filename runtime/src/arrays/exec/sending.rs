@@ -9,7 +9,7 @@
 //! | the routes name another rank | [`send_remote`], to the transport or to worker 0, which has it |
 //! | nowhere yet: it belongs here and has not come | [`send_remote`] leaves it with the core as pending |
 //!
-//! A message that is recorded, or forced through the wire format, goes through `check_send` first, once.
+//! A message that is recorded or forced through the wire format goes through `check_send` first, once.
 //!
 //! [`push_by_route`]: Worker::push_by_route
 //! [`push_by_cache`]: Worker::push_by_cache
@@ -35,11 +35,11 @@ const CACHE_MIN: usize = 1024;
 
 /// The state of a worker for sending.
 pub(crate) struct SendState {
-    /// Cells of chunks of this rank, by array, that this worker has sent to. A refused push corrects it. A lone worker has none.
+    /// Cells of chunks of this rank, by array, to which this worker has sent. A refused push corrects it. A lone worker has none.
     cache: Box<[Residents]>,
     /// Messages are recorded, or forced through the wire format, when they are sent.
     checks_sends: bool,
-    /// Neither, and the worker is the only one: it asks the routes at once.
+    /// Messages are not checked, and the worker is the only one: it asks the routes at once.
     is_plain: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'r> Worker<'r> {
         self.send(node, free_list);
     }
 
-    /// [`send`](Self::send) where the rank has several workers, or checks what it sends.
+    /// [`send`](Self::send) where the rank has several workers, or checks messages.
     #[inline(never)]
     fn send_checked(&mut self, mut node: Box<MessageNode>, free_list: &mut FreeList) {
         if !self.send_state.checks_sends || self.check_send(&mut node) {
@@ -181,25 +181,25 @@ impl<'r> Worker<'r> {
             let (to, delivery, epoch) = (node.to, node.message, Epoch::default());
             let envelope = Box::new(Envelope { to, delivery, epoch });
             self.with_core(|core, _, out| core.send_at_quiescence(envelope, out));
-            // On rank 0 it searches from now on.
+            // Worker 0 of rank 0 searches for quiescence from now on.
             self.shared.scheduler.wake_driver();
         }
     }
 
-    /// Keeps a message of a chunk to itself until it is due. The handler has returned: its delay begins.
+    /// Keeps a message that a chunk sends to itself until it is due. The handler has returned: the delay begins now.
     pub(super) fn send_after(&mut self, delay: Duration, mut node: Box<MessageNode>) {
         if !self.check_send(&mut node) {
             return;
         }
         self.with_core(|core, _, _| core.delay_message());
-        // By the kernel's clock, which never goes back: two with the same delay stay in order.
+        // By the kernel's clock, which never goes back: two messages with the same delay stay in order.
         let now_ns = self.shared.clock.now_ns();
         let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, node);
         self.update_poll_schedule();
     }
 
-    /// Sends the messages that are due, by the routes of now. True if there were any.
+    /// Sends the messages that are due, by the present routes. True if there were any.
     #[cold]
     pub(super) fn send_due(&mut self, free_list: &mut FreeList) -> bool {
         let now_ns = self.shared.clock.now_ns();
@@ -246,7 +246,7 @@ impl<'r> Worker<'r> {
         self.blocked_by(blocked_by);
     }
 
-    /// Records a message, and sends it through the wire format where a run asks for that. False if it cannot be
+    /// Records a message, and sends it through the wire format if the run asks for that. False if it cannot be
     /// encoded, which ends the run.
     #[cold]
     fn check_send(&mut self, node: &mut MessageNode) -> bool {

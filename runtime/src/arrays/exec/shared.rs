@@ -41,7 +41,7 @@ pub(crate) struct RankShared {
     pub(crate) ending: Ending,
     /// Where checkpoints are written, if the run makes any.
     pub(crate) checkpoints: Option<Arc<Store>>,
-    /// Hears signals for all ranks of the process, if the run makes checkpoints.
+    /// Receives signals for all ranks of the process, if the run makes checkpoints.
     pub(crate) notices: Option<Listener>,
     /// The requests to shrink or expand the run, on the rank that takes them for its process.
     pub(crate) resizes: Option<Arc<ResizeRequests>>,

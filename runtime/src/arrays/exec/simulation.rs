@@ -1,6 +1,6 @@
 //! Deterministic simulation of a whole run, in one thread and in virtual time, as a function of a seed.
 //!
-//! The core, the mailboxes, the handlers and the flush are those of production.
+//! The core, the mailboxes, the handlers and the flush are the production code.
 //!
 //! | simulated | how |
 //! |---|---|
@@ -57,7 +57,7 @@ const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
 /// A timed message that is due more than this after the present is sent after a deferred decision, ns.
 const DECISION_MAX_NS: u64 = 1_000_000;
-/// One of so many steps opens a window, where chunks are balanced in windows.
+/// One in this number of steps opens a window, where chunks are balanced in windows.
 const WINDOW_EVERY: u32 = 10;
 /// One in this many runs of a chunk changes the number of active ranks, in a disturbed run.
 const RESIZE_EVERY: u32 = 30;
@@ -65,7 +65,7 @@ const RESIZE_EVERY: u32 = 30;
 const STOP_EVERY: u32 = 100;
 /// The longest of these stops, ns: an hour. Others are shorter by powers of two.
 const STOP_MAX_NS: u64 = 3_600_000_000_000;
-/// How much longer chunks of a slow rank run.
+/// Maximum factor by which runs of chunks are longer on a slow rank.
 const SLOWNESS_MAX: u64 = 1_000;
 /// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
@@ -195,10 +195,10 @@ struct Simulation<'r> {
     stops: Option<Stops>,
 }
 
-/// How a disturbed run is slowed.
+/// The slow rank and the stops of a disturbed run.
 struct Stops {
     rng: Pcg32,
-    /// A rank that is slow all the time, and by how much.
+    /// A rank that is slow all the time, and its factor.
     slow: Option<(usize, u64)>,
 }
 
@@ -210,7 +210,7 @@ impl Stops {
         Stops { rng, slow }
     }
 
-    /// Time that a run of a chunk takes which would take `ns` on its own, with the stop of the rank after it.
+    /// Time of a run of a chunk that takes `ns` on its own, with the stop of the rank after it.
     fn slowed_ns(&mut self, rank: usize, ns: u64) -> u64 {
         let times = self.slow.filter(|slow| slow.0 == rank).map_or(1, |slow| slow.1);
         let stop_ns = match self.rng.random_ratio(1, STOP_EVERY) {
@@ -452,7 +452,7 @@ impl Worker<'_> {
     /// Charges the current chunk the simulated time of its run.
     fn measure_run(&mut self, took_ns: u64) {
         let (shared, chunk) = (self.shared, self.instruments.activity().chunk.get());
-        // The ready entry was that of a held chunk, and no chunk has run on this rank yet.
+        // The ready entry belonged to a held chunk, and no chunk has run on this rank yet.
         if chunk == RUNTIME {
             return;
         }

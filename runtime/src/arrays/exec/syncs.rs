@@ -18,7 +18,7 @@ use crate::text::counted;
 use crate::trace::Part;
 use crate::warn::warn;
 
-/// A run that takes so long without a sync is warned of, ns.
+/// Length of a run without a sync from which it gets a warning, ns.
 const UNBALANCED_NS: u64 = 1_000_000_000;
 /// Maximum number of lines of one rank in a stall report.
 const LINES_MAX: usize = 8;
@@ -41,7 +41,7 @@ impl Worker<'_> {
         let paused = !record.is_runnable();
         let arrival = SyncArrival { chunk, cell, report, declared, bytes, migratable, wish, paused };
         let mut waits = true;
-        // It may have come without having read what it kept at the last.
+        // The chunk may have come without having read the messages that it deferred at the last sync.
         let kept_bytes = slot.deferred_bytes();
         self.with_core(|core, _, out| {
             waits = core.at_sync(arrival, out);
@@ -63,7 +63,7 @@ impl Worker<'_> {
         self.resume(chunk, cell);
     }
 
-    /// Warns once, at the end of a long run, that the strategy could move nothing, since the program came to no sync.
+    /// Warns once, at the end of a long run, if the strategy could move nothing because the program came to no sync.
     pub(super) fn warn_without_syncs(&self) {
         let RankInfo { ranks, period, .. } = self.shared.info;
         let is_long = self.shared.clock.now_ns() >= UNBALANCED_NS && !self.shared.clock.is_virtual();
@@ -124,7 +124,7 @@ impl Worker<'_> {
         self.report(window, |core, now_ns, out| core.window_sampled(number, sample, measured, now_ns, out));
     }
 
-    /// Reports to a sync or in a window what was measured, and records it.
+    /// Reports the measurements to a sync or in a window, and records them.
     fn report(&mut self, sync: SyncId, report: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         // On rank 0 a decision may follow, which is a slice of its own.
         self.instruments.skip(Part::Measure, sync);

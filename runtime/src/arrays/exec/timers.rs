@@ -1,9 +1,9 @@
 //! Timers of a worker: messages that chunks send to themselves for a later time.
 //!
 //! A worker keeps the timers that its handlers have set, even if the chunk is elsewhere by then. A due message is sent at
-//! that moment, by the present routes. So a worker that sleeps until one is due need not be woken, and no other worker
-//! touches its timers, but one that copies the rank for a checkpoint: for that they have a lock. The code that sets and sends
-//! these messages counts them as in flight with the core.
+//! that moment, by the present routes. So a worker that sleeps until a timer is due need not be woken. Other workers never
+//! touch its timers, except to copy the rank for a checkpoint: timers have a lock for that. The code that sets and sends these
+//! messages counts them as in flight with the core.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const HELD_NS: u64 = 200_000;
 /// The timers of one worker.
 #[derive(Default)]
 pub(crate) struct Timers {
-    /// By due time, ns since the run began, and by number where that is equal.
+    /// By due time, ns since the run began, and by number where due times are equal.
     pending: BTreeMap<(u64, u64), Box<MessageNode>>,
     /// Number of timers set so far.
     set: u64,
@@ -49,7 +49,7 @@ impl Timers {
 /// A worker's own timers.
 pub(crate) struct WorkerTimers<'r> {
     timers: &'r Mutex<Timers>,
-    /// When it looks at them next, ns since the run began.
+    /// When the worker looks at its timers next, ns since the run began.
     next_ns: Option<u64>,
 }
 

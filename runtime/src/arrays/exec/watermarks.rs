@@ -1,4 +1,4 @@
-//! Flow control, the workers' part: the queued bytes of a rank against its high and low watermark. The protocol is in
+//! The workers' part of flow control: the queued bytes of a rank against its high and low watermark. The protocol is in
 //! [`flow`](crate::arrays::core::flow).
 //!
 //! Each worker counts the bytes that it puts into mailboxes and the bytes that it reads. It reports the difference to the
@@ -7,7 +7,7 @@
 //! | transition | when |
 //! |---|---|
 //! | the rank becomes full | at any report |
-//! | the rank falls below its low watermark | only with the core locked, since the core holds the deferred acks |
+//! | a full rank falls below its low watermark | only with the core locked, since the core holds the deferred acks |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -99,7 +99,8 @@ impl Watermarks {
         self.is(FULL)
     }
 
-    /// Sends the deferred acks if the rank is below its low watermark. Called with the core locked.
+    /// Sends the deferred acks unless the rank is full; it is no longer full below its low watermark. Called with the core
+    /// locked.
     pub(super) fn check_low_watermark(&self, core: &mut RankCore, out: &mut Commands) {
         // Messages for chunks on their way to this rank may have filled it just now.
         self.fill(self.waiting.published());
@@ -159,7 +160,7 @@ impl Watermarks {
 
 /// The bytes that a worker has counted and not reported, and the destinations that block its current chunk.
 pub(crate) struct QueueGauge {
-    /// Bytes put into mailboxes, less those read, since the last report.
+    /// Bytes put into mailboxes less bytes read, since the last report.
     unreported: i64,
     /// Values of `unreported` at which the worker reports. While the rank is full, each message is reported, to check
     /// whether the rank still is.

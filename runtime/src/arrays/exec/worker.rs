@@ -1,6 +1,6 @@
 //! A worker: finds a ready chunk, runs its handlers, applies their effects.
 //!
-//! One turn of a worker is the program in small:
+//! One turn of a worker shows the whole program in small:
 //!
 //! ```text
 //! find a ready entry -> begin -> for each message: deliver, flush, lap -> finish -> poll
@@ -123,7 +123,7 @@ impl<'r> Worker<'r> {
         runs
     }
 
-    /// Runs the chunk whose entry this is, for mail that it has now.
+    /// Runs the chunk of this entry, for the messages that it has now.
     #[inline(always)]
     fn run(&mut self, id: CellId, cell: &'r Cell, outbox: &mut Outbox) {
         let shared = self.shared;
@@ -227,7 +227,7 @@ impl<'r> Worker<'r> {
         self.fail(Error::Wire { rank: self.shared.info.rank, what, why: why.to_string() });
     }
 
-    /// Hop 2, the flush, of a handler that has returned and left only nodes, as most do.
+    /// Hop 2, the flush, for a handler that has returned and left only nodes, as most do.
     #[inline]
     fn flush_messages(&mut self, outbox: &mut Outbox) {
         for node in outbox.take_messages() {

@@ -100,7 +100,7 @@ impl Worker<'_> {
         if chunk == RUNTIME {
             return Error::Panicked { rank, doing: format!("the runtime handled {kind}"), panic };
         }
-        // The user's index formats the name, and may be what panicked.
+        // The user's index formats the name, and may have panicked itself.
         let name = catch_unwind(AssertUnwindSafe(|| self.describe(chunk)));
         let chunk = name.unwrap_or_else(|_| format!("{chunk:?}"));
         Error::HandlerPanicked { rank, chunk, message: kind.into(), phase, panic }

@@ -2,19 +2,19 @@
 //!
 //! # Rules
 //! 1. Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order.
-//! 2. A migrating chunk carries the number that its old rank would have applied next. When it arrives, it is given what its
-//!    new rank has applied since, from the log.
+//! 2. A migrating chunk carries the number of the next broadcast of its old rank. When the chunk arrives, it is given from the
+//!    log the broadcasts that its new rank has applied since that number.
 //! 3. A rank logs broadcasts from the moment it knows an assignment until its incoming chunks have been admitted, and at no
 //!    other time.
 //! 4. A chunk inserted by a handler receives the broadcasts that reach its rank after it did.
 //!
 //! # Proof that no chunk misses a broadcast
-//! 1. A rank that a chunk leaves has applied everything that rank 0 numbered before the assignment, before it learns of that
+//! 1. The old rank of a chunk has applied all broadcasts that rank 0 numbered before the assignment, before it learns of the
 //!    assignment.
 //! 2. So a moving chunk can only miss broadcasts that were numbered after the assignment; its new rank logs these (rule 3).
 //!
 //! # Proof that no chunk receives a broadcast twice
-//! 1. Rank 0 completes the migration after it numbered whatever the old rank has applied.
+//! 1. Rank 0 completes the migration after it has numbered every broadcast that the old rank has applied.
 //! 2. So the new rank is never behind the old one when it admits the chunk.
 
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
@@ -48,7 +48,7 @@ impl Broadcasts {
         stream.numbered - 1
     }
 
-    /// Notes that this rank applies a broadcast now.
+    /// Records that this rank applies a broadcast now.
     pub(crate) fn apply(&mut self, array: ArrayId, number: u64, delivery: &Delivery) {
         let stream = &mut self.streams[array.index()];
         assert_eq!(stream.next, number, "rank 0's packets arrive in order");
@@ -98,7 +98,7 @@ impl Broadcasts {
         }
     }
 
-    /// The broadcasts that an incoming chunk has missed: `broadcasts` is the number of the first.
+    /// The broadcasts that an incoming chunk has missed; `broadcasts` is the number of the first.
     pub(crate) fn missed(&self, array: ArrayId, broadcasts: u64) -> impl Iterator<Item = Delivery> {
         let log = &self.streams[array.index()].log;
         log.iter().filter(move |&&(number, _)| number >= broadcasts).map(|(_, delivery)| duplicate(delivery))

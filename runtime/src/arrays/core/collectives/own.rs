@@ -1,14 +1,14 @@
 //! User-defined values in a reduction: values of types that the runtime does not know.
 //!
-//! To combine is associative and commutative, so any rank may combine the values at any time, as long as none is left out.
+//! Combining is associative and commutative, so any rank may combine the values at any time, as long as none is left out.
 //!
 //! # Rules
 //! 1. Values that have not been combined travel as a list, so a rank need not know the type to take part.
 //! 2. The values of a chunk carry the function that combines them. On a rank where such a chunk has contributed, the
 //!    list never gets longer than one.
 //! 3. A rank without such a chunk, in a process of its own, passes on the list.
-//! 4. The caller that reads the result knows the type, and combines what is left.
-//! 5. To combine runs the user's code, so under a lock values are only appended to the list. Two values that meet leave the
+//! 4. The caller that reads the result knows the type, and combines the remaining values.
+//! 5. Combining runs user code, so under a lock values are only appended to the list. Two values that meet leave the
 //!    core as a [`Task::Combine`](crate::arrays::core::command::Task::Combine) and come back as one.
 
 use std::borrow::Cow;

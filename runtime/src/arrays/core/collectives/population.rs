@@ -1,13 +1,13 @@
 //! Population count: finds out that *every* member has reported to a reduction or a sync, while members come and go.
 //!
-//! The report of a newcomer may overtake the news of its birth, so a plain count can look complete too early.
+//! The report of a newcomer may overtake the report that announces its birth, so a plain count can look complete too early.
 //!
 //! # Rules
 //! 1. *Births.* Each report says how many children its sender has inserted since its last report.
 //! 2. *Generations.* A newcomer reports at its generation: 0 for old members; for a chunk born since the last completed
 //!    count, one more than its parent's.
-//! 3. *Completeness.* A count is complete when all old members have reported, and as many newcomers of every generation
-//!    as the generation above has announced.
+//! 3. *Completeness.* A count is complete when all old members have reported, and each generation of newcomers has as many
+//!    reports as the generation above has announced births.
 //! 4. *Other arrays.* A chunk of another array cannot announce a newcomer, since it does not report to the same counts.
 //!    Either it names a member as the parent, and that member inserts (see
 //!    [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes through rank 0,
@@ -93,13 +93,13 @@ impl Tally {
         (!missing && u64::try_from(old) == Ok(population)).then(|| self.population_after(population))
     }
 
-    /// The population after this count as far as reports have come, given the population before it.
+    /// The population after this count according to the reports so far, given the population before it.
     pub(crate) fn population_after(&self, population: u64) -> u64 {
         (population + self.born).saturating_sub(self.left)
     }
 }
 
-/// Stands for the next count of a member that has left: there is none.
+/// The next count of a member that has left: it reports to none.
 const LEFT: u64 = u64::MAX;
 
 /// The report of one member in one count.

@@ -7,8 +7,8 @@
 //! | input | output, to the parent |
 //! |---|---|
 //! | the last of the array's chunks on this rank contributes | the partial result of this rank and its children so far |
-//! | a contribution or a partial result that comes later | that, at once |
-//! | the rank is idle, or has worked for long | whatever is left |
+//! | a later contribution or partial result | the same, at once |
+//! | the rank is idle, or has worked for long | all that it has not passed on |
 //!
 //! # Rules
 //! 1. A [`Tally`] counts the contributions in a partial result. Tallies add up in any order, so *when* a rank passes on a
@@ -58,9 +58,9 @@ pub enum Reducer {
     /// The sum modulo 2^64, of [`Values::U64`] or [`Values::I64`]. For checksums: the same on every placement, and every
     /// bit of every contribution counts.
     WrappingSum,
-    /// The smallest; NaN if one of the floating-point numbers is.
+    /// The minimum; NaN if a floating-point number is NaN.
     Min,
-    /// The largest; NaN if one of the floating-point numbers is.
+    /// The maximum; NaN if a floating-point number is NaN.
     Max,
     /// Bitwise and, of [`Values::U64`].
     And,
@@ -68,12 +68,12 @@ pub enum Reducer {
     Or,
     /// Every contribution, ordered by packed index: the same on every placement.
     Gather,
-    /// What [`Combine`](crate::Combine) makes of values of a user-defined type, see [`Values::own`].
+    /// Combines values of a user-defined type by [`Combine`](crate::Combine), see [`Values::own`].
     Own,
 }
 
 impl Reducer {
-    /// The type of the values that the reducer combines, for people.
+    /// The type of the values that the reducer combines, as text.
     fn takes(self) -> &'static str {
         match self {
             Reducer::Sum | Reducer::Min | Reducer::Max => "numbers",
@@ -99,9 +99,9 @@ pub enum Values {
     U64(Vec<u64>),
     /// Signed integers.
     I64(Vec<i64>),
-    /// Bytes by packed index ([`Index::pack`](crate::Index::pack)); what [`Reducer::Gather`] yields.
+    /// Bytes by packed index ([`Index::pack`](crate::Index::pack)): the result of [`Reducer::Gather`].
     Gathered(Vec<(u64, Vec<u8>)>),
-    /// Values of a user-defined type; what [`Reducer::Own`] combines.
+    /// Values of a user-defined type, for [`Reducer::Own`].
     Own(Own),
 }
 
@@ -192,7 +192,7 @@ pub(crate) enum ResultTarget {
     Exit,
 }
 
-/// The things that all contributions to one reduction must agree on.
+/// The specification that all contributions to one reduction must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReductionSpec {
     pub(crate) tag: u32,
@@ -232,7 +232,7 @@ impl Combined {
         combine(reducer, &mut self.values, values)
     }
 
-    /// True if user code is to combine the values before they are passed on.
+    /// True if user code is to combine the values before the rank passes them on.
     pub(crate) fn can_combine(&self) -> bool {
         matches!(&self.values, Values::Own(own) if own.can_combine())
     }
@@ -283,7 +283,7 @@ impl Partial {
         Ok(())
     }
 
-    /// True if user code is to combine the values before they are passed on.
+    /// True if user code is to combine the values before the rank passes them on.
     fn can_combine(&self) -> bool {
         self.combined.as_ref().is_some_and(Combined::can_combine)
     }
@@ -294,7 +294,7 @@ impl Partial {
     }
 }
 
-/// NaN if either number is: a result that ignored it would look valid.
+/// NaN if either number is NaN: a result that ignored it would look valid.
 fn nan_or(x: f64, y: f64, choose: fn(f64, f64) -> f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::NAN } else { choose(x, y) }
 }
@@ -373,7 +373,7 @@ pub(crate) struct Reductions {
     open: Vec<u64>,
     /// Root only: per array, the next reduction to finish and the population it needs.
     roots: Vec<(u64, u64)>,
-    /// A partial result that user code is to combine; it comes back as one of another rank does.
+    /// A partial result that user code is to combine; it comes back like a partial result of another rank.
     uncombined: Option<(ArrayId, u64, Partial)>,
 }
 
@@ -385,13 +385,13 @@ pub(crate) struct RootReductions {
 }
 
 impl RootReductions {
-    /// Tells whether they are of so many arrays.
+    /// Tells whether these are the reductions of `arrays` arrays.
     pub(crate) fn are_of(&self, arrays: usize) -> bool {
         let is_known = |array: ArrayId| array.index() < arrays;
         self.roots.len() == arrays && self.partials.iter().all(|&(array, ..)| is_known(array))
     }
 
-    /// An array begins anew with so many chunks: nothing has been contributed.
+    /// An array begins anew with `chunks` chunks: nothing has been contributed.
     pub(crate) fn begin_anew(&mut self, array: ArrayId, chunks: u64) {
         if let Some(root) = self.roots.get_mut(array.index()) {
             *root = (0, chunks);
@@ -401,7 +401,7 @@ impl RootReductions {
 }
 
 impl Reductions {
-    /// Root: what a restarted run needs, when no other rank has a partial result.
+    /// Root: the state that a restarted run needs, taken while no other rank has a partial result.
     pub(crate) fn root_image(&self) -> RootReductions {
         let partial = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
             Some((array, sequence, pending.partial.clone()?))
@@ -412,8 +412,8 @@ impl Reductions {
         }
     }
 
-    /// Root of a run that restarts: goes on from there. Contributions so far do not count as those of chunks of this rank, so
-    /// the first partial results go up when ranks are idle.
+    /// Root of a run that restarts: goes on from `image`. Its contributions do not count as contributions of this rank's chunks,
+    /// so the first partial results go up when ranks are idle.
     pub(crate) fn restore(&mut self, image: RootReductions) {
         self.roots = image.roots;
         let pending = |partial| Pending { partial: Some(partial), ..Pending::default() };
@@ -485,7 +485,7 @@ impl Reductions {
         self.uncombined.take()
     }
 
-    /// Takes what goes to the parent now that all chunks of this rank have contributed to `sequence`.
+    /// Takes the partial results for the parent, now that all chunks of this rank have contributed to `sequence`.
     ///
     /// All earlier reductions are included. A chunk contributes in order: if it has not contributed to an earlier one
     /// here, it has done so on the rank it came from.

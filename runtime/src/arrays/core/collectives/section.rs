@@ -1,7 +1,7 @@
-//! Reductions over sections: chunks of an array, listed by their indices, contribute, and one result comes back.
+//! Reductions over sections: chunks of an array that a section lists by index contribute, and one result comes back.
 //!
 //! Partial results meet on the *root* of the section: the rank on which the placement puts its first chunk. The root is the
-//! same on every rank wherever chunks migrate, and another for each row of a matrix. How values are combined is in
+//! same on every rank wherever chunks migrate. Each row of a matrix may have another root. How values are combined is in
 //! [`reduction`](super::reduction).
 //!
 //! # Steps
@@ -9,8 +9,8 @@
 //! | rank | input | output |
 //! |---|---|---|
 //! | not the root | the last of the section's chunks on this rank contributes | the partial result, to the root |
-//! | not the root | a contribution that comes later | that, to the root, at once |
-//! | not the root | the rank is idle | whatever is left, to the root |
+//! | not the root | a later contribution | the same, to the root, at once |
+//! | not the root | the rank is idle | all that it has not passed on, to the root |
 //! | root | all chunks of the section have contributed | the result |
 //!
 //! # Rules
@@ -31,8 +31,8 @@
 //! | of one reduction ([`once`](crate::Section::once)) | that reduction | the root | its result |
 //! | of one reduction | that reduction | any other rank | the rank passes on its part |
 //!
-//! Neither number can be forgotten alone. Only these numbers tell a chunk that has contributed twice from one that has not
-//! contributed yet, and no rank knows that a program will not use a section again. A section of one reduction needs no
+//! Neither number can be forgotten alone. Only these numbers distinguish a chunk that has contributed twice from one that has
+//! not contributed yet. No rank knows that a program will not use a section again. A section of one reduction needs no
 //! number, since the program has numbered it. Sections that are remembered and not in use cost no time.
 
 use std::collections::BTreeMap;
@@ -104,8 +104,8 @@ impl SectionPartial {
         self.heard.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 
-    /// Compares only the keys of chunks that have contributed to `other`: to compare all keys for each of n
-    /// contributions would take O(n^2). Each chunk contributes, so no difference stays unseen.
+    /// Compares only the keys of chunks that have contributed to `other`: comparing all keys for each of n
+    /// contributions would take O(n^2). Each chunk contributes, so every difference is found.
     fn has_same_section(&self, other: &SectionPartial) -> bool {
         let words = (0..).zip(&other.heard).filter(|&(_, &bits)| bits != 0);
         let mut places = words.flat_map(|(word, &bits)| {
@@ -132,7 +132,7 @@ impl SectionPartial {
         self.combined.combine().map_err(|why| self.error_text(&why))
     }
 
-    /// The text of a fault, with the reduction that has it.
+    /// The text of a fault, with the reduction it is in.
     fn error_text(&self, why: &str) -> String {
         format!("reduction {} over a section of {} chunks: {why}", self.sequence, self.keys.len())
     }
@@ -161,7 +161,7 @@ struct Pending {
     expected: usize,
 }
 
-/// A section as this rank knows it.
+/// One rank's state of a section.
 #[derive(Debug)]
 struct ActiveSection {
     root: Rank,
@@ -182,7 +182,7 @@ pub(crate) struct Sections {
     inactive: BTreeMap<(ArrayId, u64), u64>,
 }
 
-/// What follows from an added part.
+/// The output after a part was added.
 #[derive(Debug, Default)]
 pub(crate) struct SectionOutput {
     /// User code is to combine the values of this part, which is [received](Sections::receive) afterwards.

@@ -1,7 +1,7 @@
 //! The tree of ranks: rank 0 broadcasts down it, and reports to rank 0 are aggregated on their way up (convergecast).
 //!
-//! Rank 0 is the root, and each rank has up to [`ARITY`] children. Where all ranks report, no rank sends or receives more
-//! than that many packets, however many ranks there are. The time is proportional to the depth of the tree.
+//! Rank 0 is the root, and each rank has up to [`ARITY`] children. When all ranks report, no rank sends or receives more than
+//! [`ARITY`] packets, whatever the number of ranks. The time is proportional to the depth of the tree.
 //!
 //! # Order
 //! 1. Links keep the order of packets, so every rank receives the broadcasts of rank 0 in the order in which rank 0 sent

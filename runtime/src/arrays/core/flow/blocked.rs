@@ -1,4 +1,4 @@
-//! The blocked chunks of a rank, each with the destinations that block it and, once it is here, its parked ready entry.
+//! The blocked chunks of a rank, each with the destinations that block it and its ready entry once that is parked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::ids::CellId;
 #[derive(Debug)]
 struct Blocked {
     by: Vec<Destination>,
-    /// Its ready entry is here.
+    /// Its ready entry is parked.
     parked: bool,
 }
 
@@ -32,7 +32,7 @@ impl BlockedChunks {
         self.parked > 0
     }
 
-    /// The chunk of a cell is blocked by these from now on, if by any.
+    /// These destinations, if any, block the chunk of a cell from now on.
     pub(super) fn block(&mut self, cell: CellId, by: Vec<Destination>) {
         if !by.is_empty() {
             let before = self.chunks.insert(cell, Blocked { by, parked: false });
@@ -67,7 +67,7 @@ impl BlockedChunks {
         })
     }
 
-    /// Unblocks all chunks whose entries are parked, and returns those.
+    /// Unblocks all chunks whose entries are parked, and returns these entries.
     pub(super) fn unblock_parked(&mut self) -> Vec<CellId> {
         self.unblock_if(|blocked| blocked.parked)
     }
@@ -91,7 +91,7 @@ impl BlockedChunks {
         parked
     }
 
-    /// The chunk of a cell leaves. True if it was blocked when it was told to, or has been since.
+    /// The chunk of a cell leaves. True if it was blocked when `prepare_leave` was called, or has been since.
     pub(super) fn leave(&mut self, cell: CellId) -> bool {
         self.prepare_leave(cell);
         self.leaving.remove(&cell)

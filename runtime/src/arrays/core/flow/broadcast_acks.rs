@@ -7,10 +7,10 @@
 //!
 //! | input | output |
 //! |---|---|
-//! | a request comes; chunks here received a broadcast since the last, or another ack is deferred | the ack is deferred |
+//! | a request comes; chunks here received a broadcast since the last request, or an ack is deferred | the ack is deferred |
 //! | a request comes otherwise | the rank acknowledges the broadcast |
-//! | the rank is below its low watermark, and has all incoming chunks that receive them | it acknowledges all |
-//! | the rank and all ranks below it have acknowledged more | the number of these, to its parent |
+//! | the rank is not full, and all its incoming chunks are admitted | it acknowledges all |
+//! | the rank and all ranks below it have acknowledged more | the number of these broadcasts, to its parent |
 //! | the same on rank 0 | an ack of all ranks, to the sender of each broadcast |
 //!
 //! Cost: per request, one packet from each child and one to the parent; fewer where a rank acknowledges several at once.
@@ -35,7 +35,7 @@ pub(crate) struct BroadcastAcks {
     below: LiteMap<Rank, u64>,
     /// Broadcasts that this rank and all ranks below it have acknowledged, as last reported to the parent.
     reported: u64,
-    /// Rank 0: the sender of each broadcast that not all ranks have acknowledged, and the bytes that its ack is for.
+    /// Rank 0: the sender and the bytes to acknowledge of each broadcast that not all ranks have acknowledged.
     unacked: VecDeque<(Rank, u64)>,
 }
 
@@ -67,7 +67,7 @@ impl BroadcastAcks {
         (self.deferred > 0).then_some(self.acked)
     }
 
-    /// This rank gives its deferred acks: it is below its low watermark.
+    /// This rank acknowledges all deferred broadcasts: it is not full, and all its incoming chunks are admitted.
     pub(crate) fn ack(&mut self) {
         self.acked += std::mem::take(&mut self.deferred);
     }
@@ -83,12 +83,12 @@ impl BroadcastAcks {
         least - std::mem::replace(&mut self.reported, least)
     }
 
-    /// Rank 0: all ranks have acknowledged `more` broadcasts. Takes their senders and the bytes that the acks are for.
+    /// Rank 0: all ranks have acknowledged `more` broadcasts. Takes their senders and the bytes to acknowledge.
     pub(crate) fn take_acked_by_all(&mut self, more: u64) -> Vec<(Rank, u64)> {
         self.unacked.drain(..more as usize).collect()
     }
 
-    /// Rank 0: the number of the first broadcast of a rank that not all ranks have acknowledged.
+    /// Rank 0: the number of the first broadcast of rank `by` that not all ranks have acknowledged.
     pub(crate) fn first_unacked(&self, by: Rank) -> Option<u64> {
         (self.reported..).zip(&self.unacked).find(|(_, made)| made.0 == by).map(|(number, _)| number)
     }

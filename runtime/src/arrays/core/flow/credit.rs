@@ -9,17 +9,17 @@ use litemap::LiteMap;
 use super::Destination;
 use crate::ids::Rank;
 
-/// Requests for an ack in a window.
+/// Number of ack requests per window.
 const ACK_REQUESTS_PER_WINDOW: u64 = 4;
-/// The windows of all other ranks together are this part of a rank's limit.
+/// A rank's limit, divided by the windows of all other ranks together.
 const WINDOWS_PER_LIMIT: u64 = 4;
-/// The least window, bytes, of a limit that is at least 16 times as long.
+/// The minimum window, bytes, unless the limit is less than 16 times as large.
 const WINDOW_MIN: u64 = 64 << 10;
 
-/// What follows from a message to another rank, or from a broadcast.
+/// The consequences of a message to another rank, or of a broadcast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendOutcome {
-    /// An ack is to be requested behind it.
+    /// An ack is to be requested behind the message.
     pub(crate) ack_request_due: bool,
     /// Its sender is blocked.
     pub(crate) blocks: bool,
@@ -30,7 +30,7 @@ pub(crate) struct SendOutcome {
 struct ByteCounts {
     /// Briefly negative: where bytes moved on twice, the last ack may arrive before the first `DeferredAckMoved`.
     in_flight: i64,
-    /// Of those, sent since the last request for an ack.
+    /// Bytes in flight that were sent since the last request for an ack.
     since_ack_request: u64,
     /// Bytes from that rank whose ack was requested and deferred.
     deferred_ack: u64,
@@ -66,7 +66,7 @@ pub(super) struct Credits {
 }
 
 impl Credits {
-    /// Those of one of so many ranks, each with this limit of queued bytes.
+    /// The credits of one of `ranks` ranks, each with this limit of queued bytes.
     pub(super) fn new(ranks: u32, limit: u64) -> Credits {
         // The windows of all senders to a rank are a part of its limit, unless there are very many senders.
         let shared_out = limit / WINDOWS_PER_LIMIT / u64::from(ranks.max(2) - 1);
@@ -92,12 +92,12 @@ impl Credits {
         self.broadcasts.add(bytes, self.broadcast_window)
     }
 
-    /// Bytes that were sent to another rank first have moved on to this one with a chunk.
+    /// Bytes that were first sent to another rank have moved on to `to` with a chunk.
     pub(super) fn count_moved(&mut self, to: Rank, bytes: u64) {
         self.rank(to).in_flight += bytes as i64;
     }
 
-    /// Takes the bytes since the last request for an ack: the next is sent now.
+    /// Takes the bytes since the last request for an ack, for the request that is sent now.
     pub(super) fn take_ack_request(&mut self, to: Destination) -> u64 {
         std::mem::take(&mut self.counts_of(to).since_ack_request)
     }
@@ -107,7 +107,7 @@ impl Credits {
         self.counts_of(by).in_flight -= bytes as i64;
     }
 
-    /// Another rank requests an ack of so many bytes.
+    /// Another rank requests an ack of `bytes` bytes.
     pub(super) fn defer_ack(&mut self, to: Rank, bytes: u64) {
         self.rank(to).deferred_ack += bytes;
     }

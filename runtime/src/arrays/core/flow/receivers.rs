@@ -1,5 +1,5 @@
-//! Number of receivers of a broadcast: per array, the most chunks on one rank. Each receiver takes up a node on its rank,
-//! however short the message is. So the sender of a broadcast counts nodes too, see [`flow`](crate::arrays::core::flow).
+//! Receiver counts: per array, the most chunks on one rank. Each receiver of a broadcast takes up a node on its rank, however
+//! short the message is. So the sender of a broadcast counts nodes too, see [`flow`](crate::arrays::core::flow).
 //!
 //! # Rules
 //! 1. All ranks start from the number of chunks per rank where an array is evenly divided.
@@ -10,14 +10,14 @@
 
 use crate::ids::ArrayId;
 
-/// The numbers that a rank knows: per array, the most chunks on one rank, or more than half of that.
+/// The receiver counts that a rank knows: per array, the most chunks on one rank, or more than half of that number.
 #[derive(Debug)]
 pub(crate) struct Receivers {
     max: Box<[u64]>,
 }
 
 impl Receivers {
-    /// Of arrays that start with these numbers of chunks.
+    /// `populations` is the initial number of chunks of each array.
     pub(crate) fn new(populations: &[u64], ranks: u32) -> Receivers {
         let most = |&population: &u64| population.div_ceil(u64::from(ranks)).max(1);
         Receivers { max: populations.iter().map(most).collect() }

@@ -5,19 +5,19 @@
 //! | state | input | next state | output |
 //! |---|---|---|---|
 //! | Flowing | the rank is full and idle, and entries are parked | Reported | a [`StallReport`] to rank 0 |
-//! | Reported | the same, and what the entries wait for has changed | Reported | a new report under the next number |
+//! | Reported | the same, and the entries wait for other destinations | Reported | a new report under the next number |
 //! | Reported | an entry was unparked | Flowing | the stall has ended |
 //! | Reported | rank 0: this stall is part of a deadlock | Retried | run each parked entry once |
 //! | Retried | as Flowing | ReportedAgain | a report |
 //! | ReportedAgain | as Reported | ReportedAgain, or Retried | as Reported |
 //! | ReportedAgain | rank 0: this stall is part of a deadlock | Retried | raise the limit |
-//! | any | the rank is below its low watermark | Flowing, or Reported | nothing |
+//! | any | the rank is not full, or no longer | Flowing, or Reported | nothing |
 //!
-//! A report has the number of its stall. The answer of rank 0 to an earlier number comes too late and is ignored.
+//! A report has the number of its stall. An answer of rank 0 to an earlier number comes too late and is ignored.
 //!
 //! # A rank that is full because of a sync
 //!
-//! It does not stall: the end of the sync will free it. But the sync may wait for a chunk that this rank blocks, so
+//! Such a rank does not stall: the end of the sync will free it. But the sync may wait for a chunk that this rank blocks, so
 //! [`Backoff`] raises the limit after a time that doubles with each use.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::Destination;
 use crate::ids::Rank;
 
-/// What rank 0 learns of a stalled rank.
+/// The report of a stalled rank to rank 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StallReport {
     /// The destinations that parked entries wait for, ascending.
@@ -36,10 +36,10 @@ pub(crate) struct StallReport {
     pub(crate) first_deferred_ack: Option<u64>,
 }
 
-/// What a stalled rank does about a deadlock.
+/// The response of a stalled rank to a deadlock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recovery {
-    /// Run each parked entry once: the mail of the rank may be for blocked chunks.
+    /// Run each parked entry once: the queued messages of the rank may be for blocked chunks.
     Retry,
     /// Let more bytes be queued. The entries waited for these destinations.
     GrowLimit { waits_for: Vec<Destination> },
@@ -59,13 +59,13 @@ enum State {
     #[default]
     Flowing,
     Reported(StallReport),
-    /// Parked entries have run once since the rank was last below its low watermark.
+    /// Parked entries have run once, and the rank has been full since.
     Retried,
     ReportedAgain(StallReport),
 }
 
 impl Stall {
-    /// The rank is full and has nothing to run. Returns the number of the stall and the report, if that is news.
+    /// The rank is full and has nothing to run. Returns the number of the stall and the report, if the report is new.
     pub(super) fn report(&mut self, report: StallReport) -> Option<(u64, StallReport)> {
         if report.waits_for.is_empty() || self.reported() == Some(&report) {
             return None;
@@ -107,7 +107,7 @@ impl Stall {
         }
     }
 
-    /// The rank is below its low watermark.
+    /// The rank is not full, or no longer.
     pub(super) fn below_low_watermark(&mut self) {
         self.state = match std::mem::take(&mut self.state) {
             State::Retried => State::Flowing,
@@ -117,15 +117,15 @@ impl Stall {
     }
 }
 
-/// First time for which a rank is full because of a sync before it raises its limit, ns.
+/// First backoff, ns: how long a rank is full because of a sync before it raises its limit.
 const BACKOFF_NS: u64 = 250_000_000;
 
 /// The wait of a full rank for the end of a sync.
 #[derive(Debug)]
 pub(super) struct Backoff {
-    /// Since when it waits, ns.
+    /// Start of the wait, ns.
     since_ns: Option<u64>,
-    /// How long it waits this time, ns.
+    /// The backoff of this wait, ns.
     limit_ns: u64,
 }
 
@@ -136,7 +136,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The rank is full, and waits for the end of a sync or not. Returns how long it has waited once that is too long, ns.
+    /// The rank is full. Returns how long it has waited for the end of a sync once the backoff has expired, ns.
     pub(super) fn expired(&mut self, waits_for_sync: bool, now_ns: u64) -> Option<u64> {
         let since_ns = waits_for_sync.then(|| self.since_ns.unwrap_or(now_ns));
         self.since_ns = since_ns;
@@ -148,18 +148,18 @@ impl Backoff {
         })
     }
 
-    /// The sync has ended, or the rank is below its low watermark.
+    /// The sync has ended, or the rank is not full.
     pub(super) fn reset(&mut self) {
         self.since_ns = None;
     }
 
-    /// When it will be too long, ns.
+    /// When the backoff will expire, ns.
     pub(super) fn until_ns(&self) -> Option<u64> {
         Some(self.since_ns?.saturating_add(self.limit_ns))
     }
 }
 
-/// Rank 0's knowledge of stalled ranks, each with the number of its stall.
+/// The stalled ranks that rank 0 knows of, each with the number of its stall.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
     ranks: BTreeMap<Rank, (u64, StallReport)>,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender};
 
-/// What a worker does now: a handler, a hook of a chunk, or work of the worker itself. The worker's outbox and its
+/// The current activity of a worker: a handler, a hook of a chunk, or work of the worker itself. The worker's outbox and its
 /// instruments share it, so that a message costs a few stores and no call.
 pub(crate) struct Activity {
     pub(crate) chunk: Cell<ChunkId>,
@@ -14,7 +14,7 @@ pub(crate) struct Activity {
     pub(crate) from: Cell<Sender>,
     /// A handler is running and has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The array and the kind of message that the host was told last; none if the host must be told again.
+    /// The array and the kind of message that the host was last told; none if the host must be told again.
     pub(crate) reported: Cell<Option<(ArrayId, &'static str)>>,
 }
 
@@ -32,8 +32,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// The chunk is asked whether it is ready for a message, or for which. No handler runs, but an error would name this
-    /// kind.
+    /// The chunk is asked whether it is ready for a message, or for which messages. No handler runs, but an error would name
+    /// this kind.
     #[inline]
     pub(crate) fn set(&self, kind: &'static str, phase: u64) {
         self.kind.set(kind);

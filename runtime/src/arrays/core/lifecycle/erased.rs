@@ -1,4 +1,4 @@
-//! Type erasure: what the core and the workers know of arrays and chunks of user types.
+//! Type erasure: the interface of the core and the workers to arrays and chunks of user types.
 //!
 //! [`api::slot`](crate::arrays::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
 
@@ -25,7 +25,7 @@ pub(crate) trait ErasedSlot: Send {
         handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>>;
     fn record(&mut self) -> &mut ChunkRecord;
-    /// Load for the phase as the chunk declares it, ns of ticks; none if the measured load counts.
+    /// The load that the chunk declares for the phase, ns of ticks; none if the measured load counts.
     fn declared_load(&self) -> Option<u64>;
     fn migratable(&self) -> bool;
     /// Bytes a migration would move.
@@ -34,7 +34,7 @@ pub(crate) trait ErasedSlot: Send {
     fn on_arrive(&mut self);
     /// Number of messages deferred because the chunk was not ready for them, or waits at a sync.
     fn deferred(&self) -> usize;
-    /// Bytes of the deferred messages that count as queued on the rank: of those that wait for the end of a sync.
+    /// Bytes of the deferred messages that wait for the end of a sync: only these count as queued on the rank.
     fn deferred_bytes(&self) -> u64;
     /// What the chunk waits for, in the words of the program.
     fn waits_for(&self) -> Option<String>;
@@ -60,11 +60,11 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn home(&self, key: u64, ranks: u32) -> Rank;
     fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
     fn index_text(&self, key: u64) -> String;
-    /// One of its chunks, for people.
+    /// The readable name of one of its chunks.
     fn describe(&self, chunk: ChunkId) -> String {
         format!("{}[{}] of array {}", self.name(), self.index_text(chunk.key), chunk.array)
     }
-    /// The array that this one is beside: each chunk stays on the rank of the leader's chunk of the same key.
+    /// The leader of this array: each chunk stays on the rank of the leader's chunk of the same key.
     fn leader(&self) -> Option<ArrayId>;
     /// False for an array whose chunks a sync does not wait for and does not move.
     fn syncs(&self) -> bool;
@@ -76,7 +76,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     fn is_group(&self) -> bool {
         false
     }
-    /// What must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
+    /// The signature that must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
     fn signature(&self, ranks: u32) -> ArraySignature;
     /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.
     fn has_seeds(&self) -> bool {

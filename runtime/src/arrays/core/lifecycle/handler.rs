@@ -71,7 +71,7 @@ pub(crate) enum Effect {
     /// Makes ranks 0 to N - 1 the active ones, for this N.
     Resize(u32),
     Exit(Option<Box<ExitValue>>),
-    /// The run is to end: the chunk says why.
+    /// The run is to end, for the reason that the chunk gives.
     Fail(Box<str>),
     /// The run is to end with this error.
     End(Box<Error>),
@@ -153,13 +153,13 @@ pub(crate) struct RankInfo {
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
 }
 
-/// The worker that runs a handler: what the handler can ask of it before it returns.
+/// The worker that runs a handler: the calls that the handler can make before it returns.
 pub(crate) trait HandlerHost {
     /// Sends the messages at the front of the outbox; stops at the first effect that must wait for the handler's end.
     fn flush(&mut self, outbox: &mut Outbox);
-    /// Sends the outbox of a handler, if it has only messages. True if it has.
+    /// Sends the outbox of a handler if it has only messages. True if so.
     fn send_messages(&mut self, outbox: &mut Outbox) -> bool;
-    /// Tells whether flow control blocks the chunk for what it has sent.
+    /// Tells whether flow control blocks the chunk for the messages that it has sent.
     fn is_blocked(&self) -> bool;
     /// The chunk has come to this sync and defers a message of `bytes` bytes until the sync has ended.
     fn defer(&mut self, sync: SyncId, bytes: u64);
@@ -181,9 +181,9 @@ pub(crate) trait HandlerHost {
     fn record_steps(&mut self, steps: &[StepRecord]);
     /// Changes what the monitor shows about steps.
     fn update_steps(&mut self, update: &mut dyn FnMut(&mut StepsSoFar));
-    /// Takes the number of active ranks that was last asked for from outside, once.
+    /// Takes the number of active ranks that was last requested from outside.
     fn take_resize(&mut self) -> Option<u32>;
-    /// `active` ranks have work now: tells the user by this line.
+    /// `active` ranks have work now: tells the user by `line`.
     fn resized(&mut self, active: u32, line: &str);
     /// The chunk declares load; the simulation lets that much time pass.
     fn charge(&mut self, ticks_ns: u64);

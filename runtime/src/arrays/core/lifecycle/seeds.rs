@@ -21,16 +21,16 @@
 //!    [quiescence](crate::arrays::core::termination::quiescence) finds that.
 //! 3. As soon as a rank has two seeds, it sends an equal share of its oldest seeds to each requester, [`SHARE_MAX`] at most.
 //!    The oldest are nearest to the root of the tree of spawns, so they are likely to spawn most.
-//! 4. A rank keeps one seed at least. Each transfer therefore halves what can be passed on: a single seed never circulates
-//!    among idle ranks.
-//!    An inactive rank keeps none, asks for none, and sends all to rank 0, which is always active.
+//! 4. A rank keeps one seed at least. Each transfer therefore halves the number of seeds that can be passed on: a single
+//!    seed never circulates among idle ranks. An inactive rank keeps none, asks for none, and sends all to rank 0, which
+//!    is always active.
 //! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
 //!
 //! Cost: nothing while ranks have work; one packet per lifeline each time that a rank has none, and one packet per
 //! transfer of up to [`SHARE_MAX`] seeds. O(1) per seed.
 //!
-//! There are no priorities. Branch and bound that ran the best bound first explored 0 to 9 % fewer nodes than newest first
-//! (travelling salesman, strongly correlated knapsack), and took 0.9 to 1.5 times as long.
+//! There are no priorities. Branch and bound that ran the best bound first explored 0 to 9 % fewer nodes than newest
+//! first, and took 0.9 to 1.5 times as long (travelling salesman, strongly correlated knapsack).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -82,7 +82,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Of one of `ranks` ranks. It has no lifelines unless seeds are `used` by an array.
+    /// The seeds of one of `ranks` ranks. The rank has lifelines only if an array uses seeds.
     pub(crate) fn new(rank: Rank, ranks: u32, used: bool) -> Seeds {
         let bits = (0..u32::BITS).map(|bit| rank.0 ^ 1 << bit);
         let lifelines = bits.filter(|&other| used && other < ranks).map(Rank).collect();
@@ -112,7 +112,7 @@ impl Seeds {
         !self.is_inactive && self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
     }
 
-    /// The rank has work from now on, or no longer.
+    /// Makes the rank active or inactive.
     pub(crate) fn set_active(&mut self, active: bool) {
         self.is_inactive = !active;
     }

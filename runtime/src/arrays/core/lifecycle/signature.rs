@@ -7,7 +7,7 @@
 //! | names of types and placement, number of chunks, part in syncs, group, leader | exactly |
 //! | indices | by a hash |
 //! | placement | by a hash of the ranks of [`SAMPLE_MAX`] indices at most: differences elsewhere go unnoticed |
-//! | how chunks are made, which services there are | not at all |
+//! | constructors of chunks, services | not at all |
 
 use std::hash::Hasher;
 
@@ -37,7 +37,7 @@ pub(crate) struct ArraySignature {
     pub(crate) syncs: bool,
     pub(crate) at_syncs: bool,
     pub(crate) group: bool,
-    /// The array that this one is beside.
+    /// The leader of this array.
     pub(crate) leader: Option<ArrayId>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn hash_homes(homes: impl Iterator<Item = Rank>) -> u64 {
     hasher.finish()
 }
 
-/// How the arrays of a rank differ from those of rank 0, for people; none if they are the same.
+/// The differences between the arrays of a rank and of rank 0, as text; none if they are the same.
 pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Option<String> {
     let differing = (0..).map(ArrayId).zip(its.iter().zip(first)).find(|(_, (its, first))| its != first);
     if let Some((array, (its, first))) = differing {
@@ -66,8 +66,8 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
     (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
 }
 
-/// How the arrays of a program differ from those of a checkpoint, for people; none if it can go on from it. Chunks may be placed
-/// on other ranks, and there may be more or fewer of a group.
+/// The differences between the arrays of a program and of a checkpoint, as text; none if the program can go on from it. Chunks
+/// may be placed on other ranks, and a group may have more or fewer chunks.
 pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySignature]) -> Option<String> {
     let comparable = |signatures: &[ArraySignature]| -> Vec<ArraySignature> {
         let of_any_ranks = |signature: &ArraySignature| {
@@ -92,7 +92,7 @@ pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySigna
 }
 
 impl ArraySignature {
-    /// The number and the types of its chunks, for people.
+    /// The number and the types of its chunks, as text.
     pub(crate) fn text(&self) -> String {
         let ArraySignature { chunk, message, chunks, group, .. } = self;
         let chunks = match group {

@@ -28,7 +28,7 @@ pub(crate) struct ChunkTransfer {
     pub(crate) epoch: Epoch,
     /// Present for a chunk that was inserted without a parent.
     pub(crate) origin: Option<Origin>,
-    /// Number of the first broadcast of its array after an inserted chunk that had to wait for its index.
+    /// Number of the first broadcast that an inserted chunk has not received, if it had to wait for its index.
     pub(crate) next_broadcast: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl ChunkTransfer {
     }
 }
 
-/// What the old rank of a migrating chunk tells the new one.
+/// Data that the old rank of a migrating chunk sends along to the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transit {
     /// Number of the first broadcast of its array that the chunk has not received.
@@ -82,7 +82,7 @@ pub(crate) struct Transit {
 }
 
 impl Transit {
-    /// Of a chunk that has received all broadcasts of its array before this one.
+    /// The transit of a chunk that has received all broadcasts of its array before this one.
     pub(crate) const fn after(next_broadcast: u64) -> Transit {
         Transit { next_broadcast, blocked: false, resumes: false }
     }

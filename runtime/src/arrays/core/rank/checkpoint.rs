@@ -71,7 +71,7 @@ impl RankCore {
         }
     }
 
-    /// The process of this rank was told to end, by what this names. Rank 0 makes a checkpoint at once, or soon, and
+    /// The process of this rank was told to end; `by` names the source. Rank 0 makes a checkpoint at once, or soon, and
     /// then ends the run.
     pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
@@ -83,7 +83,7 @@ impl RankCore {
         }
     }
 
-    /// Timers of this rank that are due have to wait until all ranks go on.
+    /// True while all ranks stop: timers that are due have to wait.
     pub(crate) fn holds_timers(&self) -> bool {
         self.checkpoints.stops()
     }
@@ -140,7 +140,7 @@ impl RankCore {
         self.broadcast_down(ROOT, packet, now_ns, out);
     }
 
-    /// Nothing is in flight: hands out what this rank has, to be copied.
+    /// Nothing is in flight: hands out the state of this rank, to be copied.
     fn save(&mut self, number: u64, out: &mut Commands) {
         let root = (self.tree.rank == ROOT).then(|| RootImage {
             reductions: self.collectives.reductions.root_image(),
@@ -159,7 +159,7 @@ impl RankCore {
         out.later.push_back(Task::Save { number, chunks, next_broadcasts: next, rest: Box::new(rest) });
     }
 
-    /// Answers [`Task::Save`]: this rank has copied its state, and gives back what it was handed.
+    /// Answers [`Task::Save`]: this rank has copied its state, and gives back the state that it was handed.
     pub(crate) fn saved(&mut self, rest: CoreImage, now_ns: u64, out: &mut Commands) {
         let CoreImage { pending, insertions, at_quiescence, root: _ } = rest;
         for (chunk, messages) in pending {
@@ -230,8 +230,8 @@ impl RankCore {
         }
     }
 
-    /// Answers [`Task::CommitCheckpoint`]. `checkpoint` is its name, or the reason why it was not made. It is the last one if the
-    /// run was told to end.
+    /// Answers [`Task::CommitCheckpoint`]. `checkpoint` is its name, or the reason why it was not made. If the run was
+    /// told to end, this checkpoint is the last.
     pub(crate) fn committed(&mut self, checkpoint: Result<String, String>, now_ns: u64, out: &mut Commands) {
         let Some(schedule) = &mut self.checkpoints.schedule else { return };
         match schedule.committed(checkpoint, now_ns) {
@@ -240,8 +240,8 @@ impl RankCore {
         }
     }
 
-    /// The run restarts: takes what a checkpoint has for this rank, before any message has come. The chunks are decoded. All
-    /// ranks know the chunks that `moved` from their home ranks. Timers are the worker's.
+    /// The run restarts: takes the state of this rank from a checkpoint, before any message has come. The chunks are decoded. All
+    /// ranks know the chunks that `moved` from their home ranks. The worker restores the timers.
     pub(crate) fn restore(&mut self, image: RankImage, moved: Vec<(ChunkId, Rank)>, out: &mut Commands) {
         for (chunk, rank) in moved {
             self.routing.location.moved(chunk, rank);

@@ -1,4 +1,4 @@
-//! Collectives as the core drives them: reductions, sections, multicasts and broadcasts.
+//! The driver of collectives on one rank: reductions, sections, multicasts and broadcasts.
 
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ impl RankCore {
         self.advance_reductions(array, sequence, added, out);
     }
 
-    /// Why a reduction fails, with the chunk whose contribution showed it.
+    /// The reason why a reduction fails, with the chunk whose contribution showed it.
     fn seen_at(&self, chunk: ChunkId, why: &str) -> String {
         format!("{why}; seen when {} contributed", self.describe(chunk))
     }
@@ -253,7 +253,7 @@ impl RankCore {
         self.advance_section(array, added, out);
     }
 
-    /// A part of a reduction over a section was added: carries out what follows.
+    /// A part of a reduction over a section was added: carries out the output.
     fn advance_section(&mut self, array: ArrayId, added: Result<SectionOutput, String>, out: &mut Commands) {
         let SectionOutput { combine, pass_on, finished } = match added {
             Ok(advance) => advance,
@@ -404,7 +404,7 @@ impl RankCore {
 /// The chunks of an array that have contributed to a reduction.
 #[derive(Clone, Copy)]
 enum Contributors<'k> {
-    /// All that take part in the reduction of this number.
+    /// All chunks that take part in the reduction of this number.
     All(u64),
     /// The chunks of a section, by key.
     Section(&'k [u64]),

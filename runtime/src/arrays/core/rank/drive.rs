@@ -17,7 +17,7 @@ use crate::arrays::core::sync::sync_arrivals::{SyncArrival, UnmeasuredReport};
 use crate::ids::{Sender, SyncId};
 use crate::measure::records::Sample;
 
-/// What the chunks of a run do. Chunks are numbered, and start on the ranks in turn.
+/// The behaviour of the chunks of a run. Chunks are numbered, and start on the ranks in turn.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     pub(super) ranks: u32,

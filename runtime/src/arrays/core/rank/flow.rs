@@ -1,4 +1,4 @@
-//! Flow control as the core drives it: hands each input to [`flow`](crate::arrays::core::flow), which has the rules, and
+//! The driver of flow control on one rank: hands each input to [`flow`](crate::arrays::core::flow), which has the rules, and
 //! applies its output.
 
 use super::RankCore;
@@ -38,22 +38,22 @@ impl RankCore {
         }
     }
 
-    /// A message of `bytes` bytes leaves for another rank, by the route that was just looked up. Returns its epoch, and what
-    /// follows from it.
+    /// A message of `bytes` bytes leaves for another rank, by the route that was just looked up. Returns its epoch, and the
+    /// consequences for its sender.
     #[inline]
     pub(crate) fn message_sent(&mut self, to: Rank, bytes: u64) -> (Epoch, SendOutcome) {
         self.termination.traffic.sent += 1;
         (self.routing.cut.count_sent(to), self.flow.control.count_sent(to, bytes))
     }
 
-    /// Requests an ack behind what was sent to a rank.
+    /// Requests an ack of the bytes that were sent to a rank since the last request.
     #[cold]
     pub(crate) fn request_ack(&mut self, to: Rank, out: &mut Commands) {
         let bytes = self.flow.control.take_ack_request(Destination::Rank(to));
         self.send(to, FlowPacket::AckRequest { bytes }, 0, out);
     }
 
-    /// This rank is below its low watermark: sends the acks that it deferred, and unparks the chunks that it blocked.
+    /// This rank is not full, or no longer: sends the acks that it deferred, and unparks the chunks that it blocked.
     pub(crate) fn below_low_watermark(&mut self, out: &mut Commands) {
         for (to, bytes) in self.flow.control.take_deferred_acks() {
             self.send(to, FlowPacket::Ack { bytes }, 0, out);
@@ -150,7 +150,7 @@ impl RankCore {
         out.now.extend(freed.into_iter().map(Command::Unpark));
     }
 
-    /// This rank is not stalled, or no longer: tells rank 0, if that has a report of the stall.
+    /// This rank is not stalled, or no longer: tells rank 0 if this rank has reported the stall.
     fn end_stall(&mut self, out: &mut Commands) {
         if let Some(number) = self.flow.control.end_stall() {
             self.send(ROOT, FlowPacket::StallEnded { number }, 0, out);
@@ -170,7 +170,7 @@ impl RankCore {
     /// This rank is full: `excess` bytes must go before it is below its low watermark.
     ///
     /// If the end of a sync frees as much, the rank waits for that end, but not forever: the sync may wait for a chunk
-    /// that this rank blocks. An idle rank without parked entries cannot tell what its queued messages wait for; it does
+    /// that this rank blocks. An idle rank without parked entries cannot tell what its queued messages wait for. It does
     /// not wait forever either.
     pub(crate) fn above_high_watermark(
         &mut self,
@@ -200,7 +200,7 @@ impl RankCore {
         self.sync.arrivals.deferred_bytes() >= excess.max(1)
     }
 
-    /// When this rank, full for too long, will raise its limit, ns.
+    /// When this rank, which is full for too long, will raise its limit, ns.
     pub(crate) fn backoff_until_ns(&self) -> Option<u64> {
         self.flow.control.backoff_until_ns()
     }

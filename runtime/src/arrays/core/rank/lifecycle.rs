@@ -1,4 +1,4 @@
-//! Chunks as the core drives them: the setup of arrays, chunks that are inserted, spawned and removed.
+//! The driver of chunks on one rank: the setup of arrays, chunks that are inserted, spawned and removed.
 
 use super::RankCore;
 use crate::arrays::core::collectives::population::Membership;
@@ -29,7 +29,7 @@ impl RankCore {
         }
     }
 
-    /// A rank has told which arrays it has set up. If they differ from this rank's, rank 0 is told, and refuses them.
+    /// A rank has sent the arrays that it has set up. If they differ from this rank's, rank 0 is told, and refuses them.
     fn check_setup(&mut self, rank: Rank, arrays: Vec<ArraySignature>, now_ns: u64, out: &mut Commands) {
         let Some(what) = difference(&arrays, &self.lifecycle.signatures) else { return };
         match self.tree.parent() {
@@ -126,7 +126,7 @@ impl RankCore {
         self.share_seeds(out);
     }
 
-    /// Sends seeds to the ranks that have asked, if there are any to spare.
+    /// Sends seeds to the ranks that have asked, if this rank can spare any.
     pub(crate) fn share_seeds(&mut self, out: &mut Commands) {
         while let Some((asker, seeds)) = self.lifecycle.seeds.share() {
             self.send(asker, LifecyclePacket::Seeds(seeds), 0, out);

@@ -1,5 +1,5 @@
 //! The driver of syncs on one rank: hands each input to [`sync_arrivals`], [`coordinator`] or [`migration`], and carries
-//! out what follows from it.
+//! out its output.
 //!
 //! [`sync_arrivals`]: crate::arrays::core::sync::sync_arrivals
 //! [`coordinator`]: crate::arrays::core::sync::coordinator
@@ -167,7 +167,7 @@ impl RankCore {
         out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// Passes on the reports to syncs for which neither this rank nor those below it are known to have more reports.
+    /// Passes on the reports to each sync for which neither this rank nor a rank below it is known to have more reports.
     pub(super) fn report(&mut self, now_ns: u64, out: &mut Commands) {
         if self.tree.rank == ROOT {
             return;
@@ -202,10 +202,10 @@ impl RankCore {
         out.later.extend(coordinator.take_complete().map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// This rank, or a child with all ranks below it, has told how busy it is. Rank 0 may open a window.
+    /// This rank, or a child with all ranks below it, has signalled how busy it is. Rank 0 may open a window.
     pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64, out: &mut Commands) {
         let Some(windows) = &mut self.sync.windows else { return };
-        // What an inactive rank cannot give away is no load that could be divided.
+        // The load that an inactive rank cannot give away cannot be divided.
         let is_counted = from != self.tree.rank || self.sync.is_active;
         let signal = if is_counted { signal } else { RankSignal { busy: Signal::default(), ..signal } };
         let signal = windows.signalled(from, signal, now_ns);
@@ -214,7 +214,7 @@ impl RankCore {
             return;
         }
         match &mut self.sync.coordinator {
-            // What a child says goes on with this rank's own signal, which comes in time unless it is idle.
+            // A child's signal goes on with this rank's own, which comes in time unless this rank is idle.
             None if passes_on => self.send_up(SyncPacket::Signal(signal), now_ns, out),
             None => {}
             Some(coordinator) => {
@@ -342,7 +342,7 @@ impl RankCore {
         self.run_migration_steps(steps, now_ns, out);
     }
 
-    /// A chunk of this rank has removed itself. It may have been told to leave.
+    /// A chunk of this rank has removed itself. It may be an outgoing chunk.
     pub(super) fn removed(&mut self, chunk: ChunkId, cell: Option<CellId>, out: &mut Commands) {
         if self.checkpoints.is_freezing() {
             cell.into_iter().for_each(|cell| self.checkpoints.forget(cell));
@@ -359,7 +359,7 @@ impl RankCore {
         self.run_migration_steps(steps, now_ns, out);
     }
 
-    /// This rank has flushed, or a child and all ranks below it. `migration_bytes` is what has moved to them.
+    /// This rank has flushed, or a child and all ranks below it. `migration_bytes` counts the bytes that have moved to them.
     pub(super) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64, out: &mut Commands) {
         let join = |sum: &mut MigrationBytes| sum.add(migration_bytes);
         let Some(migration_bytes) = self.sync.flushed.add(&self.tree, join) else { return };
@@ -478,7 +478,7 @@ impl RankCore {
         let comes = self.sync.migrations.expects(chunk);
         if let Some(windows) = &mut self.sync.windows {
             // In a window the chunk that had the index may have been removed (rules 5 and 6 of the migration). The sender
-            // may have switched to routes that this rank has not heard of.
+            // may have switched to routes that this rank does not know yet.
             let is_early = !self.sync.migrations.has_switched() && transfer.epoch != self.routing.cut.epoch();
             let waits = comes || is_early || self.sync.migrations.is_leaving_removed(chunk);
             if waits || holder != self.tree.rank {
@@ -509,7 +509,7 @@ impl RankCore {
         out.now.push_back(Command::Admit(transfer));
     }
 
-    /// The index of an inserted chunk has moved: sends the chunk after it.
+    /// The index of an inserted chunk has moved: forwards the chunk.
     fn forward_insertion(
         &mut self,
         to: Rank,
@@ -523,13 +523,13 @@ impl RankCore {
         self.send(to, LifecyclePacket::TransferChunk(transfer), 0, out);
     }
 
-    /// Looks again at the insertions that were kept.
+    /// Tries the kept insertions again.
     fn retry_insertions(&mut self, out: &mut Commands) {
         let kept = self.sync.windows.as_mut().map(Windows::take_insertions).unwrap_or_default();
         let mut seen = BTreeSet::new();
         for (by, transfer) in kept {
             match (&mut self.sync.windows, seen.insert(transfer.chunk)) {
-                // The first may be about to be admitted: the second finds the index in use then.
+                // The first may be about to be admitted: then the second finds the index in use.
                 (Some(windows), false) => windows.keep_insertion(by, transfer),
                 _ => self.receive_inserted(by, transfer, out),
             }

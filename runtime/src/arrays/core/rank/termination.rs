@@ -1,4 +1,4 @@
-//! Termination as the core drives it: the search for quiescence, what a stalled run waits for, undelivered messages.
+//! The driver of termination on one rank: the search for quiescence, the explanation of a stall, undelivered messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl RankCore {
         waiting
     }
 
-    /// The counts of this rank of messages that reached no chunk. `waiting` counts the messages that
+    /// The counts of messages that reached no chunk on this rank. `waiting` counts the messages that
     /// [`take_waiting`](Self::take_waiting) took.
     pub(crate) fn undelivered_report(&self, waiting: &Addressees) -> UndeliveredReport {
         let DeliveryCounts { unread, migrations, inserted, admitted, removed } =
@@ -145,7 +145,7 @@ impl RankCore {
         self.fail(Error::Stalled { waiting }, out);
     }
 
-    /// Answers [`Task::Explain`] with what the chunks wait for; adds what the rank itself knows.
+    /// Answers [`Task::Explain`] with lines about the chunks; adds the lines of the rank itself.
     pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Commands) {
         let text = |chunk: ChunkId| self.describe(chunk);
         for (chunk, waiting) in self.routing.location.pending() {

@@ -15,9 +15,9 @@
 //!    are one step, so each message is counted before the cut or carries the next epoch.
 //! 2. A rank makes the next cut only after all ranks are drained of the last, so one bit names an epoch.
 //!
-//! A cut does not know what it is for: [migration](crate::arrays::core::sync::migration) changes routes at one.
+//! A cut does not depend on its purpose: [migration](crate::arrays::core::sync::migration) changes routes at a cut.
 //!
-//! Cost: two packets on each edge of the tree, with up to one count for every rank that was sent to.
+//! Cost: two packets on each edge of the tree, with at most one count per receiving rank.
 
 use serde::{Deserialize, Serialize};
 

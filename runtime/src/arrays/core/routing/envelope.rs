@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 }
 
 impl Payload {
-    /// Overwrites a payload that need not be dropped, such as that of a free node.
+    /// Overwrites a payload that need not be dropped, such as the payload of a free node.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, payload: Payload) {
         #[expect(clippy::mem_forget, reason = "dropping nothing is a twentieth of a message")]
@@ -159,7 +159,7 @@ impl Delivery {
         self
     }
 
-    /// The same delivery for a chunk that leaves this rank: it shares its message no longer.
+    /// The same delivery for a chunk that leaves this rank. It no longer shares its message.
     pub(crate) fn for_other_rank(mut self) -> Delivery {
         if let Payload::Shared(shared) = &self.payload {
             self.payload = Payload::Encoded(shared.bytes.clone());

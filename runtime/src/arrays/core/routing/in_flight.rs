@@ -1,10 +1,9 @@
 //! In-flight counts: the number of messages between ranks, per epoch of routes.
 //!
 //! An *epoch* is the time between two switches of routes on one rank; each message carries the epoch of its sender. A rank
-//! counts the messages that it sends in an epoch per receiver, and is told how many messages of an ended epoch it is to
-//! receive. It is *drained* once it has received all of them, in any order and from any senders. How a rank is told is the
-//! part of the [cut](super::cut), which adds up the counts of all ranks in the
-//! [tree](crate::arrays::core::collectives::tree).
+//! counts the messages that it sends in an epoch, per receiver. It is told how many messages of an ended epoch it is to
+//! receive. It is *drained* once it has received all of them, in any order and from any senders. The [cut](super::cut)
+//! adds up the counts of all ranks in the [tree](crate::arrays::core::collectives::tree), and tells each rank.
 //!
 //! Messages of at most two epochs are in flight at a time, so one bit names them. A rank switches again only after it has
 //! heard that all ranks are drained of the epoch before, see [`migration`](crate::arrays::core::sync::migration).
@@ -26,7 +25,7 @@ use crate::ids::Rank;
 pub(crate) struct Epoch(u64);
 
 impl Epoch {
-    /// The next epoch. Its bit is also that of the epoch before.
+    /// The next epoch. It has the same bit as the epoch before.
     fn other(self) -> Epoch {
         Epoch(self.0 ^ 1)
     }
@@ -85,7 +84,7 @@ pub(crate) struct InFlight {
     epoch: Epoch,
     /// Messages sent in this epoch, without those in `recent`.
     sent: FxHashMap<Rank, u64>,
-    /// A small cache of the latest receivers: the messages sent to each since it took its place.
+    /// A small cache of the latest receivers: the messages sent to each since it entered the cache.
     recent: [(Rank, u64); RECENT],
     /// Messages received of each epoch, by its bit, until the rank is drained of it.
     received: [u64; 2],

@@ -1,9 +1,9 @@
 //! The location table of one rank: the current rank of each chunk.
 //!
-//! Every rank hears of every move of a sync, so a message always takes one hop and is never forwarded. The order of the
-//! [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that reaches a rank before its
-//! chunk waits among the *pending messages*; so does a message to an index without a chunk, for the next chunk inserted
-//! under that index.
+//! Every rank hears of every move, of a sync or a window, so a message always takes one hop and is never forwarded. The order
+//! of the [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that reaches a rank before
+//! its chunk waits among the *pending messages*. So does a message to an index without a chunk: it waits for the next chunk
+//! inserted under that index.
 //!
 //! # What stays of a removed chunk
 //!
@@ -12,9 +12,9 @@
 //! | its home rank | nothing: 10^6 chunks with ever new indices leave the memory unchanged |
 //! | another rank | on every rank, an entry for the rank where it was: 20 to 40 bytes, until the run ends |
 //!
-//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there. A rank
-//! that dropped the entry alone would send them to the home rank. All ranks could drop it together, by a move of the index
-//! to its home rank, as they do for a chunk that is removed while it is about to move (rule 5 of the
+//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there. If one
+//! rank dropped the entry alone, it would send them to the home rank. All ranks could drop it together, by a move of the index
+//! to its home rank. They do so for a chunk that is removed while it is about to move (rule 5 of the
 //! [migration](crate::arrays::core::sync::migration)). No rank reports free indices yet.
 //!
 //! A program that inserts chunks without end avoids the entries: it reuses indices, or removes chunks before their first
@@ -90,8 +90,8 @@ impl Location {
         }
     }
 
-    /// [`route`](Location::route) for a chunk that is probably on another rank. The rank is cached until the chunk moves: to
-    /// compute it takes a virtual call and a division or two.
+    /// [`route`](Location::route) for a chunk that is probably on another rank. The rank is cached until the chunk moves:
+    /// computing it takes a virtual call and a division or two.
     #[inline]
     pub(crate) fn route_cached(&mut self, chunk: ChunkId) -> Route {
         match self.cache.get(cache_slot(chunk)) {

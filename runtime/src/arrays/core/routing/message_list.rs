@@ -200,10 +200,10 @@ impl FreeList {
 const EFFECTS_KEPT: usize = 64;
 
 /// Contributions that may gather in the outbox of a chunk while it handles its deferred messages, before it stops for them.
-/// To stop for each made a stencil of small chunks, which contribute in each step, a tenth slower.
+/// Stopping for each made a stencil of small chunks, which contribute in each step, a tenth slower.
 const CONTRIBUTIONS_MAX: usize = 8;
 
-/// The output of a handler, in order: message nodes, and effects, which are anything but a message to a single chunk.
+/// The output of a handler, in order: message nodes, and effects. All but messages to single chunks are effects.
 pub(crate) struct Outbox {
     newest_first: MessageList,
     /// Each effect with the nodes before it, in order.

@@ -1,6 +1,6 @@
-//! The coordinator of a sync, on rank 0: collects the reports of all ranks, has them balanced, and keeps the record.
+//! The coordinator of a sync, on rank 0: collects the reports of all ranks, lets the balancer decide, and keeps the record.
 //!
-//! The [`Balancer`] decides by the reports. It visits every chunk of the run several times, so it runs outside the core: it
+//! The [`Balancer`] decides by the reports. It visits every chunk of the run several times, so it runs outside the core. It
 //! is handed out with the reports, as a [`DecisionRequest`], and comes back with the decision.
 
 use std::sync::Arc;
@@ -117,15 +117,15 @@ struct OngoingMigration {
 /// A change of the number of active ranks, until chunks have moved accordingly.
 #[derive(Clone, Copy, Debug)]
 struct Resize {
-    /// The number before it.
+    /// The number before the change.
     before: u32,
-    /// True once reports were requested for a decision on it.
+    /// True once reports were requested for a decision on the change.
     is_in_decision: bool,
     /// Number of further decisions by which the other ranks may be emptied.
     decisions: u32,
-    /// Number of chunks on them that could not be asked for the last one whether they may move.
+    /// Number of chunks on these ranks that could not be asked, for the last decision, whether they may move.
     unasked: u32,
-    /// Chunks and bytes that have moved since, and the time that it took.
+    /// Chunks and bytes that have moved since the change, and the time that it took.
     moved: u64,
     moved_bytes: u64,
     migrate_ns: u64,
@@ -145,7 +145,7 @@ impl Resize {
         }
     }
 
-    /// A decision on it was carried out.
+    /// A decision on the change was carried out.
     fn count(&mut self, report: &SyncReport) {
         self.is_in_decision = false;
         self.decisions = self.decisions.saturating_sub(1);
@@ -155,7 +155,7 @@ impl Resize {
     }
 }
 
-/// The most decisions in windows by which ranks are emptied, and the time from one to the next, ns: a chunk moves only if it
+/// The most decisions in windows by which ranks are emptied, and the time from one to the next, ns. A chunk moves only if it
 /// has run since the last window.
 const DECISIONS_MAX: u32 = 250;
 const DECISIONS_APART_NS: u64 = 40_000_000;
@@ -178,14 +178,14 @@ impl std::fmt::Debug for DecisionRequest {
     }
 }
 
-/// Collects reports, has each sync decided, and records it. Exists on rank 0.
+/// Collects reports, lets the balancer decide each sync, and records it. Exists on rank 0.
 pub(crate) struct Coordinator {
     /// None while it decides.
     balancer: Option<Balancer>,
     places: Vec<RankPlace>,
     /// Number of active ranks, which are the first ones. The others get no chunks.
     active: u32,
-    /// The change of that number until chunks have moved accordingly.
+    /// The change of `active`, until chunks have moved accordingly.
     resize: Option<Resize>,
     /// True if the record includes the reports.
     keeps_reports: bool,
@@ -202,7 +202,7 @@ pub(crate) struct Coordinator {
     ongoing: Option<OngoingMigration>,
     /// The policy by which windows open, where chunks are balanced in windows.
     windows: Option<WindowPolicy>,
-    /// What the open window is for.
+    /// The purpose of the open window.
     open_window: Look,
     undecided: UndecidedWindows,
     /// Number of messages that chunks handled in windows that are added to the next one.
@@ -296,14 +296,14 @@ impl Coordinator {
         self.windows = Some(policy);
     }
 
-    /// All ranks have told how busy they are: tells what to do.
+    /// All ranks have signalled how busy they are. Returns what to do.
     pub(crate) fn look(&mut self, signal: &Signal, now_ns: u64) -> Look {
         let (active, may_open) = (self.active, self.may_open_window());
         self.windows.as_mut().map_or(Look::Wait, |policy| policy.look(signal, active, may_open, now_ns))
     }
 
     /// Makes the first `active` ranks the active ones, at least one and at most all, from the next decision on. In windows that
-    /// is made soon. Returns their number if it changes.
+    /// decision is made soon. Returns their number if it changes.
     pub(crate) fn resize(&mut self, active: u32) -> Option<u32> {
         let active = active.clamp(1, self.places.len() as u32);
         if active == self.active {
@@ -326,8 +326,8 @@ impl Coordinator {
         self.balancer.iter_mut().for_each(|balancer| balancer.began_on(chunk, rank));
     }
 
-    /// Once chunks have moved to the ranks that are active now: their number, and a line that says so. In windows another
-    /// decision follows while chunks on other ranks could not be asked whether they may move, up to [`DECISIONS_MAX`].
+    /// Returns the number of active ranks and a line that says so, once chunks have moved to them. In windows another decision
+    /// follows while chunks on other ranks could not be asked whether they may move, up to [`DECISIONS_MAX`].
     pub(crate) fn take_resized(&mut self, now_ns: u64) -> Option<(u32, String)> {
         let report = self.log.last()?;
         let resize = self.resize.as_mut().filter(|resize| resize.is_in_decision && self.ongoing.is_none())?;
@@ -369,7 +369,7 @@ impl Coordinator {
         })
     }
 
-    /// All ranks have reported in the window. None if it only ends the last one.
+    /// All ranks have reported in the window. None if the window only ends the last one.
     pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> Option<DecisionRequest> {
         let look = std::mem::replace(&mut self.open_window, Look::Wait);
         let mut pending = PendingSync::new(self.populations.len(), self.places.len(), reports.first_ns);
@@ -463,7 +463,7 @@ impl Coordinator {
         self.places.iter().zip(samples).enumerate().map(rank).collect()
     }
 
-    /// Takes back the balancer and records its decision. Returns what it was about, and the moves.
+    /// Takes back the balancer and records its decision. Returns the occasion of the decision, and the moves.
     pub(crate) fn decided(
         &mut self,
         balancer: Balancer,
@@ -547,7 +547,7 @@ impl Coordinator {
         (phase.occasion, decided.moves)
     }
 
-    /// The run ends: records moves that are under way, whose bytes are not known.
+    /// The run ends: records moves that are in progress, whose bytes are not known.
     pub(crate) fn end(&mut self, now_ns: u64) {
         if let Some(OngoingMigration { mut report, decided_ns, .. }) = self.ongoing.take() {
             report.migrate_ns = now_ns.saturating_sub(decided_ns);

@@ -56,18 +56,19 @@
 //! 3. *Admission.* An incoming chunk runs when all ranks have flushed: every message that it sent from its old rank has then
 //!    arrived.
 //! 4. *Pending messages.* Messages under the new routes wait on the new rank until the chunk is admitted.
-//! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index moves all the same, since all
+//! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index still moves, since all
 //!    ranks switch its route: the old rank sends the pending messages of the index in place of the chunk.
 //! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed. If it
-//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched uses the new routes of
-//!    chunks on other ranks, in its old epoch: the epoch of an insertion that waits says nothing once all have flushed.)
+//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched already uses the new
+//!    routes of chunks on other ranks, in its old epoch. So the epoch of a waiting insertion says nothing once all have
+//!    flushed.)
 //!
 //! # Proof that messages stay in order
 //!
-//! 1. Messages *to* a migrating chunk: those under the old routes travel with it (rule 2, Draining to Receiving). Those
-//!    under the new routes are handled behind them (rule 4, Flushed to Settled).
-//! 2. Messages *from* a migrating chunk: those from its old rank are counted (rule 1, Stopping to Draining). They have
-//!    arrived before it runs again (rule 3, Flushed to Settled).
+//! 1. Messages *to* a migrating chunk: messages under the old routes travel with it (rule 2, Draining to Receiving).
+//!    Messages under the new routes are handled behind them (rule 4, Flushed to Settled).
+//! 2. Messages *from* a migrating chunk: messages from its old rank are counted (rule 1, Stopping to Draining). They
+//!    have arrived before it runs again (rule 3, Flushed to Settled).
 //! 3. So no message is forwarded (an insertion may be, rule 6), and chunks that stay never wait for chunks that move.
 //!
 //! # Proof that a drained rank has all messages under the old routes
@@ -101,10 +102,10 @@
 //!
 //! # Cost
 //!
-//! Five packets on each edge of the tree, whatever the number of ranks: one with all moves, and four small ones with at
-//! most one count per rank that was sent to. The time is five times the depth of the tree. The alternative, markers from
-//! each rank to each other, takes one hop but ranks^2 packets. On 1000 ranks that is a thousand times as many, and each
-//! rank has to receive a thousand of them.
+//! Five packets on each edge of the tree, whatever the number of ranks. One has all moves. The other four are small,
+//! with at most one count per receiving rank. The time is five times the depth of the tree. The alternative, markers
+//! from each rank to each other, takes one hop but ranks^2 packets. On 1000 ranks that is a thousand times as many, and
+//! each rank has to receive a thousand of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -226,7 +227,7 @@ impl Migrations {
         vec![MigrationStep::Hold(cells)]
     }
 
-    /// One more outgoing chunk is held. `transit` is what the chunks of an array take along from this rank.
+    /// One more outgoing chunk is held. `transit` gives the transit that the chunks of an array take along from this rank.
     pub(crate) fn held(&mut self, transit: impl Fn(ArrayId) -> Transit) -> Vec<MigrationStep> {
         match std::mem::take(&mut self.now) {
             Migration::Stopping { outgoing, running: 1, incoming } => {

@@ -1,9 +1,9 @@
 //! The bytes that migrations move: the sizes that chunks declare, corrected by measured sizes.
 //!
 //! A chunk that does not override [`Chunk::state_bytes`](crate::Chunk::state_bytes) declares the size of its type, without
-//! the memory that its pointers lead to. So each receiving process measures the encoded size, and rank 0 adds up the sizes
-//! per array. From the first migration on it scales what the chunks of that array declare. Within a process a chunk moves
-//! by its pointer: nothing is measured.
+//! the memory behind its pointers. So each receiving process measures the encoded size, and rank 0 adds up the sizes
+//! per array. From the first migration on, it scales the sizes that the chunks of that array declare. Within a process a chunk
+//! moves by its pointer: nothing is measured.
 
 use std::collections::BTreeMap;
 

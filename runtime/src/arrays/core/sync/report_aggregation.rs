@@ -55,11 +55,11 @@ impl AggregatedReports {
     }
 }
 
-/// The sync that a rank, or a rank with those below it, reports to next, as far as known. None if no chunk there comes to
+/// The next sync, as far as known, to which a rank alone or with the ranks below it reports. None if no chunk there comes to
 /// syncs.
 pub(crate) type NextSync = Option<SyncId>;
 
-/// The earlier of two next syncs: the others wait for it.
+/// The earlier of two next syncs: the later one waits for it.
 fn earliest(one: NextSync, other: NextSync) -> NextSync {
     one.into_iter().chain(other).min()
 }

@@ -1,6 +1,6 @@
 //! The arrivals of one rank at a sync: its chunks come to the sync, the rank reports, and the chunks hear of the decision.
 //!
-//! | event | what the rank does |
+//! | event | action of the rank |
 //! |---|---|
 //! | the last chunk of the rank comes to a sync | reports up the tree ([`report_aggregation`](super::report_aggregation)) |
 //! | the last chunk that the others waited for leaves the rank, or is removed | the same |
@@ -9,7 +9,7 @@
 //! | the decision is known, the chunk moves | the new rank tells the chunk: see [`migration`](super::migration) |
 //!
 //! Chunks that came with `at_sync_nowait` continue without the decision, unless they leave. Under a strategy that never
-//! moves chunks (`none`) no chunk waits: chunks resume at once, and loads are collected all the same.
+//! moves chunks (`none`), no chunk waits: chunks resume at once, and loads are still collected.
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};

@@ -1,34 +1,35 @@
-//! A window: rank 0 looks at the costs of all chunks while they run. No chunk comes to a sync, and none waits.
+//! A balancing window: rank 0 collects the costs of all chunks while they run. No chunk comes to a sync, and none waits.
 //!
 //! # Packets
 //!
 //! | packet | path | content |
 //! |---|---|---|
-//! | [`Signal`] | up the tree, every few ms while the sender has work, and once more | how busy the sender and the ranks below it are, and whether all are idle from now on |
+//! | [`Signal`] | up the tree, every few ms of work, once after | how busy sender and ranks below are; if all idle from now on |
 //! | [`Resize`] | to rank 0 | the number of ranks that are to be active |
 //! | [`Resized`] | down the tree | the number of ranks that are active from now on; a window that is decided follows soon |
 //! | [`OpenWindow`] | down the tree | the number of the window |
-//! | [`WindowReports`] | up the tree | what the sender and the ranks below it have measured |
+//! | [`WindowReports`] | up the tree | measurements of the sender and the ranks below it |
 //! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
 //!
 //! # Rules
 //!
-//! 1. *One at a time.* Rank 0 opens a window when the last one is decided and its chunks have moved; when exactly, says the
-//!    [policy](lb_strategies::window_policy). It may do so to begin a new one only: then nothing is decided.
-//! 2. *Reports.* Each rank reports once, at once: its sample, and what each of its chunks has cost since the last window.
-//! 3. *Moves.* The [migration](super::migration) holds each chunk that moves between two of its handlers. It goes on where it
-//!    arrives, without `resume`, with its messages.
+//! 1. *One at a time.* Rank 0 opens a window after the last one is decided and its chunks have moved. The
+//!    [policy](lb_strategies::window_policy) chooses the time. If rank 0 opens a window only to begin a new one, nothing is
+//!    decided.
+//! 2. *Reports.* Each rank reports once, at once: its sample, and the cost of each of its chunks since the last window.
+//! 3. *Moves.* The [migration](super::migration) holds each moving chunk between two of its handlers. The chunk goes on with its
+//!    messages on its new rank, without `resume`.
 //!
 //! # Proof that each chunk is reported by one rank, where it stays until the decision
 //!
 //! 1. Rank 0 opens a window after `CompleteMigration` of the last one (rule 1), on the same paths. So when a rank hears of the
 //!    window, it has admitted all its incoming chunks, and a chunk is on one rank.
 //! 2. A chunk moves only by a decision, and none is made before all ranks have reported.
-//! 3. A chunk that is inserted after the report of its rank is in no report, and does not move, unless another chunk of its
-//!    index is: then the rank moves whichever chunk has the index when it hears of the decision. A chunk that was removed
-//!    leaves its index to move alone ([migration](super::migration), rule 5).
+//! 3. A chunk that is inserted after the report of its rank is in no report and does not move, unless another chunk of its
+//!    index is in a report. Then the rank moves the chunk that has the index when the rank hears of the decision. If a chunk was
+//!    removed, its index moves alone ([migration](super::migration), rule 5).
 //!
-//! Cost: two packets on each edge of the tree, with all loads; the moves cost what they cost at a sync.
+//! Cost: two packets on each edge of the tree, with all loads; moves cost as much as at a sync.
 //!
 //! [`Signal`]: super::SyncPacket::Signal
 //! [`Resize`]: super::SyncPacket::Resize
@@ -58,11 +59,11 @@ pub(crate) struct Windows {
     reports: Convergecast<Option<AggregatedReports>>,
     /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
     insertions: Vec<(Rank, Box<ChunkTransfer>)>,
-    /// Of such chunks that are about to be admitted, the first broadcast that they have not received.
+    /// The first broadcast that each of these chunks has not received, while it is about to be admitted.
     late: LiteMap<ChunkId, u64>,
 }
 
-/// What a rank signals, with the ranks below it.
+/// The signal of a rank and the ranks below it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RankSignal {
     pub(crate) busy: Signal,
@@ -70,7 +71,7 @@ pub(crate) struct RankSignal {
     pub(crate) rests: bool,
 }
 
-/// A signal, and when it came.
+/// A signal, and the time at which it came.
 #[derive(Clone, Copy, Debug)]
 struct LastSignal {
     signal: RankSignal,
@@ -78,7 +79,7 @@ struct LastSignal {
 }
 
 impl Windows {
-    /// This rank, or a child with the ranks below it, signals. Returns what all of them have signalled, as of now.
+    /// This rank, or a child with the ranks below it, signals. Returns the signal of all of them, as of now.
     pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64) -> RankSignal {
         self.signals.insert(from, LastSignal { signal, at_ns: now_ns });
         let since_opened = |at_ns: u64| at_ns.saturating_sub(self.opened_ns) as f64;
@@ -95,7 +96,7 @@ impl Windows {
         self.signals.get(&rank).is_none_or(|last| last.signal.rests)
     }
 
-    /// A window is opened: signals of the last one count no more.
+    /// A window is opened: discards the signals of the last one.
     pub(crate) fn forget_signals(&mut self, now_ns: u64) {
         self.signals.clear();
         self.opened_ns = now_ns;
@@ -115,8 +116,8 @@ impl Windows {
         self.insertions.push((by, transfer));
     }
 
-    /// A migration is complete: kept insertions were sent under the present routes, or under older ones. True if there are
-    /// any.
+    /// A migration is complete: gives the kept insertions the present epoch. They were sent under the present routes or older
+    /// ones. True if there are any.
     pub(crate) fn complete(&mut self, epoch: Epoch) -> bool {
         self.insertions.iter_mut().for_each(|(_, transfer)| transfer.epoch = epoch);
         !self.insertions.is_empty()

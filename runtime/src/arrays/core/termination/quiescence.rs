@@ -11,14 +11,14 @@
 //! | a probed rank has nothing to do | its counts of packets, with those of the ranks below, to its parent |
 //! | all ranks have replied, and fewer packets were received than sent | none: rank 0 begins again when it is idle |
 //! | all ranks have replied, as many packets were received as sent, and the counts are new | the next wave |
-//! | the same, and the counts are those of the wave before | quiescence |
+//! | the same, and the counts equal the counts of the wave before | quiescence |
 //!
 //! [tree]: crate::arrays::core::collectives::tree
 //!
 //! # Proof
 //! 1. If the counts of two waves in a row are equal, no rank sent or received a packet between its two replies. So no
 //!    idle rank woke up between the waves.
-//! 2. If as many packets were received as sent besides, no packet was in flight then.
+//! 2. If also as many packets were received as sent, no packet was in flight then.
 //!
 //! Cost: nothing while any rank works; two rounds of small packets once all ranks are idle. The packets of this search
 //! are not counted.

@@ -1,4 +1,4 @@
-//! Undelivered messages: messages to single chunks that no chunk received. Each rank counts them, and the report of the run
+//! Undelivered messages: messages to single chunks that no chunk received. Each rank counts its own, and the report of the run
 //! combines the counts of all ranks.
 //!
 //! # What counts
@@ -35,7 +35,7 @@ const NAMED_MAX: usize = 8;
 /// before it read them.
 ///
 /// Not counted are messages still in flight at [`exit`](crate::Ctx::exit), messages for which an existing chunk was not
-/// ready, and broadcasts. Displayed, it is one line for people.
+/// ready, and broadcasts. Displayed, it is one line of text.
 ///
 /// ```
 /// use caribou::report::{Addressee, Undelivered};
@@ -115,7 +115,7 @@ impl Addressees {
         }
     }
 
-    /// The same for people, with the names that `describe` gives to chunks.
+    /// The same as text, with the names that `describe` gives to chunks.
     pub(crate) fn described(
         &self,
         removed: impl Fn(ChunkId) -> bool,

@@ -12,7 +12,7 @@ use crate::arrays::core::sync::coordinator::DecisionRequest;
 use crate::ids::SyncId;
 use lb_strategies::balancer::RankPlace;
 
-/// A report to `sync` from a rank that has nothing to report on.
+/// A report to `sync` from a rank without measurements.
 fn collected(sync: SyncId) -> SyncPacket {
     let (tallies, ranks) = (Vec::new(), Vec::new());
     let collected = AggregatedReports { sync, tallies, ranks, waited: 0, first_ns: 0, last_ns: 0 };
@@ -27,7 +27,7 @@ fn problems(out: &mut Commands) -> Vec<DecisionRequest> {
     out.later.drain(..).filter_map(request).collect()
 }
 
-/// Everybody stays.
+/// All chunks stay.
 fn decide(core: &mut RankCore, request: DecisionRequest, out: &mut Commands) {
     let DecisionRequest { report, mut balancer } = request;
     let decision = balancer.decide(&report);
@@ -182,7 +182,7 @@ fn a_sync_that_completes_during_a_decision_is_decided_next_whether_chunks_wait_o
     }
 }
 
-/// A rank that is alone and has something to decide, and what.
+/// A rank that is alone and has a sync to decide, and the request for the decision.
 fn root_that_decides() -> (RankCore, DecisionRequest) {
     let strategy = lb_strategies::ARRAYS.parse("refine").expect("it is in the table").into();
     let alone = [RankPlace { host: 0, workers: 1 }];
