@@ -433,6 +433,10 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
         let Some(imbalance) = finite(outcome.report.imbalance_before).filter(|&it| it > UNEVEN) else {
             continue;
         };
+        // It counts the ranks that were to leave or to join.
+        if outcome.resize().is_some() {
+            continue;
+        }
         uneven_ns += until_ns - begin_ns;
         if imbalance > worst {
             (worst, worst_sync) = (imbalance, Some(outcome.report.sync));

@@ -141,12 +141,19 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
         }
         _ => {}
     }
-    let moves = outcomes.iter().filter(|outcome| outcome.verdict() == SyncVerdict::Moved);
-    let (moved, size) = moves.fold((0u64, 0u64), |(moved, size), outcome| {
-        (moved.saturating_add(outcome.report.moved), size.saturating_add(outcome.report.moved_bytes))
-    });
+    let sum = |verdict| {
+        let moves = outcomes.iter().filter(|outcome| outcome.verdict() == verdict);
+        moves.fold((0u64, 0u64), |(moved, size), outcome| {
+            (moved.saturating_add(outcome.report.moved), size.saturating_add(outcome.report.moved_bytes))
+        })
+    };
+    let ((moved, size), (forced, forced_size)) = (sum(SyncVerdict::Moved), sum(SyncVerdict::Resized));
+    let resizing = match forced {
+        0 => String::new(),
+        _ => format!("; {} ({}) away from inactive ranks", plural(forced as usize, "chunk"), bytes(forced_size)),
+    };
     format!(
-        "{}, {moving} with moves ({}, {}){refusals}; {}; cost {cost}; {}{}",
+        "{}, {moving} with moves ({}, {}){refusals}{resizing}; {}; cost {cost}; {}{}",
         plural(outcomes.len(), occasion),
         plural(moved as usize, "chunk"),
         bytes(size),

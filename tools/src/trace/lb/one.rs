@@ -63,10 +63,13 @@ pub(super) fn page(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_
 fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
     let found = format!("sync {} at {}", report.sync, duration(report.at_ns as f64));
-    let why = outcome.slowest().filter(|slowest| !slowest.causes.is_empty());
-    let why = why.map_or(String::new(), |Slowest { rank, causes }| {
-        format!(", as rank {rank} had {}", causes_text(&causes))
-    });
+    let why = match (outcome.resize(), outcome.slowest()) {
+        (Some((before, after)), _) => format!(", as {after} ranks are active from here on, {before} before"),
+        (None, Some(Slowest { rank, causes })) if !causes.is_empty() => {
+            format!(", as rank {rank} had {}", causes_text(&causes))
+        }
+        _ => String::new(),
+    };
     let imbalance = finite(report.imbalance_before).unwrap_or(1.0);
     let did = did(outcome);
     let then = match outcome.actual() {
@@ -93,13 +96,11 @@ pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
             duration(report.needed_ns as f64)
         ),
         SyncVerdict::Resized => format!(
-            "moved {} of {} chunks, {}, in {}, as {} of {} ranks are active",
+            "moved {} of {} chunks, {}, in {}, away from inactive ranks",
             report.moved,
             outcome.chunks(),
             bytes(report.moved_bytes),
-            duration(report.migrate_ns as f64),
-            report.active.unwrap_or_default(),
-            report.before_ns.len()
+            duration(report.migrate_ns as f64)
         ),
         SyncVerdict::Moved => format!(
             "moved {} of {} chunks, {}, in {}, for a gain of {}{} at a cost of {}",
