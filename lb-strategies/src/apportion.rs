@@ -4,8 +4,8 @@
 ///
 /// The parts add up to `total` exactly. Weights are `round(v / v_max * 2^32)`, at least 1 for a positive speed; leftover
 /// units go one each to the largest remainders, ties to the lowest index. Then the *probe rule*: if there are at least as
-/// many units as entries, an entry that got none gets one from the largest part, so that who stood still can show that it
-/// runs again. The same on every platform; valid up to `total = u64::MAX`. O(n log n).
+/// many units as entries, an entry that got none gets one from the largest part. So a worker that stood still can show
+/// that it runs again. The same on every platform; valid up to `total = u64::MAX`. O(n log n).
 ///
 /// ```
 /// use lb_strategies::pool::apportion;

@@ -1,20 +1,20 @@
-//! Strategies for arrays of chunks: a [`Snapshot`](snapshot::Snapshot) of what was measured goes in, an
+//! Strategies for arrays of chunks: a [`Snapshot`](snapshot::Snapshot) of measurements goes in, an
 //! [`Assignment`](snapshot::Assignment) of chunks to ranks comes out.
 //!
 //! | module | answers |
 //! |---|---|
 //! | [`balancer`] | from the reports of a phase to a decision, all of the below |
 //! | `activity` | messages that chunks handle, where windows cut steps |
-//! | `asked` | what a strategy is asked about: groups of chunks count as one |
-//! | `estimate` | what a rank can give: its share and its speed |
-//! | [`snapshot`] | what was measured, and what was decided |
-//! | [`strategy`] | what a strategy is, and how a neighbour counts |
-//! | [`strategies`] | one file a strategy |
+//! | `balanced_units` | the snapshot that a strategy sees: groups of chunks count as one |
+//! | `estimate` | the capacity of a rank: its share and its speed |
+//! | [`snapshot`] | the measurements and the decision |
+//! | [`strategy`] | the trait of strategies, and the model of a neighbour |
+//! | [`strategies`] | one file per strategy |
 //! | [`metrics`] | how good is a placement, and how good could it be |
-//! | [`mod@predict`] | what the next phase will look like |
+//! | [`mod@predict`] | the loads of the next phase |
 //! | `scatter` | a placement for loads that cannot be followed |
 //! | [`mod@accept`] | whether a move pays |
-//! | `move_price` | what a move costs on this machine |
+//! | `move_price` | the cost of a move on this machine |
 //! | `regime` | how long shares and loads stay as they are |
 //! | `judgement` | whether to believe that, where phases are windows |
 //! | [`period`] | whether chunks are balanced at syncs or in windows |

@@ -15,7 +15,7 @@ pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The name as it was written.
+    /// The name as written.
     pub given: String,
     /// The nearest known name, if one is near.
     pub nearest: Option<&'static str>,

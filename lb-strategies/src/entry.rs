@@ -1,4 +1,4 @@
-//! A policy as a person selects it: what it is called, what it takes, and how it is made.
+//! A policy as a person selects it: its name, its parameters, and its constructor.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -55,7 +55,7 @@ impl<P: ?Sized> Entry<P> {
         })
     }
 
-    /// The entry as lines of help: its name, then its parameters with their defaults, each with what it means.
+    /// The entry as lines of help: its name, then its parameters with defaults and meanings.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (String, &'static str)> {
         let setting = |parameter: &Parameter| {
             (format!("  {}={}", parameter.name, parameter.default), parameter.meaning)

@@ -1,5 +1,4 @@
-//! Pure load-balancing policies: a [`Snapshot`] of what was measured goes in, an [`Assignment`] of chunks to
-//! ranks comes out.
+//! Pure load-balancing policies: a [`Snapshot`] of measurements goes in, an [`Assignment`] of chunks to ranks comes out.
 //!
 //! ```text
 //! measure -> Snapshot -> predict -> Strategy::assign -> Assignment -> accept? -> migrate
@@ -40,13 +39,13 @@
 //! | [`arrays`] | how arrays of chunks are balanced |
 //! | [`pools`] | how pools of independent iterations are |
 //! | [`supersteps`] | how steps on divisible data are |
-//! | [`shape`] | the shapes of programs, each with policies of its own |
+//! | [`shape`] | the shapes of programs, each with its policies |
 //! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
-//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, and those of each shape |
-//! | [`parameters`], [`spec`] | what a policy can be told, and how a person writes that |
-//! | [`renamed`] | what parameters were called before |
-//! | [`parse_error`], [`choice`] | what was wrong with what a person wrote |
-//! | [`virtual_time`] | what every simulation needs: events, links, vCPUs |
+//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, the tables of all shapes |
+//! | [`parameters`], [`spec`] | the parameters of a policy, and how a person writes them |
+//! | [`renamed`] | former names of parameters |
+//! | [`parse_error`], [`choice`] | errors in a person's input |
+//! | [`virtual_time`] | tools of every simulation: events, links, vCPUs |
 //!
 //! Arrays, pools and supersteps know nothing of each other.
 #![forbid(unsafe_code)]

@@ -126,21 +126,21 @@ impl Parameters {
         self.one_of(key, &[("on", true), ("off", false)])
     }
 
-    /// The value of `key`: what stands behind one of these words.
+    /// The value of `key`: the choice that belongs to one of these words.
     pub fn one_of<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Result<T, ParseError> {
         let chosen = choices.iter().find(|(word, _)| *word == self.value(key));
         let words = || choices.iter().map(|&(word, _)| word).collect::<Vec<_>>().join(" or ");
         chosen.map(|&(_, value)| value).ok_or_else(|| self.bad(key, words()))
     }
 
-    /// The value of `key` as it was written.
+    /// The value of `key` as written.
     pub(crate) fn value(&self, key: &str) -> &str {
         let value = self.values.get(key);
         value
             .unwrap_or_else(|| panic!("it asks for the parameter {key:?}, which is not among those it lists"))
     }
 
-    /// The complaint that the value of `key` is not what was `expected`.
+    /// The error that the value of `key` is not as `expected`.
     pub(crate) fn bad(&self, key: &'static str, expected: String) -> ParseError {
         ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
     }

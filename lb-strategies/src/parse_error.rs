@@ -3,7 +3,7 @@
 use crate::choice::{Choice, NO_COMMA};
 use crate::shape::Shape;
 
-/// The fault in a specification; one line that says what, where, and what was expected.
+/// The fault in a specification; one line with the fault, the place and the expectation.
 ///
 /// ```
 /// let Err(error) = lb_strategies::ARRAYS.parse("refine,tolerence=0.1") else { unreachable!() };

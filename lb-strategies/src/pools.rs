@@ -2,13 +2,13 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`policy`] | what a policy is |
-//! | [`machine`] | the machine that it makes for a rank, what that promises, and what its driver does |
-//! | [`driver`] | drives the machine of a rank, for whoever runs a pool |
-//! | [`message`] | what the machines of a pool say to each other, for whoever carries it |
-//! | [`range_set`] | which indices |
-//! | [`sizer`] | how many iterations a worker takes at once |
-//! | [`steps`] | how a worker goes through what it was given |
+//! | [`policy`] | the trait of policies |
+//! | [`machine`] | the machine that it makes for a rank, with the promises of the machine and of its driver |
+//! | [`driver`] | drives the machine of a rank, for runs and simulations |
+//! | [`message`] | messages between the machines of a pool, with their type erased |
+//! | [`range_set`] | sets of indices |
+//! | [`sizer`] | number of iterations that a worker takes at once |
+//! | [`steps`] | the steps in which a worker executes its indices |
 //! | [`equal`] | `static`: equal shares, the baseline |
 //! | [`central`] | a queue at rank 0 that workers ask: the machinery of the next three |
 //! | [`master_worker`] | `master-worker`: batches of a fixed size or time from a worker that does nothing else |
@@ -16,8 +16,8 @@
 //! | [`factoring`] | `factoring`: half of the rest in equal chunks, again and again |
 //! | [`caa`] | `caa`: equal shares, then a look, then shares or a master |
 //! | [`ruper`] | `ruper`: RUPER-LB, quotas from reported speeds on two levels |
-//! | [`leases`] | `leases`: ranges on loan, taken back from who is late |
-//! | [`auto`] | `auto`: the same, with sizes by what was measured |
+//! | [`leases`] | `leases`: ranges on loan, taken back from ranks that are late |
+//! | [`auto`] | `auto`: the same, with sizes by measurements |
 
 pub mod auto;
 pub mod caa;

@@ -23,7 +23,7 @@ pub struct Renamed {
 /// All that were renamed. A rename is a line here.
 const RENAMED: &[Renamed] = &[Renamed { strategy: "ruper", old: "checkpoint", new: "interval" }];
 
-/// Those of the policy `strategy`.
+/// The renamed parameters of the policy `strategy`.
 pub(crate) fn renamed(strategy: &str) -> impl Iterator<Item = Renamed> {
     RENAMED.iter().copied().filter(move |renamed| renamed.strategy == strategy)
 }

@@ -20,10 +20,10 @@ pub enum Shape {
     #[default]
     #[serde(rename = "arrays", alias = "")]
     Arrays,
-    /// Iterations that know nothing of each other.
+    /// Independent iterations.
     #[serde(rename = "pool")]
     Pools,
-    /// Steps on divisible data, each of which ends when everybody is through.
+    /// Steps on divisible data, each of which ends when all workers are through.
     #[serde(rename = "supersteps")]
     Supersteps,
 }
@@ -38,7 +38,7 @@ impl Shape {
         }
     }
 
-    /// The parts that such programs are balanced by, as in "for arrays of chunks".
+    /// The name of such programs, as in "for arrays of chunks".
     pub fn programs(self) -> &'static str {
         match self {
             Self::Arrays => "arrays of chunks",
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// The policy where nobody chooses one.
+    /// The default policy.
     pub fn default_spec(self) -> &'static str {
         match self {
             Self::Arrays => "refine",

@@ -68,7 +68,7 @@ pub fn read_as(specs: &[String]) -> String {
 pub struct Nameless {
     /// The list as it was written.
     pub list: String,
-    /// What stands where a name was expected: nothing, or a parameter.
+    /// The text in the place of a name: empty, or a parameter.
     pub part: String,
     /// The strategies before it.
     pub specs: Vec<String>,

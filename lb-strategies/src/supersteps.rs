@@ -2,19 +2,19 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`policy`] | what a policy is told, and what it may answer |
+//! | [`policy`] | the inputs and the answers of a policy |
 //! | [`row`] | where to cut a row of units |
-//! | [`pace`] | how long a worker takes for a unit |
-//! | [`smoothing`] | what comes next in a series of numbers |
+//! | [`pace`] | the time of a worker for a unit |
+//! | [`smoothing`] | predicts the next number of a series |
 //! | `redivide` | whether it pays to divide anew |
-//! | [`race`](mod@race) | how long a group takes where jobs have copies |
+//! | [`race`](mod@race) | the time of a group where jobs have copies |
 //! | [`line`](mod@line) | a straight line through points |
 //! | `equal` | `equal`: equal shares, the baseline |
 //! | `load_factor` | `load-factor`: shares times load factors (jacobi-factor.txt) |
 //! | `des` | `des`: shares in proportion to predicted speeds (dlb-jr.txt) |
 //! | `replicate` | `replicate`: the first to finish counts (dlb-jr.txt) |
 //! | `dlb_jr` | `dlb-jr`: either of the two (dlb-jr.txt) |
-//! | `adaptive` | `adaptive`: whichever did best of late |
+//! | `adaptive` | `adaptive`: the one that did best lately |
 
 mod adaptive;
 mod des;

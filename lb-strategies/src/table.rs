@@ -44,7 +44,7 @@ impl<P: ?Sized> Table<P> {
         Self { shape, ours, own: Vec::new(), shape_of }
     }
 
-    /// Adds a policy of the program's own, whose name wins over that of one of ours.
+    /// Adds a policy of the program's own. Its name takes precedence over one of ours.
     pub fn register(&mut self, entry: Entry<P>) {
         self.own.push(entry);
     }
@@ -82,7 +82,7 @@ impl<P: ?Sized> Table<P> {
         renamed(name_of(spec)).filter(move |renamed| is_ours && renamed.is_used_in(settings_of(spec)))
     }
 
-    /// The policy where nobody chooses one.
+    /// The default policy.
     pub fn default_policy(&self) -> Box<P> {
         let spec = self.shape.default_spec();
         let entry = self.ours.iter().find(|entry| entry.name == spec);
@@ -90,7 +90,7 @@ impl<P: ?Sized> Table<P> {
     }
 }
 
-/// The queries that every table answers, whatever its policies are.
+/// The queries that every table answers, for policies of any shape.
 pub trait Listing {
     /// The shape of the programs that the policies balance.
     fn shape(&self) -> Shape;
@@ -142,7 +142,7 @@ impl<P: ?Sized> Listing for Table<P> {
 /// Columns of a table for a person.
 const HELP_WIDTH: usize = 100;
 
-/// Settings, and beside them what they mean.
+/// Settings, with their meanings beside them.
 fn in_columns(rows: &[(String, &str)]) -> String {
     let left = rows.iter().map(|(setting, _)| setting.len()).max().unwrap_or(0) + 2;
     let line = |(setting, meaning): &(String, &str)| {

@@ -1,4 +1,4 @@
-//! Every table of policies, and what takes all of them to answer.
+//! Every table of policies, and the queries that need all of them.
 
 use crate::arrays::strategy::Strategy;
 use crate::choice::Choice;
@@ -55,7 +55,7 @@ pub fn help(tables: &[&dyn Listing]) -> String {
     tables.iter().map(section).collect::<Vec<_>>().join("\n")
 }
 
-/// The complaint that none of `tables` has what `spec` names: whoever wrote it may have meant a policy of any.
+/// The error that no table of `tables` has the policy that `spec` names. It suggests policies of all of them.
 pub fn unknown(tables: &[&dyn Listing], spec: &str) -> ParseError {
     let choice = Choice::new(name_of(spec), tables.iter().flat_map(|table| table.names()));
     let of_shape = |table: &&dyn Listing| format!("for {} {}", table.shape(), table.names().join(", "));

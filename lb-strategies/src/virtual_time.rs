@@ -1,14 +1,14 @@
-//! Virtual time: what every simulation needs, of a cluster or of the runtime itself.
+//! Virtual time: tools of every simulation, of a cluster or of the runtime itself.
 //!
-//! Deterministic: it knows no clock, thread or random number but those of its input.
+//! Deterministic: its only clocks, threads and random numbers are in its input.
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`events`] | what is to happen when |
-//! | [`links`], [`post`] | what lies between ranks, and what is on its way there |
-//! | [`vcpus`] | what each worker can give, and when that changes |
+//! | [`events`] | the queue of events |
+//! | [`links`], [`post`] | delays between ranks, and messages in flight |
+//! | [`vcpus`] | the speed of each worker, and when it changes |
 //! | [`on_off`] | a load that comes and goes at random |
-//! | [`splitmix`] | random numbers that anybody can repeat |
+//! | [`splitmix`] | random numbers that are easy to reproduce |
 
 pub mod events;
 pub mod links;

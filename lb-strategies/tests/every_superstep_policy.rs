@@ -1,4 +1,4 @@
-//! What every policy for programs in supersteps keeps, for any run: to be listed is to be tested.
+//! The promises of every policy for programs in supersteps, for any run: a listed policy is a tested policy.
 
 use lb_strategies::SUPERSTEPS;
 use lb_strategies::supersteps::{Division, Problem, Row, Step, Weights, Work};

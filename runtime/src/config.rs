@@ -165,8 +165,7 @@ impl Config {
 
     /// Ranks in this process. The default is the number of vCPUs that the process may use, divided by the
     /// [workers](Self::workers) per rank. A CPU quota, rounded up, bounds the vCPUs that count. A pool has one rank by
-    /// default. Under `mpirun` each process is one rank, and this may only confirm the number of processes. A run refuses
-    /// 0.
+    /// default. Under `mpirun` each process is one rank, and this may only confirm their number. A run refuses 0.
     #[must_use]
     pub fn ranks(mut self, ranks: u32) -> Config {
         self.ranks = Some(ranks);
@@ -195,8 +194,8 @@ impl Config {
         self
     }
 
-    /// Names a setting of the program that chunks or iterations depend on, such as its input or its step. A checkpoint has it, and a
-    /// restart with another value is refused.
+    /// Names a setting of the program that chunks or iterations depend on, such as its input or its step. A checkpoint
+    /// saves it, and a restart with another value is refused.
     ///
     /// ```
     /// let config = caribou::Config::default().saved_with("timestep", 0.01);
@@ -433,8 +432,8 @@ impl Config {
         self
     }
 
-    /// The metadata service of the cloud that tells a run with [checkpoints](Self::checkpoint) that its machine is taken back: the
-    /// run then saves its state and ends, as at [SIGTERM](crate::checkpoint#notice). By default none.
+    /// The metadata service of the cloud that tells a run with [checkpoints](Self::checkpoint) that its machine is taken
+    /// back. The run then saves its state and ends, as at [SIGTERM](crate::checkpoint#notice). By default none.
     ///
     /// ```
     /// use caribou::config::{Cloud, Spot};

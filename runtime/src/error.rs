@@ -1,4 +1,4 @@
-//! Everything that can end a run, said so that the caller knows what to do.
+//! Everything that can end a run, in terms of what the caller can do.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,8 +39,8 @@ pub enum Error {
         panic: String,
     },
 
-    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found something wrong; or what it
-    /// says to many cannot be encoded.
+    /// A handler ended the run with [`Ctx::fail`](crate::Ctx::fail): the program found an error. Or a message to many
+    /// chunks cannot be encoded.
     #[error("rank {rank}: chunk {chunk} ended the run: {why}")]
     Program {
         /// The rank it ran on.
@@ -51,7 +51,7 @@ pub enum Error {
         why: String,
     },
 
-    /// The setup function panicked, or what makes or places chunks. The place is on standard error.
+    /// The setup function panicked, or a function that makes or places chunks. The place is on standard error.
     #[error("rank {rank} panicked {doing}: {panic}")]
     SetupPanicked {
         /// The rank it ran on.
@@ -62,8 +62,8 @@ pub enum Error {
         panic: String,
     },
 
-    /// An iteration of a pool panicked, or what merges the results; or what a program in supersteps computes, combines or
-    /// shows; or the runtime itself, while it handled a packet. The place is on standard error.
+    /// A function of the program panicked: an iteration or a merge of a pool, or a function of a program in supersteps.
+    /// Or the runtime itself panicked while it handled a packet. The place is on standard error.
     #[error("rank {rank} panicked while {doing}: {panic}")]
     Panicked {
         /// The rank it ran on.
@@ -79,7 +79,7 @@ pub enum Error {
     PolicyFailed {
         /// The rank whose machine it is.
         rank: Rank,
-        /// As it was chosen.
+        /// The policy as chosen.
         policy: String,
         /// The deed.
         fault: String,
@@ -96,11 +96,11 @@ pub enum Error {
         iterations: u64,
     },
 
-    /// No message is on its way, nobody has called `exit`, and so nothing will ever happen again. That a chunk waits for
-    /// messages is known to itself alone: see [`Chunk::waits_for`](crate::Chunk::waits_for).
+    /// No message is in flight and `exit` was not called, so nothing will ever happen again. Only a chunk itself knows
+    /// that it waits for messages: see [`Chunk::waits_for`](crate::Chunk::waits_for).
     #[error("the run has stalled: nothing is left to do and nobody called exit{}", list(waiting))]
     Stalled {
-        /// Those that wait and the thing each waits for, a line each.
+        /// The waiting chunks, each with what it waits for, one line each.
         waiting: Vec<String>,
     },
 
@@ -142,7 +142,7 @@ pub enum Error {
     Wire {
         /// The rank that noticed.
         rank: Rank,
-        /// Array and index, and what was encoded or decoded.
+        /// Array and index, and the value that was encoded or decoded.
         what: String,
         /// The codec's words.
         why: String,
@@ -155,11 +155,11 @@ pub enum Error {
     SetupDiffers {
         /// The rank that differs.
         rank: Rank,
-        /// The first array that differs, and in what.
+        /// The first array that differs, and the difference.
         what: String,
     },
 
-    /// The processes of a job do not run the same.
+    /// The processes of a job do not run the same program.
     #[error("rank {rank} runs {its}, rank 0 {first}: it must be the same in all processes")]
     ProgramDiffers {
         /// The rank that differs.
@@ -230,8 +230,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code for a program that ends with this error: 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a signal ended a
-    /// run that makes checkpoints, 2 if a setting is wrong, 1 otherwise.
+    /// The exit code for a program that ends with this error. It is 75 (`EX_TEMPFAIL` of `sysexits.h`: try again) if a
+    /// notice ended a run that makes checkpoints, 2 if a setting is wrong, 1 otherwise.
     ///
     /// ```
     /// let error = caribou::Config::default().lb("refien").unwrap_err();
@@ -246,7 +246,7 @@ impl Error {
     }
 }
 
-/// As `Display`: this is what a program prints whose `main` returns the error.
+/// As `Display`: if `main` returns the error, the program prints this.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)

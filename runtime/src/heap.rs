@@ -1,6 +1,6 @@
 //! Ranks as a heap: rank 0 is the root of a tree in which each rank has up to `arity` children, numbered level by level.
 //!
-//! What such a tree is for, and how wide it is, is said where there is one.
+//! The users of such a tree state its purpose and its arity.
 
 use crate::ids::{ROOT, Rank};
 

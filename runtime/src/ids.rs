@@ -1,7 +1,7 @@
 //! Names of things that outlive a place.
 //!
-//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which speaks of the same things and sits
-//! below this crate.
+//! [`Rank`], [`WorkerId`], [`ArrayId`] and [`ChunkId`] come from `lb_strategies`, which uses the same names and is below
+//! this crate.
 
 use std::fmt;
 
@@ -41,11 +41,11 @@ pub(crate) const ROOT: Rank = Rank(0);
 
 /// The sender of a delivery and its count of messages: together they name the message.
 ///
-/// In the size of a [`ChunkId`]; chunks keep their own count, so that nothing has to be said to other ranks.
+/// It has the size of a [`ChunkId`]. Each chunk counts its own messages, so no rank has to tell another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sender {
     pub(crate) array: ArrayId,
-    /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all else.
+    /// Counts the chunk's messages to single chunks from 1; after 2^32 - 1 comes 1. 0 for all other messages.
     pub(crate) number: u32,
     pub(crate) key: u64,
 }

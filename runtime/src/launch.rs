@@ -25,14 +25,14 @@ pub enum Launch {
 }
 
 impl Launch {
-    /// True if this process speaks for all: it prints results, and has the report's syncs. True for the first of several.
+    /// True if this process prints for all: it prints results, and has the report's syncs. True for the first of several.
     /// Other things that a process has of its own are explained at [`Config::launch`](crate::Config::launch).
     pub fn speaks(&self) -> bool {
         matches!(self, Launch::Alone | Launch::Together { process: 0, .. })
     }
 }
 
-/// The variables in which launchers tell a process its number and how many there are.
+/// The variables in which launchers tell a process its number and the number of processes.
 const LAUNCHERS: [(&str, &str); 4] = [
     // Open MPI, also under Slurm.
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -43,7 +43,7 @@ const LAUNCHERS: [(&str, &str); 4] = [
     ("PMIX_RANK", "SLURM_NTASKS"),
 ];
 
-/// The variables in which launchers tell a process its number among those of its host.
+/// The variables in which launchers tell a process its number on its host.
 const LOCAL_NUMBERS: [&str; 4] =
     ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
 

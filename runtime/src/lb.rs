@@ -1,8 +1,7 @@
-//! The parts that strategies are made of: all of the crate `lb_strategies`, so that one of your own needs no other
-//! crate than this.
+//! The parts of strategies: all of the crate `lb_strategies`. A strategy of your own needs no other crate than this.
 //!
-//! A strategy turns a [`Snapshot`] of what was measured into an [`Assignment`] of chunks to ranks. Set it with
-//! [`Config::strategy`](crate::Config::strategy), or offer it by name to those who start the program:
+//! A strategy turns a [`Snapshot`] of measurements into an [`Assignment`] of chunks to ranks. Set it with
+//! [`Config::strategy`](crate::Config::strategy), or register it, so that the user of the program can select it by name:
 //!
 //! ```
 //! use caribou::lb::{Assignment, ChunkLoad, Entry, Parameter, Rank, Shape, Snapshot, Strategy};
@@ -36,18 +35,18 @@
 //! # Ok::<(), caribou::Error>(())
 //! ```
 //!
-//! An assignment of the wrong length, to a rank that is not there or not available, or of a pinned chunk to another rank,
-//! ends the run with [`Error::StrategyFailed`](crate::Error::StrategyFailed), and so does a panic.
+//! An invalid assignment ends the run with [`Error::StrategyFailed`](crate::Error::StrategyFailed), and so does a panic.
+//! It is invalid if it has the wrong length, names a missing or unavailable rank, or moves a pinned chunk.
 //!
-//! The moves of a strategy are made only if they pay: `Deal` deals the cards, and where that makes the next phase no shorter
-//! all stay where they are. A line in the log at level `info` says so, which the subscriber of your program must let through (see
-//! `docs/traces.md`), and [`SyncReport::proposed`](crate::report::SyncReport::proposed) is how many moves there would have been. A strategy that is to move
-//! chunks whatever they cost says so in its [terms](Strategy::terms).
+//! The moves of a strategy are made only if they pay. If the moves of `Deal` would not shorten the next phase, all chunks
+//! stay. A line in the log at level `info` says so, if the subscriber of your program lets it through (see
+//! `docs/traces.md`). [`SyncReport::proposed`](crate::report::SyncReport::proposed) is the number of proposed moves. A
+//! strategy whose moves need not pay says so in its [terms](Strategy::terms).
 //!
-//! The examples of single items say `lb_strategies`, the crate they are from: read `caribou::lb`, which has the same names.
+//! The examples of single items import from `lb_strategies`, their crate: read `caribou::lb`, which has the same names.
 //!
 //! A policy for pools is a [`pool::PoolStrategy`] with an `Entry<dyn PoolStrategy>`, for
-//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy). It makes a [`pool::Machine`] for each rank, and
-//! what these say to each other is a type of its own; the page `docs/pools.md` has one.
+//! [`Config::register_pool_strategy`](crate::Config::register_pool_strategy). It makes a [`pool::Machine`] for each rank,
+//! with a message type of its own; the page `docs/pools.md` has an example.
 
 pub use lb_strategies::*;

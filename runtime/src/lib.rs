@@ -1,9 +1,9 @@
-//! A runtime for iterative parallel programs on machines that are not equal and not quiet: rented vCPUs of different
-//! speed, neighbours that come and go, caps imposed by the host.
+//! A runtime for iterative parallel programs on unequal, noisy machines: rented vCPUs of different speed, neighbours that
+//! come and go, caps imposed by the host.
 //!
-//! Such a program runs as many more pieces (*chunks*) than there are processors. The runtime measures what each chunk
-//! really costs (CPU time) and what each processor can really give (speed, share of its vCPU), and moves chunks, while the
-//! program runs, to where they finish soonest.
+//! Such a program consists of many more pieces (*chunks*) than there are processors. The runtime measures the real cost
+//! of each chunk (CPU time) and the real capacity of each processor (speed, share of its vCPU). While the program runs,
+//! it moves chunks to where they finish soonest.
 //!
 //! ```
 //! use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
@@ -50,10 +50,10 @@
 //! Chunks are balanced while they run, without any call. A program that wants phases asks [`Ctx::sync_due`] and calls
 //! [`Ctx::at_sync`]. With `CARIBOU_LB_PERIOD=20`, or [`Config::period`], its chunks are balanced there instead.
 //!
-//! The neighbours of a chunk in a grid of one, two or three dimensions, periodic or not: see [`Grid`].
+//! [`Grid`] finds the neighbours of a chunk in one, two or three dimensions, periodic or not.
 //!
-//! Iterations that need nothing of each other are a pool, and no chunks: see [`pool()`]. Steps on data that can be
-//! divided anywhere are a program in supersteps: see [`supersteps()`].
+//! Independent iterations are a pool, without chunks: see [`pool()`]. Steps on data that can be divided anywhere are a
+//! program in supersteps: see [`supersteps()`].
 //!
 //! # Words
 //!
@@ -64,23 +64,23 @@
 //! | chunk, array, index | migratable state, its collection, its name in it | chare-array element |
 //! | seed | a chunk that was spawned and has not started: any rank may start it | seed (Charm++), GLB task |
 //! | message | a value of the one typed enum of an array | entry-method call |
-//! | window | the time between two looks of rank 0 at what chunks cost, while they run: the default | LB period of MetaLB |
+//! | window | the time between two looks of rank 0 at the costs of chunks, while they run: the default | LB period of MetaLB |
 //! | sync, phase | `at_sync` ... `resume`; the interval between two syncs, or a window | AtSync, ResumeFromSync |
-//! | snapshot, strategy, assignment | what was measured -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
-//! | pool, iteration, policy | independent work by index; what hands out ranges of it | loop, task bag; scheduler |
+//! | snapshot, strategy, assignment | measurements -> policy -> the new placement | LDStats, strategy, LBMigrateMsg |
+//! | pool, iteration, policy | independent work by index; the rule that hands out ranges of it | loop, task bag; scheduler |
 //! | unit, share, division | data that is divided; the part of a worker; which worker has which part | row, block, distribution |
-//! | step, job, part | a superstep; a worker's units in it; what came of them | iteration, task, contribution |
+//! | step, job, part | a superstep; a worker's units in it; their result | iteration, task, contribution |
 //! | copy | the same job on another worker, which drops it when it is finished | replica |
 //! | ticks | CPU time x relative vCPU speed: work, independent of where it ran | `t_i * f_p` |
 //!
-//! # What is where
+//! # Code map
 //!
-//! Each shape of program has its folder: `arrays` and `pools`, with what users write (`api`), its state machines without
-//! threads, clocks or sockets (`core`), and its threads, or one thread and a seed (`exec`); `supersteps` is a layer on
-//! arrays. Below them `run` starts ranks of any shape, `transport` moves their packets without knowing them, `trace` records, `measure` reads the machine.
-//! Policies are in the crate `lb_strategies`, which knows nothing of this one. `ARCHITECTURE.md` in the repository has
-//! the map, the five hops from `send` to `receive`, and the invariants. `docs/architecture` has a page for each large
-//! mechanism, and `docs/decisions` has what was chosen and why.
+//! Each shape of program has its folder. `arrays` and `pools` have the user's interface (`api`), state machines without
+//! threads, clocks or sockets (`core`), and threads, or one thread and a seed (`exec`). `supersteps` is a layer on
+//! arrays. Below them `run` starts ranks of any shape, `transport` moves their packets without knowing them, `trace`
+//! records, `measure` reads the machine. Policies are in the crate `lb_strategies`, which knows nothing of this one.
+//! `ARCHITECTURE.md` in the repository has the map, the five hops from `send` to `receive`, and the invariants.
+//! `docs/architecture` has a page for each large mechanism, and `docs/decisions` has the decisions with their reasons.
 
 mod arrays;
 pub mod checkpoint;

@@ -1,10 +1,10 @@
 //! Failure detector: tells the ranks of a job that a process has died, which MPI does not, and names stopped processes.
 //!
-//! Ranks form a [`Tree`]. Each rank holds a TCP connection to its parent and to each of its children. Nothing is sent on it
-//! while all ranks are at work. When a process dies, for whatever reason, its kernel closes its sockets. When it is only
-//! stopped, or has no vCPU, they stay open. So the end of a connection is a death and silence never is: there is no
-//! heartbeat that a slow rank could miss. A host that vanishes closes nothing; the kernels probe an idle connection and give
-//! it up after about 11 s.
+//! Ranks form a [`Tree`]. Each rank holds a TCP connection to its parent and to each of its children. Nothing is sent on
+//! it while all ranks are at work. When a process dies, for any reason, its kernel closes its sockets. When it is only
+//! stopped, or has no vCPU, they stay open. So the end of a connection is a death, and silence never is. There is no
+//! heartbeat that a slow rank could miss. A host that vanishes closes nothing; the kernels probe an idle connection and
+//! give it up after about 11 s.
 //!
 //! ```text
 //!            rank 0                        "rank 3 died": from the kernel to rank 1, from there to ranks 0
@@ -15,9 +15,9 @@
 //! ```
 //!
 //! # Words
-//! The *neighbours* of a rank are its parent and its children. A rank *leaves* when its [`Liveness`] is dropped: it sends a
-//! goodbye. It *dies* when its connections end without one. A rank is *lost* once it has left or died. What a loss means for
-//! a run is not decided here.
+//! The *neighbours* of a rank are its parent and its children. A rank *leaves* when its [`Liveness`] is dropped: it sends
+//! a goodbye. It *dies* when its connections end without one. A rank is *lost* once it has left or died. The consequence
+//! of a loss for a run is not decided here.
 //!
 //! # A round of pings
 //! A rank that has begun no work for some time [pings](Pinger::ping) its neighbours. They reply with a pong at once and ping
@@ -48,25 +48,25 @@
 //!    inner rank has reached its own parent before it sends anything to its children.
 //! 4. Nothing blocks the thread. Bytes that a neighbour does not read yet are queued for it: at most a frame per loss, a
 //!    ping and a pong.
-//! 5. A rank forwards a loss to all its neighbours except the one that reported it, and then calls its own [`OnPeerEvent`].
-//!    A child that connects late is told the earlier losses. There is one path between two ranks, so no rank hears of a loss
-//!    twice. If a rank dies because of a loss, its own death is reported after that loss.
-//! 6. Only the first loss is forwarded, and the first death if that loss was none. A rank drops all others. A run is over at
-//!    the first loss. At the end of a job, where all leave, not every rank has to hear of every other.
-//! 7. A lost rank is not replaced: the ranks that it connected hear no more of each other. But on each side it has a
-//!    neighbour that reports its loss. So all remaining ranks hear of a loss: of this one, or of one on the path to it.
-//! 8. A rank begins a round at the command of its own process or when a neighbour pings it, and pings all other neighbours.
-//!    It begins no round within [`PING_TIMEOUT_NS`] of the last. A connection therefore carries one ping in that time,
-//!    however many ranks begin a round.
-//! 9. A rank calls a neighbour silent only after the time is up and all that had come by then is read. A thread that itself
-//!    ran much too late grants the time again: its own process was stopped, and others may have been too.
+//! 5. A rank forwards a loss to all its neighbours except the one that reported it, and then calls its own
+//!    [`OnPeerEvent`]. A child that connects late is told the earlier losses. There is one path between two ranks, so no
+//!    rank is told of a loss twice. If a rank dies because of a loss, its own death is reported after that loss.
+//! 6. Only the first loss is forwarded, and the first death if that loss was none. A rank drops all others. A run is over
+//!    at the first loss. At the end of a job all ranks leave, and not every rank has to be told of every other.
+//! 7. A lost rank is not replaced: the ranks that it connected lose contact. But on each side it has a neighbour that
+//!    reports its loss. So all remaining ranks are told of a loss: of this one, or of one on the path to it.
+//! 8. A rank begins a round at the command of its own process or when a neighbour pings it, and pings all other
+//!    neighbours. It begins no round within [`PING_TIMEOUT_NS`] of the last. A connection therefore carries one ping in
+//!    that time, for any number of ranks that begin a round.
+//! 9. A rank calls a neighbour silent only after the time is up and all bytes that had come by then are read. A thread
+//!    that itself ran much too late grants the time again: its own process was stopped, and others may have been too.
 //! 10. A neighbour with an outstanding ping is not sent a second one.
 //!
 //! # Limits
-//! A rank that computes for ever is not noticed: its thread replies. A stopped rank forwards neither losses nor pings until
-//! it continues. Meanwhile nothing is known of the ranks behind it. Passwords keep other jobs and port scanners out, but
-//! they travel in the clear: an attacker who reads the network can read them. A process that has forked without `exec` is
-//! noticed when its child is gone too, and one with a large core dump when that is written.
+//! A rank that computes forever is not noticed: its thread replies. A stopped rank forwards neither losses nor pings
+//! until it continues. Meanwhile nothing is known of the ranks behind it. Passwords keep other jobs and port scanners
+//! out, but they travel in the clear: an attacker who reads the network can read them. If a process has forked without
+//! `exec`, its death is noticed only when the child is gone too. A large core dump delays the notice until it is written.
 
 mod connect;
 mod handshakes;
@@ -148,9 +148,10 @@ impl Liveness {
     /// The part of `rank`: connects to its parent, accepts its children, and watches them all. Only rank 0 has no `parent`,
     /// and only inner ranks need a `door`. Returns when the parent watches this rank.
     ///
-    /// Usually takes a millisecond; where some of the parent's addresses do not answer, up to 6 s for each. Fails where no
-    /// address leads to the parent. Then this rank and those below it are not watched and hear of no loss. All other ranks
-    /// are watched. A child that has not come after 10 s is not watched; one warning gives the number of these.
+    /// Usually takes a millisecond; where some of the parent's addresses do not answer, up to 6 s for each. Fails where
+    /// no address leads to the parent. Then this rank and the ranks below it are not watched and are told of no loss. All
+    /// other ranks are watched. A child that has not come after 10 s is not watched; one warning gives the number of
+    /// these.
     pub(crate) fn start(
         tree: Tree,
         rank: Rank,

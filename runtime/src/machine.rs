@@ -1,4 +1,4 @@
-//! The machine that a program finds itself on: vCPUs, quotas, memory, limits of threads.
+//! The machine on which the program runs: vCPUs, quotas, memory, thread limits.
 
 pub use crate::measure::cgroup::{available_memory, cpu_quota};
 pub use crate::measure::topology::{allowed_vcpus as vcpus, pin_to};

@@ -4,20 +4,20 @@
 //! |---|---|
 //! | `/status` | a [`Status`] as JSON |
 //! | `/metrics` | the same figures in Prometheus' text format |
-//! | `/` | what there is |
+//! | `/` | the list of pages |
 //!
 //! `POST /resize/N` with [`RESIZE_HEADER`] makes the first N ranks the active ones, for `caribou resize`.
 //!
-//! One thread for all connections, asleep while nobody asks; figures are collected when somebody does, and at most four
-//! times a second. Connections, their time and what they may send are bounded, so that no client can hold up
-//! or fill up the program. That is why the server is our own: `tiny_http` takes a thread a connection, reads lines of
-//! any length, waits for ever and cannot be joined.
+//! One thread serves all connections and sleeps while no client asks. Figures are collected on request, at most four
+//! times a second. The number of connections, their time and their bytes are bounded: no client can block the program or
+//! fill its memory. So the server is our own: `tiny_http` takes a thread per connection, reads lines of any length, waits
+//! without limit and cannot be joined.
 //!
-//! There is no password, so that it listens on loopback unless told otherwise, and resizes a run on loopback only. Nothing
-//! else that is sent to it changes a run.
+//! There is no password. So the server listens on loopback unless told otherwise, and resizes a run on loopback only. No
+//! other request changes a run.
 //!
-//! Layers, each knowing only those above it: what there is to say (`status`), as Prometheus wants it (`metrics`), what is
-//! answered to what (`page`), sockets (`listen`, `server`).
+//! Layers, each of which uses only the ones before it: figures (`status`), Prometheus' format (`metrics`), requests and
+//! answers (`page`), sockets (`listen`, `server`).
 
 mod http;
 mod listen;
@@ -86,7 +86,7 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         drop(self.wake.take());
         if let Some(thread) = self.thread.take() {
-            // If what collects the figures has panicked, the program has heard of it on standard error.
+            // A panic while figures were collected is on standard error.
             let _ = thread.join();
         }
     }

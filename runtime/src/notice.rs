@@ -1,13 +1,13 @@
-//! Notices: the machine is taken back soon, or somebody ends the run. A run that makes checkpoints and is given notice saves
-//! its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
+//! Notices: the cloud takes the machine back soon, or a signal asks the run to end. A run that makes checkpoints and is
+//! given notice saves its state, and ends with [`Error::Interrupted`](crate::Error::Interrupted).
 //!
 //! | source | gives notice |
 //! |---|---|
 //! | `signals` | at SIGTERM and SIGUSR1 to the process |
 //! | `spot` | when the metadata service of the cloud says so, if [`Config::spot`] names one |
 //!
-//! The first notice counts, whatever its source. A metadata service can also advise to leave the machine: the run then makes a
-//! checkpoint, and goes on.
+//! Only the first notice counts, from any source. A metadata service can also advise to leave the machine: the run then
+//! makes a checkpoint, and goes on.
 //!
 //! One rank of each process has a [`Listener`], which wakes it. The rank then takes the notice and tells rank 0.
 
@@ -38,8 +38,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens from now on where this rank does so for its process, and calls `wake` when notice or advice is given. A simulated
-    /// run hears nothing. Warns of a source that cannot be heard.
+    /// Listens from now on where this rank does so for its process, and calls `wake` when notice or advice is given. A
+    /// simulated run gets no notices. Warns of a source that does not work.
     pub(crate) fn of_rank(
         rank: Rank,
         config: &Config,
@@ -82,7 +82,7 @@ impl Listener {
     }
 }
 
-/// What sources of notices and the rank that listens share.
+/// The state shared by the sources of notices and the listening rank.
 struct Notification {
     rank: Rank,
     /// The source of the first notice, with the rank.

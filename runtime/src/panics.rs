@@ -12,13 +12,13 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into())
 }
 
-/// A panic with what was being done.
+/// A panic with the activity that it interrupted.
 struct PanicContext {
     doing: String,
     panic: String,
 }
 
-/// Calls user code for a layer that knows better than those below it what for: the panic goes on with that.
+/// Calls user code, and adds `doing` to its panic: this layer knows the purpose of the call better than the ones below.
 pub(crate) fn with_panic_context<T>(doing: impl FnOnce() -> String, call: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         // Printed already, with its place.
@@ -26,7 +26,7 @@ pub(crate) fn with_panic_context<T>(doing: impl FnOnce() -> String, call: impl F
     })
 }
 
-/// The error of a panic: of what it tells, or what `otherwise` makes of its message.
+/// The error of a panic: from its context if it has one, else from `otherwise` with its message.
 pub(crate) fn panic_error(
     rank: Rank,
     panic: &(dyn Any + Send),

@@ -3,8 +3,8 @@
 //! The iterations fill an [`Accumulator`]; ready ones are numbers, tuples, [`Collected`], [`Histogram`], and extremes such as
 //! [`Max`] and [`Smallest`].
 //!
-//! In the source, `api` is what users write; `core` is one rank's state machine, without threads or clocks; `exec` is its
-//! threads, or one thread and a seed.
+//! In the source, `api` is the user's interface. `core` is one rank's state machine, without threads or clocks. `exec` is
+//! its threads, or one thread and a seed.
 
 pub(crate) mod api;
 pub(crate) mod core;

@@ -1,7 +1,7 @@
-//! What a run tells when it is over, whatever its shape: worker times, memory, syncs, messages that nobody read.
+//! The reports of finished runs, of any shape: worker times, memory, syncs, undelivered messages.
 //!
-//! [`Report`](crate::Report) is that of a run of arrays, [`PoolReport`](crate::pools::PoolReport) that of a pool,
-//! [`SuperstepReport`](crate::supersteps::SuperstepReport) that of a program in supersteps. Each holds a [`RunReport`].
+//! [`Report`](crate::Report) is for arrays, [`PoolReport`](crate::pools::PoolReport) for pools,
+//! [`SuperstepReport`](crate::supersteps::SuperstepReport) for programs in supersteps. Each holds a [`RunReport`].
 
 pub use crate::arrays::core::termination::undelivered::{Addressee, Undelivered};
 pub use crate::run::report::RunReport;

@@ -21,10 +21,10 @@ use crate::error::Error;
 use crate::launch::{self, Launch};
 use crate::warn::warn;
 
-/// A finished run: what every run tells, and what each of its ranks knew at the end, in their order.
+/// A finished run: its report, and the figures of each rank, in rank order.
 pub(crate) type Finished<S> = (RunReport, Vec<<S as Shape>::Figures>);
 
-/// Runs a program with the ranks that the configuration and the launcher say.
+/// Runs a program with the ranks that the configuration and the launcher prescribe.
 pub(crate) fn run_shape<S: Shape>(config: &Config, shape: &S) -> Result<Finished<S>, Error> {
     match config.launch() {
         Launch::Alone => {
@@ -35,7 +35,7 @@ pub(crate) fn run_shape<S: Shape>(config: &Config, shape: &S) -> Result<Finished
     }
 }
 
-/// The launcher started others, which this process runs without as it was told to; they may have been told otherwise.
+/// Warns that this process runs without the others that the launcher started: their settings may differ.
 fn warn_of_others(found: Launch) {
     static TOLD: Once = Once::new();
     if let Launch::Together { process, processes: processes @ 2.. } = found {
@@ -73,11 +73,11 @@ fn run_process<S: Shape>(
 }
 
 impl Launch {
-    /// Ends the whole job because this process will not take part in it, such as where its options are wrong: call it
-    /// before the process ends. Otherwise the others may wait for ever for it to start MPI.
+    /// Ends the whole job because this process will not take part in it, for example if its options are wrong. Call it
+    /// before the process ends. Otherwise the others may wait forever for it to start MPI.
     ///
     /// `complaint` goes to standard error, from one process where all of them have one; the job ends with `code`. Does
-    /// nothing for a process by itself, without the `mpi` feature, and once MPI has been started, which a run does.
+    /// nothing for a process by itself, without the `mpi` feature, and once a run has started MPI.
     pub fn refuse(&self, complaint: &str, code: u8) {
         #[cfg(feature = "mpi")]
         if let Launch::Together { process, .. } = *self {

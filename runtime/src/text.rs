@@ -11,7 +11,7 @@ pub(crate) fn resized(active: usize, all: usize, before: usize) -> String {
     format!("{active} of {ranks} are active from now on, before it was {before}")
 }
 
-/// A type's own name, without its path and what it is generic over.
+/// A type's own name, without its path and its generic arguments.
 pub(crate) fn short_type_name<T: ?Sized>() -> &'static str {
     let path = std::any::type_name::<T>();
     let plain = path.split('<').next().unwrap_or(path);

@@ -1,5 +1,5 @@
-//! The tools of threads, whatever they run: clocks, sleep and wake-up, gates, room for them, and a lock that only
-//! checks where a rank has one worker.
+//! Thread tools, independent of the shape: clocks, sleep and wake-up, barriers, thread limits, and a lock that is elided
+//! where a rank has one worker.
 
 pub(crate) mod barrier;
 pub(crate) mod clock;

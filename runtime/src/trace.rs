@@ -7,10 +7,10 @@
 //! | a [`SyncReport`] of each sync, on rank 0 | |
 //! | the [`RunRecord`] | a [`StepRecord`] of each step of a program in supersteps, on rank 0 |
 //!
-//! On request both are written, a file a rank, block by block: memory is bounded, and a run that died leaves what it had
-//! written. The package `trace-reader` reads it; `caribou trace` shows it.
+//! On request both are written, one file per rank, block by block. Memory is bounded, and a run that dies leaves the
+//! blocks written before. The package `trace-reader` reads it; `caribou trace` shows it.
 //!
-//! Layers, each knowing only those above it: what there is to say (`event`, `records`, `profile`), events as bytes
+//! Layers, each of which uses only the ones before it: data (`event`, `records`, `profile`), events as bytes
 //! ([`encoding`]), blocks and checksums ([`block`]), files ([`Writer`]).
 
 pub(crate) mod activity_board;

@@ -13,7 +13,8 @@ pub(crate) fn warn(text: &str) {
     }
 }
 
-/// A line on standard error, in one piece: other processes may be speaking too. A closed stream leaves nobody to tell.
+/// A line on standard error, in one piece: other processes may be writing too. If the stream is closed, the line is
+/// dropped.
 pub(crate) fn print_line(line: &str) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }

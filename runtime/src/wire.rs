@@ -1,10 +1,10 @@
-//! The encoding of everything that leaves a process. The only file that names bincode, but for
-//! [`Message`](lb_strategies::pool::Message), which encodes what the machines of a pool say.
+//! The encoding of everything that leaves a process. The only file that names bincode, except
+//! [`Message`](lb_strategies::pool::Message), which encodes the messages between the machines of a pool.
 //!
-//! Format: bincode 2, little-endian, in two kinds. In messages between chunks every number is as long as in memory: to shorten
-//! integers takes longer than to copy them. In all else integers are of variable length: what ranks tell each other of many
-//! chunks is mostly small numbers. Bulk numeric fields should use [`bulk`](crate::bulk), which writes them as one byte string at
-//! memory speed.
+//! Format: bincode 2, little-endian, in two kinds. In messages between chunks every number is as long as in memory: to
+//! shorten integers takes longer than to copy them. Elsewhere integers have variable length: packets about many chunks
+//! have mostly small numbers. Bulk numeric fields should use [`bulk`](crate::bulk), which writes them as one byte string
+//! at memory speed.
 
 pub mod bulk;
 mod checked;
@@ -23,7 +23,7 @@ use self::checked::Checked;
 use crate::panics::panic_message;
 use crate::text::short_type_name;
 
-/// A failed encode or decode: what the codec said.
+/// A failed encode or decode, in the codec's words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WireError(String);
@@ -36,7 +36,7 @@ impl WireError {
 
 /// The format of messages between chunks.
 const MESSAGE: Configuration<LittleEndian, Fixint> = bincode::config::standard().with_fixed_int_encoding();
-/// The format of all else.
+/// The format of everything else.
 const COMPACT: Configuration = bincode::config::standard();
 
 /// Encodes a value. Fails where its `Serialize` implementation does.
@@ -78,8 +78,8 @@ pub(crate) fn encoded_bytes<T: Serialize>(value: &T) -> u64 {
     count(value, COMPACT)
 }
 
-/// The same of a message: what it holds, about, whether or not that lies in the message itself. Where that has a known length the compiler knows the sum; 0 if it fails or panics, which is told where
-/// it is encoded.
+/// The same of a message: about the bytes it holds, inside the value or on the heap. For types of known length the
+/// compiler computes the sum. 0 if it fails or panics, which is reported where the message is encoded.
 #[inline(always)]
 pub(crate) fn message_bytes<M: Serialize>(message: &M) -> u64 {
     catch_unwind(AssertUnwindSafe(|| count(message, MESSAGE))).unwrap_or(0)
@@ -91,7 +91,7 @@ fn count<T: Serialize>(value: &T, format: impl Config) -> u64 {
     bincode::serde::encode_into_writer(value, &mut count, format).map_or(0, |()| count.0)
 }
 
-/// Lets a value of type `T` be encoded or decoded. The code for that is its owner's: what goes wrong names the type.
+/// Lets a value of type `T` be encoded or decoded. This runs user code, so an error names the type.
 #[inline(always)]
 pub(crate) fn catching<T, R>(
     doing: &str,
@@ -152,7 +152,7 @@ fn decode_all<T: DeserializeOwned>(mut bytes: &[u8], format: impl Config) -> Res
     }
 }
 
-/// Decodes the first value in `bytes`, which becomes what follows it.
+/// Decodes the first value in `bytes`, and advances `bytes` past it.
 #[inline]
 pub(crate) fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
     take(bytes, COMPACT)
@@ -166,7 +166,7 @@ fn take<T: DeserializeOwned>(bytes: &mut &[u8], format: impl Config) -> Result<T
     Ok(value)
 }
 
-/// The reason why a value is not encoded. What its `Serialize` says is in its own words.
+/// The reason why a value is not encoded. An error of its `Serialize` is in its own words.
 #[cold]
 fn unwritable(why: EncodeError) -> String {
     match why {
@@ -175,10 +175,11 @@ fn unwritable(why: EncodeError) -> String {
     }
 }
 
-/// The error of bytes that cannot be read. Nearly always the types do not say the same to serde both ways.
+/// The error of bytes that cannot be read. The cause is nearly always a type whose `Serialize` and `Deserialize` do not
+/// match.
 #[cold]
 fn unreadable(why: DecodeError) -> WireError {
-    // What a `Deserialize` of the program says is in its own words.
+    // An error of the program's `Deserialize` is in its own words.
     let why = match why {
         DecodeError::OtherString(why) => why,
         why => why.to_string(),

@@ -1,4 +1,4 @@
-//! A cluster, an array on it, and what happens to them: all that strategies are compared on.
+//! A cluster, an array on it, and the disturbances: the basis of comparisons of strategies.
 
 use std::sync::Arc;
 
@@ -37,8 +37,7 @@ pub struct ArrayScenario {
     pub costs: ChunkCosts,
     /// Where chunks begin; none if they begin in blocks.
     pub homes: Option<Arc<[Home]>>,
-    /// True if each chunk of the grid exchanges messages with those beside it; if not, chunks need nothing of each
-    /// other.
+    /// True if each chunk of the grid exchanges messages with its neighbours; if not, chunks are independent.
     pub exchange: bool,
     /// The cost of moving chunks.
     pub move_cost: MoveCost,
@@ -49,7 +48,7 @@ pub struct ArrayScenario {
 }
 
 impl ArrayScenario {
-    /// Equal chunks in a grid, each of which needs those beside it; 0.1 ms from one rank to another and back.
+    /// Equal chunks in a grid, each of which needs its neighbours; 0.1 ms from one rank to another and back.
     pub fn new(
         name: impl Into<String>,
         array: Array,

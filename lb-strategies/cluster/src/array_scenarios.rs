@@ -1,4 +1,4 @@
-//! Named scenarios of arrays: the plate of the README, figures of the refinement paper, a hot spot that moves.
+//! Named scenarios of arrays: the plate of the README, figures of the refinement paper, and a moving hot spot.
 //!
 //! The refinement paper (Gupta, Sarood, Kale and Milojicic, 2013) runs Stencil2D on VMs of one vCPU, 500 iterations with a
 //! sync every 20, about 0.1 s each. *Slow* nodes have 2.13 GHz, *fast* ones 3.00 GHz, and four VMs. An interfering VM takes
@@ -58,7 +58,7 @@ pub const ARRAY_SCENARIOS: &[ArrayScenarioEntry] = &[
 /// The scenario of that name.
 ///
 /// # Errors
-/// If no scenario has this name: those that may have been meant, or all names.
+/// If no scenario has this name. The error lists similar names, or all names.
 ///
 /// ```
 /// use virtual_cluster::array_scenario;
@@ -72,7 +72,7 @@ pub fn array_scenario(name: &str) -> Result<ArrayScenario, Choice> {
     entry.map(ArrayScenarioEntry::build).ok_or_else(|| Choice::new(name, names))
 }
 
-/// 4096 x 4096 cells in 256 chunks on two vCPUs: 3.64 s without a neighbour, so a chunk takes 57 us an iteration.
+/// 4096 x 4096 cells in 256 chunks on two vCPUs: 3.64 s without a neighbour, so a chunk takes 57 us per iteration.
 fn demonstration() -> ArrayScenario {
     let array = Array {
         chunks: 256,
@@ -101,7 +101,7 @@ const ITERATION_S: f64 = 0.1;
 /// An iteration where all wait for a slow node.
 const SLOW_ITERATION_S: f64 = ITERATION_S / SLOW_CLOCK;
 
-/// So many slow VMs, and a neighbour beside the last one between two times.
+/// This number of slow VMs, and a neighbour beside the last one between two times.
 fn paper(slow: u32, neighbour_s: Option<(f64, f64)>) -> ArrayScenario {
     let array = Array {
         chunks: VMS * CHUNKS_PER_VM,

@@ -1,28 +1,28 @@
 //! Arrays of chunks on a cluster in virtual time, moved by the balancer of production.
 //!
 //! # What is modelled
-//! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has heard from all
-//!   chunks that send to it ([`RunArray::exchange`]; nobody if that is not said). There is no barrier: chunks run ahead as
-//!   far as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
-//! - At a [period](Array::period) of so many iterations there is a sync, as in the runtime: chunks wait, unless the
-//!   strategy never moves anything; a rank reports to rank 0 when all of its chunks have come; the
-//!   [balancer](lb_strategies::balancer::Balancer) decides; ranks hear of the moves; those who stay go on at once;
-//!   leavers go one after another when a marker of every rank has come; arrivals go on when rank 0 knows that all have
-//!   arrived. All of this is messages over [`Links`].
-//! - At any other period chunks are balanced in windows: rank 0 sees how busy ranks are, and opens one by the
-//!   [policy](lb_strategies::window_policy) of production; each rank reports at once; chunks that move leave after the iteration
-//!   that they execute, and only they wait.
-//! - Reports say what a rank would have measured: the CPU time of its chunks and workers, what they waited for a vCPU that
-//!   others had, and the median clock of its last five bursts. Neither has noise.
+//! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has a message from
+//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as far
+//!   as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
+//! - At a [period](Array::period) of iterations there is a sync, as in the runtime. Chunks wait, unless the strategy
+//!   never moves anything. A rank reports to rank 0 when all of its chunks have come. The
+//!   [balancer](lb_strategies::balancer::Balancer) decides, and ranks are told the moves. Chunks that stay go on at once.
+//!   Outgoing chunks leave one after another when a marker of every rank has come. Incoming chunks go on when rank 0
+//!   knows that all have arrived. All of this is messages over [`Links`].
+//! - At any other period chunks are balanced in windows. Rank 0 sees how busy ranks are, and opens a window by the
+//!   [policy](lb_strategies::window_policy) of production. Each rank reports at once. Chunks that move leave after their
+//!   current iteration, and only they wait.
+//! - Reports have the measurements of a real rank, without noise: the CPU time of its chunks and workers, the time they
+//!   waited for a vCPU, the median clock of its last five bursts.
 //!
-//! # What is not
-//! Rank 0 sees at once how busy ranks are. Ranks tell rank 0 straight what they have to say, and each rank tells each that
-//! it has switched to the new routes; in the runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by
-//! slices of milliseconds. Messages, and deciding, take no CPU time of workers.
-//! The background load is the time waited: neighbours are other guests, and what they do while a worker is idle is not seen.
+//! # What is not modelled
+//! Rank 0 sees at once how busy ranks are. Ranks report to rank 0 directly, and each rank tells each that it has switched
+//! to the new routes; in the runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by slices of
+//! milliseconds. Messages, and deciding, take no CPU time of workers. The background load is the time waited: neighbours
+//! are other guests, and their work while a worker is idle is not seen.
 //!
-//! [`RunPool`](super::RunPool) is the same for pools. Who executes how much is one code (`execution`), and so are events and
-//! post. The loop around them is not: there a machine per rank says what to do next, here chunks do, and a trait for both
+//! [`RunPool`](super::RunPool) is the same for pools. Both share the execution of work (`execution`), events and post,
+//! but not the loop around them. There a machine per rank decides the next action, here the chunks do; a trait for both
 //! would be longer than the four lines it saves.
 
 mod event;
@@ -115,7 +115,7 @@ pub struct RunArray<'r> {
     links: Box<dyn Links + 'r>,
     /// Units of work of a chunk in an iteration.
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
-    /// By chunk, whom it sends to.
+    /// By chunk, the chunks that it sends to.
     sends_to: Vec<Vec<u32>>,
     /// By chunk.
     homes: Vec<Home>,
@@ -132,7 +132,7 @@ pub struct Executed {
     pub chunk: u32,
     /// The iteration, counted from 0.
     pub iteration: u64,
-    /// By whom.
+    /// The worker that executed it.
     pub worker: Worker,
     /// Time at which it began.
     pub begun: Nanos,
@@ -141,8 +141,8 @@ pub struct Executed {
 }
 
 impl<'r> RunArray<'r> {
-    /// One unit of work a chunk and iteration, chunks that need nothing of each other, links without delay, and moves that
-    /// cost what the balancer takes them to cost.
+    /// One unit of work per chunk and iteration, independent chunks, links without delay, and moves at the cost that the
+    /// balancer assumes.
     pub fn new(array: &Array, strategy: Arc<dyn Strategy>, vcpus: &'r mut dyn Vcpus) -> Self {
         let (chunks, ranks) = (array.chunks as usize, array.workers.len());
         let home = |chunk| Home { rank: Rank(block(chunk, chunks, ranks) as u32), migratable: true };
@@ -161,7 +161,7 @@ impl<'r> RunArray<'r> {
         }
     }
 
-    /// Keeps what each sync was decided from: of all chunks, so it may be much.
+    /// Keeps the reports of each sync: they have all chunks, so they may be large.
     #[must_use]
     pub fn keep_reports(mut self) -> Self {
         self.keeps_reports = true;
@@ -175,7 +175,7 @@ impl<'r> RunArray<'r> {
         self
     }
 
-    /// With so much work of a chunk in an iteration.
+    /// Sets the work of a chunk in an iteration.
     #[must_use]
     pub fn work(mut self, work: impl Fn(u32, u64) -> f64 + 'r) -> Self {
         self.work = Box::new(work);
@@ -202,7 +202,7 @@ impl<'r> RunArray<'r> {
         self
     }
 
-    /// With moves that cost this: a leaver is on its way after so much time.
+    /// Sets the cost of moves: an outgoing chunk leaves after that time.
     #[must_use]
     pub fn move_cost(mut self, move_cost: MoveCost) -> Self {
         self.move_cost = move_cost;
@@ -223,7 +223,7 @@ impl<'r> RunArray<'r> {
         self
     }
 
-    /// Runs it until nothing happens any more.
+    /// Runs it to the end.
     pub fn run(self) -> ArrayRun {
         EventLoop::new(self).run()
     }
@@ -236,7 +236,7 @@ pub struct ArrayRun {
     pub iteration_ends: Vec<Nanos>,
     /// The syncs, or windows that were decided, in order.
     pub syncs: Vec<SyncRun>,
-    /// Time of each worker of every rank in which it had a chunk to execute, whoever had its vCPU.
+    /// Time of each worker of every rank in which it had a chunk to execute, with or without its vCPU.
     pub busy: Vec<Nanos>,
     /// Iterations executed, of all chunks together.
     pub executed: u64,
@@ -289,6 +289,6 @@ impl ArrayRun {
 
 /// The rank on which a chunk begins, where chunks begin in blocks.
 fn block(chunk: usize, chunks: usize, ranks: usize) -> usize {
-    // The last rank whose first chunk is not behind it.
+    // The last rank whose first chunk is not after this one.
     ((chunk + 1) * ranks).div_ceil(chunks) - 1
 }

@@ -1,4 +1,4 @@
-//! The cost of chunks over time: constant, drifting, alternating, ramps, spikes, a hot spot that moves over them, or a table.
+//! The cost of chunks over time: constant, drifting, alternating, ramps, spikes, a moving hot spot, or a table.
 
 use std::f64::consts::TAU;
 
@@ -10,7 +10,7 @@ use lb_strategies::virtual_time::splitmix::{SplitMix64, mix};
 const CELLS: f64 = 1000.0;
 /// The cost of a chunk that does not grow, where one half of the chunks grows to twice that: the mean is 1.
 const LEVEL: f64 = 0.8;
-/// The cost that a spike adds: what a slice of 4 ms is to a chunk of 0.4 ms.
+/// The cost that a spike adds: as a slice of 4 ms to a chunk of 0.4 ms.
 const SPIKE: f64 = 10.0;
 
 /// Units of work of a chunk in an iteration; the mean over all chunks is 1, or about that.
@@ -37,7 +37,7 @@ pub enum ChunkCosts {
         /// Of the phases.
         seed: u64,
     },
-    /// The chunks of one half cost 1.5, those of the other 0.5; the halves swap every `iterations`.
+    /// The chunks of one half cost 1.5, the others 0.5; the halves swap every `iterations`.
     Alternate {
         /// Iterations from one swap to the next.
         iterations: u64,
@@ -133,7 +133,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// As near to a square as so many chunks can be, with at least as many columns as rows.
+    /// The grid of `chunks` chunks that is nearest to a square, with at least as many columns as rows.
     pub fn of(chunks: u32) -> Self {
         let most = f64::from(chunks).sqrt() as u32;
         let rows = (1..=most).rev().find(|rows| chunks.is_multiple_of(*rows)).unwrap_or(1);
@@ -148,7 +148,7 @@ impl Grid {
         chunk / self.rows
     }
 
-    /// Those that share an edge with a chunk, each once.
+    /// The chunks that share an edge with a chunk, each once.
     pub fn beside(self, chunk: u32) -> Vec<u32> {
         let (column, row) = (chunk / self.rows, chunk % self.rows);
         let at = |column: u32, row: u32| column % self.columns * self.rows + row % self.rows;

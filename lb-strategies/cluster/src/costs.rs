@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lb_strategies::virtual_time::splitmix::{SplitMix64, mix};
 
-/// Number of different costs: so many that the costliest is rare, so few that they stay in the cache.
+/// Number of different costs: large, so that the costliest is rare; small enough for the cache.
 const DRAWS: usize = 1 << 16;
 
 /// Units of work of each iteration; the mean is 1.

@@ -1,23 +1,23 @@
-//! The tasks and the cluster on which the combined adaptive algorithm was tried (Filipovic, Krstajic and Popovic, 2021,
-//! figures 3 to 5): 3072 simulations of a crossbar switch on 16, 32, 64 and 128 cores, 16 cores a node, a process a core.
+//! The tasks and the cluster of the combined adaptive algorithm (Filipovic, Krstajic and Popovic, 2021, figures 3 to 5).
+//! The tasks are 3072 simulations of a crossbar switch on 16, 32, 64 and 128 cores. There are 16 cores per node and one
+//! process per core.
 //!
-//! The paper gives the numbers of tasks and cores, the parameters of the decision and the results. It does not say how
-//! long its tasks are, how much cores differ, or what its network costs.
+//! The paper gives the numbers of tasks and cores, the parameters of the decision and the results. It does not give the
+//! length of its tasks, the differences between cores, or the costs of its network.
 //!
-//! # What is calibrated
+//! # Calibrated
 //! The six constants of [`CrossbarModel::PAPER`], once for all numbers of cores, to the ends of the two published ranges:
 //! CAA is below DD by 1.7 to 8.2 % and below MS by 15.5 to 21.9 %, most on 128 cores. With six constants for four numbers
-//! the agreement is no evidence; it shows that these policies can be in the paper's situation, and what that takes:
-//! messages that cost a tenth of a task, a master that is saturated by 127 workers, and disturbances that grow with
-//! the number of nodes.
+//! the agreement is no evidence. It shows under which conditions these policies behave as in the paper. Messages cost a
+//! tenth of a task, 127 workers saturate the master, and disturbances grow with the number of nodes.
 //!
-//! # What follows
-//! - The choice: shares on 16 cores, a master on 32 and more. It takes durations that deviate by more than a quarter of
-//!   their mean (`task_spread` is chosen so, as the paper reports different durations); with less, any number of
-//!   cores chooses shares.
-//! - How the gap to DD grows between its ends, and that DD is faster than MS in between as well.
-//! - That without disturbed cores CAA loses to DD on 128 cores: with 24 tasks a worker, waiting for the task in hand and
-//!   for a saturated master costs more than redistribution gains.
+//! # Results
+//! - The choice: shares on 16 cores, a master on 32 and more. It needs durations that deviate by more than a quarter of
+//!   their mean. `task_spread` is chosen so, as the paper reports different durations. With less, any number of cores
+//!   chooses shares.
+//! - The growth of the gap to DD between its ends. DD is faster than MS in between as well.
+//! - Without disturbed cores CAA loses to DD on 128 cores. With 24 tasks per worker, waiting for the current task and for
+//!   a saturated master costs more than redistribution gains.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub const CORES: [u32; 4] = [16, 32, 64, 128];
 
 const MILLISECOND: Nanos = SECOND / 1000;
 
-/// The assumptions about what the paper does not say. A task is one second long in the middle; only ratios count.
+/// The assumptions where the paper gives no numbers. A task is one second long in the middle; only ratios count.
 ///
 /// ```
 /// use virtual_cluster::crossbar_cluster::{CrossbarModel, TASKS};
@@ -51,12 +51,12 @@ const MILLISECOND: Nanos = SECOND / 1000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossbarModel {
-    /// Durations are anything from one second less this to one more, equally likely; the deviation is this over root 3.
+    /// Durations are uniform from 1 s minus this to 1 s plus this; the deviation is this over root 3.
     pub task_spread: f64,
     /// Probability that one core of a node is disturbed throughout a run.
     pub disturbed: f64,
-    /// The part of its speed that a disturbed core loses on eight nodes; nothing on one, in between in proportion: the
-    /// larger the part of a cluster that a job has, the more of what others do comes its way.
+    /// The part of its speed that a disturbed core loses on eight nodes; 0 on one, in between in proportion. A job on a
+    /// larger part of a cluster meets more load of other jobs.
     pub disturbance: f64,
     /// Delay of a message with a task's data within a node.
     pub near: Nanos,
@@ -67,8 +67,9 @@ pub struct CrossbarModel {
 }
 
 impl CrossbarModel {
-    /// Found by trial: `task_spread` so that durations deviate by 26 %, `near` by MS on 16 cores, `service` by MS on 128,
-    /// where it saturates the master, `far` so that MS does not gain in between, the disturbances by DD on 128.
+    /// Found by trial. `task_spread` makes durations deviate by 26 %. `near` is fitted to MS on 16 cores, and `service`
+    /// to MS on 128, where it saturates the master. `far` keeps MS from gaining in between. The disturbances are fitted
+    /// to DD on 128.
     pub const PAPER: Self = Self {
         task_spread: 0.45,
         disturbed: 0.5,

@@ -1,7 +1,7 @@
-//! How long parts take from those who computed them to all workers.
+//! The time that parts take from the workers that computed them to all workers.
 //!
-//! The first three ways are those of production (`caribou::supersteps::Exchange`); the other two are what programs with MPI
-//! do, as in jacobi-factor.txt. A worker's link carries one message after the other each way, both ways at once.
+//! The first three ways are also in production (`caribou::supersteps::Exchange`); programs with MPI use the other two, as
+//! in jacobi-factor.txt. A worker's link carries one message after the other each way, both ways at once.
 
 /// How the parts of a step get to all workers.
 ///
@@ -30,7 +30,7 @@ pub enum Exchange {
     Doubling,
 }
 
-/// What a worker has computed.
+/// The result of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     /// The worker.
@@ -51,7 +51,8 @@ pub struct Wire {
 }
 
 impl Exchange {
-    /// When each of so many workers has all parts, s. Takes O(parts x workers), and the logarithm of that more for [`Direct`](Self::Direct).
+    /// When each of `workers` workers has all parts, s. Takes O(parts x workers), and the logarithm of that more for
+    /// [`Direct`](Self::Direct).
     pub fn arrival_times(self, parts: &[Part], wire: Wire, workers: usize) -> Vec<f64> {
         let Wire { delay_s, bytes_per_s } = wire;
         let seconds = |bytes: f64| bytes / bytes_per_s;
@@ -124,7 +125,7 @@ mod tests {
 
     const WIRE: Wire = Wire { delay_s: 1e-3, bytes_per_s: 1e6 };
 
-    /// When the last of so many workers has all, that are through at once with a kilobyte each.
+    /// When the last worker has all parts, if all are through at once with a kilobyte each.
     fn last(exchange: Exchange, workers: usize) -> f64 {
         let parts: Vec<Part> = (0..workers).map(|by| Part { by, at_s: 1.0, bytes: 1e3 }).collect();
         let arrivals = exchange.arrival_times(&parts, WIRE, workers);

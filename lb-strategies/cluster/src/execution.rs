@@ -1,5 +1,5 @@
-//! The execution of work by workers, at the speed of their vCPUs: the part of every history that does not ask what is
-//! executed.
+//! The execution of work by workers, at the speed of their vCPUs: the part of every history that is independent of the
+//! program.
 
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::events::Events;
@@ -82,7 +82,7 @@ impl<'r> Execution<'r> {
         if speed > 0.0 { speed / share } else { 0.0 }
     }
 
-    /// A worker begins so much work. True if it is through at once: there is none.
+    /// A worker begins `work`. True if it is through at once, since there is none.
     pub(super) fn begin<E: From<WorkerEvent>>(
         &mut self,
         worker: usize,
@@ -136,7 +136,7 @@ impl<'r> Execution<'r> {
                 continue;
             }
             if self.account(worker, now) {
-                // Whoever drives this hears of it by a look.
+                // The driver learns of it by an event.
                 events.at(now, WorkerEvent { worker, version: self.states[worker].version }.into());
             } else {
                 self.plan(worker, now, events);
@@ -155,11 +155,11 @@ impl<'r> Execution<'r> {
         through
     }
 
-    /// Accounts for what a worker has executed since the last look. True if nothing is left.
+    /// Accounts for the work of a worker since the last look. True if nothing is left.
     fn account(&mut self, worker: usize, now: Nanos) -> bool {
         let state = &mut self.states[worker];
         state.version += 1;
-        let running = state.running.as_mut().expect("only who runs is looked at");
+        let running = state.running.as_mut().expect("only a running worker is looked at");
         let since = (now - running.since) as f64;
         running.left -= running.speed * since / SECOND as f64;
         running.since = now;
@@ -168,10 +168,10 @@ impl<'r> Execution<'r> {
         running.left <= 1e-9 * running.speed.max(1.0)
     }
 
-    /// Says when to look again.
+    /// Plans the next look.
     fn plan<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
         let state = &mut self.states[worker];
-        let running = state.running.as_mut().expect("only who runs is looked at");
+        let running = state.running.as_mut().expect("only a running worker is looked at");
         let (speed, until) = self.vcpus.speed(self.names[worker], now);
         debug_assert!(until > now, "a speed holds for a while");
         running.speed = speed;

@@ -1,18 +1,18 @@
-//! The grid of dlb-jr.txt: jobs whose times fluctuate, and a program that needs the same of all in each iteration.
+//! The grid of dlb-jr.txt: jobs whose times fluctuate, and a program with equal jobs for all nodes in each iteration.
 //!
 //! The paper measured 130 nodes of PlanetLab, 2000 jobs each of 10 s on an idle CPU; its job times are not public. Here they
 //! are drawn by a [`JobTimeModel`], or derived from measured hosts with [`job_times`].
 //!
-//! The ratio of communication to computation is that of two nodes with equal shares. At 0.01 a send takes what the paper
-//! measured, 0.75 s. For other ratios the paper makes jobs shorter; a division of 37.5 s every five iterations would then
-//! take longer than the jobs, and balancing could not win at any ratio, as it does there. Here sends and words are longer
-//! instead: the ratio is the same, and a division is to a job what it was. The word that a job is finished takes 0.4 of
-//! a send, as measured.
+//! The ratio of communication to computation is for two nodes with equal shares. At 0.01 a send takes 0.75 s, as the
+//! paper measured. For other ratios the paper makes jobs shorter. Then a division of 37.5 s every five iterations would
+//! take longer than the jobs, and balancing could not win, as it does there. Here sends and words are longer instead: the
+//! ratio is the same, and so is the ratio of a division to a job. The word that a job is finished takes 0.4 of a send, as
+//! measured.
 //!
-//! # What is calibrated
-//! The constants of the two [`SETS`], to few numbers of the paper: a speedup of balancing of 1.8 on four nodes of set one,
-//! speedups above 6 in set two, and copies that win there on 2 and 4 nodes. The order of policies elsewhere, the best number
-//! of copies, and what ratios do, are not.
+//! # Calibrated
+//! The constants of the two [`SETS`] are fitted to few numbers of the paper. Balancing has a speedup of 1.8 on four nodes
+//! of set one and speedups above 6 in set two, and copies win there on 2 and 4 nodes. The order of policies elsewhere,
+//! the best number of copies, and the effect of ratios are results.
 
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ const UNITS: u64 = 1000;
 
 /// How job times of nodes are drawn.
 ///
-/// A node has a level, lognormal between nodes. Its times go around that level: lognormal and in part as the time before,
-/// and now and then there is a burst, in which they are several times as long for some jobs.
+/// A node has a level, lognormal between nodes. Its times vary around that level: lognormal, and correlated with the time
+/// before. Now and then there is a burst of some jobs that take several times as long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobTimeModel {
     /// In figures.
@@ -111,9 +111,8 @@ impl JobTimeModel {
     }
 }
 
-/// Job times from measured hosts, of which each sample is what part of the host was left: a job is 10 s on an idle CPU and
-/// takes that over the part, which counts as `floor` at least. A sample is of a time, so it is one of a step: the first
-/// again after the last.
+/// Job times from measured hosts. Each sample is the free part of the host. A job takes 10 s on an idle CPU, divided by
+/// that part, which counts as at least `floor`. Each sample is used for one step; after the last comes the first again.
 pub fn job_times(left: &[Vec<f64>], floor: f64) -> Vec<Vec<f64>> {
     let node =
         |samples: &Vec<f64>| samples.iter().cycle().take(JOBS).map(|&part| 10.0 / part.max(floor)).collect();
@@ -146,8 +145,8 @@ pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64
     StepScenario { name: format!("{processors} nodes, ratio {ratio}"), program, times }
 }
 
-/// The time of a run of [`scenario`] with copies as the paper computes it (eq. 8 to 10): all of a group begin with the same
-/// job, whoever finishes it first tells the others, and each iteration takes as many job times as there are copies.
+/// The time of a run of [`scenario`] with copies as the paper computes it (eq. 8 to 10). All nodes of a group begin with
+/// the same job, and the first to finish tells the others. Each iteration takes as many job times as there are copies.
 ///
 /// ```
 /// use virtual_cluster::grid_cluster::{paper_copies_s, scenario};

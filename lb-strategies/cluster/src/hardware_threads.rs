@@ -1,7 +1,7 @@
-//! A host with two hardware threads a core, and workers that its scheduler moves about.
+//! A host with two hardware threads per core, and workers that its scheduler moves about.
 //!
-//! A worker is fast while nobody *runs* on the other hardware thread of its core. So a worker that ends makes another one
-//! faster: why equal shares may end together on a host that is far from quiet (figure 8 of the RUPER-LB paper).
+//! A worker is fast while no other *runs* on the second hardware thread of its core. So a worker that ends makes another
+//! one faster. Therefore equal shares may end together on a host that is far from quiet (figure 8 of the RUPER-LB paper).
 
 use std::collections::BTreeSet;
 
@@ -34,9 +34,8 @@ pub struct Host {
 
 /// All workers of a pool on one such host.
 ///
-/// Each worker in order is put on a hardware thread that nobody has; then each in order draws how long it stays. When
-/// that is over it leaves, draws one of the free places (its own is one) and a new stay. It keeps its place while it does
-/// not run.
+/// Each worker in order is put on a free hardware thread; then each in order draws how long it stays. When that is over
+/// it leaves, draws one of the free places (its own is one) and a new stay. It keeps its place while it does not run.
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::Pool};

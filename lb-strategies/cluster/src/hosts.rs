@@ -1,9 +1,9 @@
-//! Ranks on hosts whose speed was measured: each host a series of shares, each rank on one of them.
+//! Ranks on hosts of measured speed: each host has a series of shares, each rank is on one host.
 
 use super::series::{PerWorker, Series};
 
-/// The share of each worker when ranks of so many workers each are put on `hosts` in order, and begin again at the first when there
-/// are more ranks than hosts. All workers of a rank have the share of its host.
+/// The share of each worker when ranks with these numbers of workers are put on `hosts` in order. If there are more ranks
+/// than hosts, they begin again at the first. All workers of a rank have the share of its host.
 ///
 /// A share is a factor of the speed: 1 for a host as fast as it should be; it may be above 1.
 ///

@@ -58,7 +58,7 @@ mod tests {
             if worker.number == 0 { trace.then(3.0, 0.0).then(5.0, 10.0) } else { trace }
         });
         let workers = [(0, 0), (1, 4 * SECOND)].map(|(number, at)| (Worker { rank: Rank(0), number }, at));
-        // 30 by the first alone, 10 by the second alone, then 20 a second.
+        // 30 by the first alone, 10 by the second alone, then 20 per second.
         assert_eq!(ideal_s(&workers, &mut vcpus, 60.0), 6.0);
         assert_eq!(ideal_s(&workers, &mut vcpus, 0.0), 0.0);
         assert_eq!(ideal_s(&workers[..1], &mut Halted, 1.0), f64::INFINITY);

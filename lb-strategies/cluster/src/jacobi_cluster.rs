@@ -1,10 +1,10 @@
 //! The cluster and the program of jacobi-factor.txt, section 5: nodes of four kinds, and a dense Jacobi iteration.
 //!
-//! The paper says the speed of the nodes and the bandwidth between them. It does not say how long a message takes, nor how
-//! many iterations there were, nor on which node the serial program ran. Here that is the slowest kind; there are
-//! [`STEPS`] iterations; and a message takes [`DELAY_S`], which is fitted to one number of the paper: the speedup of
-//! 12.38 with 6000 rows. All other numbers follow. They grow faster with the size than the paper's, whose iterations take
-//! 31 us more for each 1000 rows: as if eight bytes a row went at a fifth of 10 Gbit/s.
+//! The paper gives the speed of the nodes and the bandwidth between them. It does not give the time of a message, the
+//! number of iterations, or the node of the serial program. Here the serial program runs on the slowest kind, and there
+//! are [`STEPS`] iterations. A message takes [`DELAY_S`], which is fitted to one number of the paper: the speedup of
+//! 12.38 with 6000 rows. All other numbers follow. They grow faster with the size than the paper's. There iterations take
+//! 31 us more for each 1000 rows, as if eight bytes per row were sent at a fifth of 10 Gbit/s.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub fn serial_s(size: u64) -> f64 {
     STEPS as f64 * size as f64 * row_s(size, 0)
 }
 
-/// A system of so many rows on so many nodes.
+/// A system of `size` rows on `nodes` nodes.
 pub fn scenario(size: u64, nodes: usize, exchange: Exchange) -> StepScenario {
     let program = StepProgram {
         steps: STEPS,

@@ -1,17 +1,17 @@
-//! Who computes how long: on vCPUs, or as it was measured job by job.
+//! Computing times of workers: on vCPUs, or measured job by job.
 
 use std::sync::Arc;
 
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// What workers need for work that they begin.
+/// The computing times of workers.
 pub trait Computing {
     /// A step begins, of this number from 0.
     fn begin(&mut self, _step: u64) {}
 
-    /// When a worker is through that begins so much work at a time, s, and the CPU time that it will have had. The end
-    /// is infinite if it is never through.
+    /// The end of `work` that a worker begins at `begin_s`, s, and the CPU time that it takes. The end is infinite if it
+    /// is never through.
     fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed;
 }
 
@@ -24,7 +24,7 @@ pub struct Computed {
     pub cpu_s: f64,
 }
 
-/// On vCPUs, whose speed is work a second.
+/// On vCPUs, whose speed is work per second.
 pub struct OnVcpus {
     vcpus: Box<dyn Vcpus>,
     workers: Vec<Worker>,
@@ -45,7 +45,7 @@ impl Computing for OnVcpus {
         let name = self.workers[worker];
         let (mut left, mut cpu_s) = (work, 0.0);
         let mut now = (begin_s * SECOND as f64) as Nanos;
-        // What is lost by whole nanoseconds of time is not lost of the work.
+        // Rounding to whole nanoseconds of time must not lose work.
         let mut exact_s = begin_s;
         while left > 0.0 {
             let (speed, until) = self.vcpus.speed(name, now);
@@ -63,8 +63,8 @@ impl Computing for OnVcpus {
     }
 }
 
-/// As measured: each job that a worker begins, or each step, takes as long as the next of its series says, times its work;
-/// after the last comes the first again.
+/// As measured: each job that a worker begins, or each step, takes the next time of its series, times its work. After the
+/// last comes the first again.
 #[derive(Clone, Debug)]
 pub struct JobTimes {
     /// Of each worker: seconds for one unit of work.
@@ -79,7 +79,7 @@ impl JobTimes {
         Self { next: vec![0; series.len()], series, by_step: false }
     }
 
-    /// The same, step by step: all jobs that a worker begins in one are as long.
+    /// The same, step by step: all jobs that a worker begins in a step are as long.
     pub fn by_step(series: Arc<Vec<Vec<f64>>>) -> Self {
         Self { by_step: true, ..Self::new(series) }
     }

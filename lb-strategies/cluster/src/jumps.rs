@@ -1,7 +1,7 @@
-//! Threads whose speed jumps at random: each level for a while, then the next, independent of all others.
+//! Threads whose speed jumps at random: each level for a while, then the next, independent of all other threads.
 //!
-//! The speeds of a thread that the host moves about, where only the speeds it met are known and not who shared a core
-//! with whom. For that see [`hardware_threads`](super::hardware_threads).
+//! For a thread that the host moves about, if only its speeds are known. If it is known which threads share a core, see
+//! [`hardware_threads`](super::hardware_threads).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Level {
     pub part: f64,
 }
 
-/// A jump process a worker: draw a level, hold it for an exponentially distributed time, repeat.
+/// One jump process per worker: draw a level, hold it for an exponentially distributed time, repeat.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -49,7 +49,7 @@ struct Thread {
 }
 
 impl<F: Fn(Worker) -> u64> Jumps<F> {
-    /// Levels held for `hold` seconds in the mean; the stream of each worker has the seed that `seed` says.
+    /// Levels held for `hold` seconds in the mean; `seed` gives the seed of each worker's stream.
     pub fn new(levels: Vec<Level>, hold: f64, seed: F) -> Self {
         assert!(!levels.is_empty(), "there is a speed to draw");
         Self { levels, hold, seed, threads: BTreeMap::new() }

@@ -1,22 +1,22 @@
 //! A cluster in virtual time: vCPUs of changing speed, links with delays, and programs that run on them.
 //!
-//! Deterministic: the same cluster and program give the same history to the last event. It knows no clock, thread or
-//! random number but those of its input, so that a run of hours on hundreds of vCPUs is a matter of seconds.
+//! Deterministic: the same cluster and program give the same history to the last event. Its only clocks, threads and
+//! random numbers are in its input. So a run of hours on hundreds of vCPUs takes seconds.
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`virtual_time`](lb_strategies::virtual_time) | what each worker can give, what lies between ranks, what is to happen when |
-//! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs as written down, drawn at random, or shared by workers that wander |
-//! | [`neighbours`], [`hosts`] | what neighbours take, and what measured hosts have left |
-//! | [`costs`], [`chunk_costs`], [`cost_table`] | what iterations cost, and chunks |
-//! | [`recorded_loads`] | what chunks cost in runs that were recorded |
-//! | [`job_times`], [`mod@exchange`] | who computes how long in a step, and how long parts take to all |
-//! | `execution` | who executes how much until something happens |
-//! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | how long a pool, an array of chunks or a program in supersteps takes there under a policy |
-//! | [`ideal`] | how long the best policy would take |
-//! | [`pool_scenario`](mod@pool_scenario), [`pool_scenarios`] | all of that together, and the scenarios that have names |
-//! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same of arrays |
-//! | [`step_scenario`](mod@step_scenario) | the same of programs in supersteps |
+//! | [`virtual_time`](lb_strategies::virtual_time) | the speed of each worker, delays between ranks, the queue of events |
+//! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs by a series, drawn at random, or shared by workers that wander |
+//! | [`neighbours`], [`hosts`] | load of neighbours, and the free part of measured hosts |
+//! | [`costs`], [`chunk_costs`], [`cost_table`] | costs of iterations and chunks |
+//! | [`recorded_loads`] | costs of chunks in recorded runs |
+//! | [`job_times`], [`mod@exchange`] | computing times of workers in a step, and the exchange of their parts |
+//! | `execution` | the work that each worker executes between two events |
+//! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | runs a pool, an array of chunks or a program in supersteps under a policy |
+//! | [`ideal`] | the time of the best policy |
+//! | [`pool_scenario`](mod@pool_scenario), [`pool_scenarios`] | all of that together, and the named scenarios |
+//! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same for arrays |
+//! | [`step_scenario`](mod@step_scenario) | the same for programs in supersteps |
 //! | [`crossbar_cluster`], [`jacobi_cluster`], [`grid_cluster`] | the programs and clusters of papers |
 //!
 //! Two workers, one of them three times as fast:

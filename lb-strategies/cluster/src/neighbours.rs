@@ -1,4 +1,4 @@
-//! Neighbours by schedule: processes beside which worker, from when to when, and what they take from it.
+//! Neighbours by schedule: processes beside a worker, from one time to another, and the time they take from it.
 
 use lb_strategies::Rank;
 use lb_strategies::pools::machine::{Nanos, SECOND};
@@ -49,7 +49,7 @@ pub enum Presence {
 }
 
 impl Neighbour {
-    /// A neighbour beside each worker of `rank`, for ever, that asks for all it can get.
+    /// A neighbour beside each worker of `rank`, forever, that asks for all it can get.
     pub fn always(rank: Rank) -> Self {
         let presence = Presence::Between { from_s: 0.0, to_s: f64::INFINITY };
         Self { rank, worker: None, presence, duty: 1.0 }
@@ -61,7 +61,7 @@ impl Neighbour {
 }
 
 impl Presence {
-    /// Tells if the neighbour is there at `now`, and until when that holds (`Nanos::MAX` for ever).
+    /// Tells if the neighbour is there at `now`, and until when that holds (`Nanos::MAX` for forever).
     pub fn at(&mut self, now: Nanos) -> (bool, Nanos) {
         match self {
             Self::Between { from_s, to_s } => {
@@ -91,8 +91,8 @@ pub enum Beside {
     /// They run on the other hardware thread of its core: a busy one leaves it 0.47 of its speed. Between 2245 and 1020
     /// iterations a second in figure 9 of the RUPER-LB paper.
     Core,
-    /// They run on its own vCPU, which the scheduler shares fairly: nobody gets more than they ask for, the rest is shared
-    /// equally.
+    /// They run on its own vCPU, which the scheduler shares fairly: no process gets more than it asks for, the rest is
+    /// shared equally.
     Vcpu,
 }
 
@@ -146,8 +146,8 @@ impl Vcpus for NeighbourShares {
 
 /// The part of a vCPU for a process that always wants to run and shares it with processes of these duties.
 ///
-/// The scheduler gives nobody more than they ask for, and shares the rest equally: whoever asks for less than an equal
-/// part is served in full, smallest first.
+/// The scheduler gives no process more than it asks for, and shares the rest equally. A process that asks for less than
+/// an equal part is served in full, smallest first.
 ///
 /// ```
 /// use virtual_cluster::neighbours::fair_share;

@@ -1,4 +1,4 @@
-//! A cluster, a pool on it, and what happens to them: all that a policy is compared on.
+//! A cluster, a pool on it, and the disturbances: the basis of comparisons of policies.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub type MakeVcpus = Arc<dyn Fn() -> Box<dyn Vcpus> + Send + Sync>;
 pub struct Network {
     /// There and back.
     pub rtt: Nanos,
-    /// The most that a message takes longer, on one way.
+    /// Largest additional delay of a message, one way.
     pub jitter: Nanos,
     /// Of the jitter.
     pub seed: u64,
@@ -75,7 +75,8 @@ impl Network {
 }
 
 impl Scenario {
-    /// Equal iterations, a quiet network, everybody there from the beginning to the end. `vcpus` makes the vCPUs of one run.
+    /// Equal iterations, a quiet network, all workers there from the beginning to the end. `vcpus` makes the vCPUs of one
+    /// run.
     pub fn new(
         name: impl Into<String>,
         pool: Pool,

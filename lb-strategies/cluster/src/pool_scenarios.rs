@@ -1,8 +1,9 @@
-//! Named scenarios, to compare policies on the same ground: those of the RUPER-LB paper, and those made to find weaknesses.
+//! Named scenarios, to compare policies on the same ground: the ones of the RUPER-LB paper, and ones made to find
+//! weaknesses.
 //!
-//! | names | file | what |
+//! | names | file | content |
 //! |---|---|---|
-//! | F6-1 ... F8b | [`paper`] | figures 6, 7 and 8 of the paper, rebuilt from what it shows |
+//! | F6-1 ... F8b | [`paper`] | figures 6, 7 and 8 of the paper, rebuilt from its plots |
 //! | L1 ... L8 | [`one_rank`] | one rank: unequal, collapsing, stopping and late workers, few and costly iterations |
 //! | M1, M3 ... M5 | [`many_ranks`] | several ranks: many of them, collapsing and periodic ones |
 //! | S1 ... S6, S8 | [`sweeps`] | many of one kind: a single one may be luck |
@@ -45,7 +46,7 @@ const fn entry(name: &'static str, about: &'static str, build: fn() -> Scenario)
     ScenarioEntry { name, about, build }
 }
 
-/// Every scenario, those of the paper first.
+/// Every scenario, the paper's first.
 pub const SCENARIOS: &[ScenarioEntry] = &[
     entry("F6-1", "figure 6, run 1: two ranks, neighbours on one", || paper::figure_6(1)),
     entry("F6-2", "figure 6, run 2", || paper::figure_6(2)),
@@ -88,7 +89,7 @@ pub const SCENARIOS: &[ScenarioEntry] = &[
 /// The scenario of that name.
 ///
 /// # Errors
-/// If no scenario has this name: those that may have been meant, or all names.
+/// If no scenario has this name. The error lists similar names, or all names.
 ///
 /// ```
 /// use virtual_cluster::scenario;

@@ -80,7 +80,7 @@ impl<'r> RunPool<'r> {
         self
     }
 
-    /// Runs it until nothing happens any more.
+    /// Runs it to the end.
     pub fn run(self) -> PoolRun {
         EventLoop::new(self).run()
     }
@@ -103,7 +103,7 @@ pub struct PoolRun {
     pub closed: Vec<Option<Nanos>>,
     /// Messages between ranks.
     pub messages: u64,
-    /// `Wants` and what else the machines were told.
+    /// Inputs of the machines: `Wants` and all others.
     pub inputs: u64,
     /// The decision of the machine of rank 0, at the end.
     pub said: Option<String>,
@@ -118,7 +118,7 @@ pub struct WorkerRun {
     pub done: u64,
     /// Ranges.
     pub chunks: u64,
-    /// Time in ranges, at whatever speed.
+    /// Time in ranges, at any speed.
     pub busy: Nanos,
     /// End of its last range.
     pub end: Nanos,

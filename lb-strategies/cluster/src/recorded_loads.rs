@@ -1,6 +1,7 @@
 //! Loads of chunks that real runs recorded: the files of vt (DARMA's tasking runtime), which LBAF reads as well.
 //!
-//! A run has one file per rank. Each file says what the objects of its rank took, phase by phase. An object is a chunk here.
+//! A run has one file per rank. Each file has the loads of the objects of its rank, phase by phase. An object is a chunk
+//! here.
 //!
 //! | format | content |
 //! |---|---|
@@ -65,11 +66,11 @@ impl LoadFormat {
 pub struct RecordedLoadsError {
     /// The file, with the line or the field where that is known.
     place: String,
-    /// Fault, and what was expected.
+    /// The fault, and the expectation.
     what: String,
 }
 
-/// What an object took in a phase.
+/// The load of an object in a phase.
 #[derive(Clone, Copy)]
 struct Task {
     phase: u64,
@@ -113,8 +114,8 @@ impl RecordedLoads {
     /// The loads in the files of a run: names for messages, and contents. The first is of rank 0, and so on.
     ///
     /// # Errors
-    /// If a file is not of the format, a load is no number of seconds up to 1e6, an object has two loads in a phase, or nothing
-    /// is recorded at all.
+    /// If a file is not of the format, or nothing is recorded at all. If a load is no number of seconds up to 1e6, or an
+    /// object has two loads in a phase.
     pub fn parse(format: LoadFormat, files: &[(&str, &[u8])]) -> Result<Self, RecordedLoadsError> {
         let mut gathered = Gathered::default();
         for (rank, (file, bytes)) in files.iter().enumerate() {
@@ -146,7 +147,7 @@ impl RecordedLoads {
         self.objects.iter().map(|object| object.home).collect()
     }
 
-    /// What chunks cost, a row per phase: seconds times `scale`.
+    /// Costs of chunks, a row per phase: seconds times `scale`.
     pub fn costs(&self, scale: f64) -> CostTable {
         CostTable::new(
             self.objects.len() as u32,
@@ -188,7 +189,7 @@ impl RecordedLoads {
     }
 }
 
-/// What files have said so far.
+/// The content of the files so far.
 #[derive(Default)]
 struct Gathered {
     /// By object.
@@ -258,7 +259,7 @@ impl Gathered {
     }
 }
 
-/// Fault of what should be a load.
+/// The fault of a text that should be a load.
 fn no_load(text: &str) -> String {
     format!("{text:?} is no load, expected seconds, a number from 0 to {SECONDS_MAX:e}")
 }

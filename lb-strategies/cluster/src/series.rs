@@ -1,10 +1,10 @@
-//! Values that hold for a while and then jump: a speed or a share as it was written down.
+//! Values that hold for a while and then jump: a speed or a share as recorded.
 
 use lb_strategies::Rank;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A value as a function of time, constant between jumps; the last value holds for ever.
+/// A value as a function of time, constant between jumps; the last value holds forever.
 ///
 /// ```
 /// use virtual_cluster::Series;
@@ -40,7 +40,7 @@ impl Series {
         self
     }
 
-    /// The value at `now`, and until when it is that (`Nanos::MAX` for ever). O(log jumps).
+    /// The value at `now`, and the time until which it holds (`Nanos::MAX` for forever). O(log jumps).
     pub fn at(&self, now: Nanos) -> (f64, Nanos) {
         let next = self.pieces.partition_point(|&(begin, _)| begin <= now);
         let until = self.pieces.get(next).map_or(Nanos::MAX, |&(begin, _)| begin);
@@ -68,7 +68,7 @@ pub struct PerWorker {
 }
 
 impl PerWorker {
-    /// The series of each worker, where ranks have so many workers each.
+    /// The series of each worker, where ranks have these numbers of workers.
     pub fn new(workers: &[u32], mut series: impl FnMut(Worker) -> Series) -> Self {
         let of_rank = |(rank, &workers): (u32, &u32)| {
             (0..workers).map(|number| series(Worker { rank: Rank(rank), number })).collect()
@@ -76,7 +76,7 @@ impl PerWorker {
         Self { series: (0..).zip(workers).map(of_rank).collect() }
     }
 
-    /// That of one worker.
+    /// The series of one worker.
     pub fn of(&self, worker: Worker) -> &Series {
         &self.series[worker.rank.index()][worker.number as usize]
     }
@@ -126,7 +126,7 @@ impl Vcpus for Shared {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (speed, until) = self.vcpus.speed(worker, now);
         let (part, until_part) = self.parts.speed(worker, now);
-        // Nothing of a part, or a part of nothing, is nothing for as long as either holds.
+        // The product is 0 as long as either factor is 0.
         let until = match (speed > 0.0, part > 0.0) {
             (true, true) => until.min(until_part),
             (true, false) => until_part,

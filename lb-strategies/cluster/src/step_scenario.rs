@@ -1,4 +1,4 @@
-//! A cluster, a program in supersteps on it, and what happens to them: all that policies are compared on.
+//! A cluster, a program in supersteps on it, and the disturbances: the basis of comparisons of policies.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct StepScenario {
 /// How long the workers of a program compute.
 #[derive(Clone)]
 pub enum Times {
-    /// On vCPUs, of ranks with so many workers each.
+    /// On vCPUs, of ranks with these numbers of workers.
     Vcpus(MakeVcpus, Vec<u32>),
     /// As measured job by job: seconds for a unit of weight, of each worker; see [`JobTimes`].
     Jobs(Arc<Vec<Vec<f64>>>),
@@ -43,7 +43,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// What was measured of each worker; nothing of vCPUs.
+    /// The measured series of each worker; empty for vCPUs.
     pub fn series(&self) -> &[Vec<f64>] {
         match self {
             Times::Vcpus(..) => &[],
@@ -63,7 +63,7 @@ impl StepScenario {
         RunSteps::new(&self.program, policy, &mut *computing).run()
     }
 
-    /// The seconds that the run would take if units could be cut, everybody always computed, and messages took no time.
+    /// The seconds that the run would take if units could be cut, all workers always computed, and messages took no time.
     pub fn ideal_s(&self) -> f64 {
         let StepProgram { weights, steps, .. } = &self.program;
         let weight = weights.of(0..weights.units());

@@ -1,15 +1,15 @@
 //! Programs in supersteps on a cluster in virtual time, divided by the policies of production.
 //!
 //! # What is modelled
-//! - Each worker has a share. In a step it computes the job of its share, or races for the jobs of its group where they
-//!   have copies ([`Race`]); parts get to all by an [`Exchange`]; a worker that has all begins the next step.
-//! - The policy hears of a step when all are through, and what it answers takes effect `lag` steps later: two in
-//!   production. There the first worker says in each step what follows it, when all have ended the step `lag` before, and
-//!   nobody goes on without that word. Without lag, as in the papers, all wait for all at the end of each step.
-//! - Units that change their worker travel over its link, each worker's together; a division may take a fixed time
-//!   besides, which both papers' programs need. A worker begins when it has all of its own.
+//! - Each worker has a share. In a step it computes the job of its share, or races for the jobs of its group if they have
+//!   copies ([`Race`]). An [`Exchange`] sends the parts to all. A worker that has all parts begins the next step.
+//! - The policy is told of a step when all are through. Its answer takes effect `lag` steps later: two in production.
+//!   There the first worker sends in each step the plan of the next, when all have ended the step `lag` before. No worker
+//!   goes on without that plan. Without lag, as in the papers, all wait for all at the end of each step.
+//! - Units that change their worker travel over its link, each worker's together. A division may take a fixed time
+//!   besides, as in the programs of both papers. A worker begins when it has all of its units.
 //!
-//! # What is not
+//! # What is not modelled
 //! Messages take no CPU time. Edges of neighbours come with the parts. Workers of a rank are as far from each other as
 //! ranks are.
 
@@ -37,13 +37,13 @@ use crate::job_times::Computing;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepProgram {
-    /// The units and what they weigh.
+    /// The units and their weights.
     pub weights: Weights,
     /// Steps of the run.
     pub steps: u64,
     /// Number of workers, at least one.
     pub workers: usize,
-    /// Bytes of a unit that everybody gets in each step.
+    /// Bytes of a unit that all workers get in each step.
     pub part_bytes: f64,
     /// Bytes of a unit that go where it goes.
     pub unit_bytes: f64,
@@ -53,7 +53,7 @@ pub struct StepProgram {
     pub link: Wire,
     /// Time of the word that a job is finished, s.
     pub notify_s: f64,
-    /// Time of a division besides its units', s. Of one towards copies 140 % of it, of one back 60 % (dlb-jr.txt,
+    /// Time of a division besides its units', s. A division towards copies takes 140 % of it, one back 60 % (dlb-jr.txt,
     /// section 3.1).
     pub division_s: f64,
     /// Steps from an answer of the policy until it takes effect.
@@ -78,7 +78,7 @@ impl StepProgram {
     }
 }
 
-/// What came of a run. Times are s.
+/// The result of a run. Times are s.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepsRun {
     /// Of each step, from the end of the one before it for the last worker; moving units is of the step after it.
@@ -96,7 +96,7 @@ pub struct StepsRun {
 pub struct NewDivision {
     /// The first step under it.
     pub step: u64,
-    /// What it is.
+    /// The division itself.
     pub division: Division,
     /// Units that a worker got that it had not.
     pub moved: u64,
@@ -107,7 +107,7 @@ pub struct NewDivision {
 }
 
 impl StepsRun {
-    /// Time of the run; infinite if somebody was never through.
+    /// Time of the run; infinite if a worker was never through.
     pub fn makespan_s(&self) -> f64 {
         self.step_seconds.iter().sum()
     }
@@ -134,7 +134,7 @@ pub struct RunSteps<'r> {
     run: StepsRun,
 }
 
-/// What was done in a step.
+/// The work of a step.
 struct Done {
     parts: Vec<Part>,
     works: Vec<Work>,
@@ -143,7 +143,7 @@ struct Done {
 }
 
 impl<'r> RunSteps<'r> {
-    /// `program` under a policy, on what computes it.
+    /// Runs `program` under a policy, with these computing times.
     pub fn new(
         program: &'r StepProgram,
         policy: &dyn SuperstepStrategy,
@@ -196,7 +196,7 @@ impl<'r> RunSteps<'r> {
         self.run
     }
 
-    /// Nobody ends a step before the word that says what follows.
+    /// No worker ends a step before the plan of the next has come.
     fn wait(&self, step: u64, ends: &mut [f64]) {
         let StepProgram { lag, link: wire, .. } = self.program;
         if *lag == 0 {
@@ -209,7 +209,7 @@ impl<'r> RunSteps<'r> {
         }
     }
 
-    /// What the policy answered takes effect, if it is time. Says how many units moved, and how long that took.
+    /// The policy's answer takes effect, if it is time. Returns the number of moved units, and the time of the moves.
     fn divide(&mut self, step: u64) -> (u64, f64) {
         let due = self.answers.iter().rposition(|(due, ..)| *due <= step);
         let Some((_, new, reason)) = due.and_then(|due| self.answers.drain(..=due).next_back()) else {

@@ -1,8 +1,8 @@
-//! The acceptance test: the gain predicted for the coming period against the cost of moving; and, before there is a plan,
-//! the most that any could gain against the time that it takes to make one.
+//! The acceptance test: the gain predicted for the coming period against the cost of moving. Before there is a plan: the
+//! best achievable gain against the time to make a plan.
 //!
-//! Pure arithmetic on a plan somebody else made. It does not choose between plans and knows nothing of what
-//! really happened afterwards; the caller measures its own cost of moving and of deciding, and passes it in.
+//! Pure arithmetic on a given plan. It does not choose between plans and knows nothing of the phase that followed. The
+//! caller measures the cost of moving and of deciding, and passes it in.
 
 use crate::arrays::loads::Loads;
 use crate::arrays::metrics::{Moved, bound_ns, max_ns};
@@ -96,8 +96,9 @@ pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
     snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
 }
 
-/// Judges whether to ask a strategy at all, which takes it `decide_ns`: not if the most that any assignment can save over
-/// the next `phases` phases, down to [`bound_ns`], is no more than that and the cost of the cheapest move.
+/// Judges whether to ask a strategy at all, which takes `decide_ns`. It is asked only if the best achievable gain over
+/// the next `phases` phases exceeds that time and the cost of the cheapest move together. The best achievable gain is the
+/// distance to [`bound_ns`].
 ///
 /// [`accept()`] does not count that time: once there is a plan it is spent, whether the plan is carried out or not. A
 /// migratable chunk on an unavailable rank is always worth it: staying is not possible.

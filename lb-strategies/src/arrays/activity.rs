@@ -1,7 +1,7 @@
-//! How many messages each chunk handles, to compare costs per step where windows cut steps in the middle.
+//! The number of messages that each chunk handles, to compare costs per step where windows cut steps in the middle.
 //!
-//! In a short window one chunk may have made four steps and another five. Its cost for each message, times the messages
-//! that it handles in the long run, is what a whole number of steps would cost.
+//! In a short window one chunk may have made four steps and another five. Its cost per message, times its messages per
+//! window in the long run, is the cost of a whole number of steps.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,7 +9,7 @@ use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId};
 use crate::rank::Rank;
 
-/// What is left of the older counts after each window.
+/// The part of the older counts that remains after each window.
 const DECAY: f64 = 0.97;
 
 /// The most that a cost is corrected by: messages of one chunk differ too.
@@ -18,10 +18,10 @@ const MOST: f64 = 4.0;
 /// The number of windows without a message after which a chunk has nothing to do any more, if it never paused before.
 const SILENT_MAX: u32 = 2;
 
-/// CPU time that a message costs more if it crosses from one rank to another, of both, ns.
+/// Additional CPU time of a message that crosses from one rank to another, of both ranks, ns.
 const CROSSING_NS: f64 = 100.0;
 
-/// The messages of a chunk, and those of the mean chunk of its array in the same windows.
+/// The messages of a chunk, and of the mean chunk of its array in the same windows.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     /// The rank on which the chunk began, or was first seen.
@@ -117,9 +117,9 @@ impl Activity {
         Some(self.chunks.get(&chunk)?.home)
     }
 
-    /// CPU time that this move makes a window such as the newest cost more, on both ranks, ns; negative for a chunk that goes
-    /// home. The messages of a chunk, as many sent as handled, are taken to stay on the rank on which it began: which chunks
-    /// it exchanges them with is not known.
+    /// CPU time that this move makes a window such as the newest cost more, on both ranks, ns; negative for a chunk that
+    /// goes home. A chunk is assumed to send as many messages as it handles, and to exchange them with chunks of the rank
+    /// on which it began: the real partners are not known.
     pub(super) fn crossing_ns(&self, chunk: ChunkId, from: Rank, to: Rank) -> f64 {
         let Some(counts) = self.chunks.get(&chunk) else { return 0.0 };
         let away = f64::from(u8::from(to != counts.home)) - f64::from(u8::from(from != counts.home));
@@ -132,9 +132,9 @@ impl Activity {
         self.steps
     }
 
-    /// What a chunk costs in the long run in a window such as the newest, in which it has `handled` messages that cost `ticks`.
-    /// A chunk that has handled none costs what its last ones did, unless it has paused for longer than it ever did: then it has
-    /// nothing to do any more.
+    /// The long-run cost of a chunk in a window as long as the newest, in which it has `handled` messages that cost
+    /// `ticks`. A chunk that has handled none costs as much as its last ones. If it has paused for longer than ever
+    /// before, it has nothing to do any more.
     pub(super) fn whole_steps(&mut self, chunk: ChunkId, handled: u32, ticks: f64) -> f64 {
         let (Some(counts), Some(mean)) = (self.chunks.get_mut(&chunk), self.means.get(&chunk.array)) else {
             return ticks;

@@ -1,7 +1,7 @@
-//! What a strategy is asked about: the chunks that it may place, each with those that go where it goes.
+//! The units that a strategy places: single chunks, and groups of chunks that go to the same rank.
 //!
-//! Most chunks are asked about as they are. Chunks that are kept together count as one, with the sum of their loads and
-//! bytes; and one that its program moves itself counts as there already, and as pinned.
+//! Most chunks are units by themselves. Chunks that are kept together count as one, with the sum of their loads and
+//! bytes. A chunk that its program moves itself counts as moved already, and as pinned.
 
 use rustc_hash::FxHashMap;
 
@@ -12,17 +12,17 @@ use crate::rank::Rank;
 /// The places of chunks in the snapshot that the strategy sees.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BalancedUnits {
-    /// By the array of a chunk the one whose chunks it keeps to; empty where all arrays are by themselves.
+    /// By the array of a chunk, the array whose chunks it follows; empty where no array follows another.
     leaders: Vec<ArrayId>,
-    /// The ranks that the program wants chunks on, by the leader of those that go there. Looked up, never iterated.
+    /// The ranks that the program wants chunks on, by the leader of each group. Looked up, never iterated.
     requested_ranks: FxHashMap<ChunkId, Rank>,
-    /// By measured chunk the position of the one that the strategy sees; none if it sees them all.
+    /// By measured chunk, the position of its unit in the strategy's snapshot; none if each chunk is a unit.
     unit_of_chunk: Option<Vec<usize>>,
 }
 
 impl BalancedUnits {
-    /// Notes what a phase's reports say of chunks besides their loads. Of several wishes for chunks that are kept together
-    /// the first chunk's counts; a wish for an inactive rank is ignored.
+    /// Notes the groups and wishes of a phase's reports. Of several wishes for chunks that are kept together the first
+    /// chunk's counts; a wish for an inactive rank is ignored.
     pub(crate) fn new(PhaseReport { leaders, chunks, inactive, .. }: &PhaseReport) -> Self {
         let mut asked = Self { leaders: leaders.clone(), ..Self::default() };
         let wish = |chunk: &ChunkReport| {
@@ -37,8 +37,9 @@ impl BalancedUnits {
         asked
     }
 
-    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the one that
-    /// the program wants, else that of the first that is pinned, else that of the first; they may move if all may.
+    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the one
+    /// that the program wants, else the rank of the first pinned chunk, else the rank of the first chunk. They may move
+    /// if all may.
     pub(crate) fn coarsen(&mut self, mut expected: Snapshot) -> Snapshot {
         for chunk in &mut expected.chunks {
             if let Some(&to) = self.requested_ranks.get(&self.leader(chunk.id)) {
@@ -62,12 +63,12 @@ impl BalancedUnits {
         expected
     }
 
-    /// The chunk that this one keeps to, which need not be there; itself if it keeps to none.
+    /// The chunk that this one follows, which need not exist; itself if it follows none.
     fn leader(&self, chunk: ChunkId) -> ChunkId {
         ChunkId { array: self.leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array), ..chunk }
     }
 
-    /// The rank of each measured chunk, from the ranks of those that the strategy saw.
+    /// The rank of each measured chunk, from the ranks of the units.
     pub(crate) fn expand(&self, seen: &[Rank]) -> Vec<Rank> {
         match &self.unit_of_chunk {
             Some(seats) => seats.iter().map(|&seat| seen[seat]).collect(),
@@ -76,7 +77,7 @@ impl BalancedUnits {
     }
 }
 
-/// Adds a chunk to the first of those that it is kept with.
+/// Adds a chunk to the first one of its group.
 fn merge_into(first: &mut ChunkLoad, chunk: &ChunkLoad) {
     first.ticks = first.ticks.saturating_add(chunk.ticks);
     first.bytes = first.bytes.saturating_add(chunk.bytes);

@@ -10,7 +10,7 @@
 //! It does no IO and reads no clock: the same reports, strategy and durations of the strategy give the same decisions. It
 //! is driven by rank 0 of a run, without a lock, and by replays of the reports of a run ([`Balancer::decide`]).
 //!
-//! # What a decision is worth
+//! # Value of a decision
 //! A strategy that must pay is not asked where no plan could save the time of asking. This time is the least that the
 //! strategy ever took: a slower call tells more of other load than of the strategy. The gains that were forgone while the
 //! strategy was not asked add up. It is asked once they and the best achievable gain of the next phase exceed its time.

@@ -1,10 +1,10 @@
 //! Finds the rank that would finish first with one chunk more, for chunks that arrive by falling load.
 //!
 //! With equal capacities that rank is the top of a min-heap by completion time. With unequal ones it depends
-//! on the chunk: a slow rank that is free may finish it later than a fast one that is busy. So the ranks fall
-//! into classes of about equal capacity (steps of 2^(1/8), 9 %), each a heap, and the tops compete. Entries
-//! may be out of date; since loads only grow while chunks are placed, a stale entry is too early, is seen at
-//! the top, and is refreshed there.
+//! on the chunk: a slow rank that is free may finish it later than a fast one that is busy. So the ranks fall into
+//! classes of about equal capacity (steps of 2^(1/8), 9 %), each a heap, and the tops compete. Entries may be out of
+//! date. Loads only grow while chunks are placed, so a stale entry is too early: it comes to the top, and is refreshed
+//! there.
 //!
 //! Cost per chunk: O(classes + log ranks); classes are few, and never more than [`CLASSES_MAX`].
 
@@ -56,8 +56,7 @@ impl FinishFirst {
         Self { classes }
     }
 
-    /// Puts `ticks` on the rank that would finish first with them, the fastest of those that tie, and says
-    /// which.
+    /// Puts `ticks` on the rank that would finish first with them, and returns it. The fastest one breaks ties.
     ///
     /// `None` where no rank is available.
     pub(crate) fn place(&mut self, loads: &mut Loads, ticks: u64) -> Option<Rank> {

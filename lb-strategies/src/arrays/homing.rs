@@ -1,8 +1,8 @@
-//! Chunks go home first: of two moves of the same use, the one that brings a chunk back to the rank on which it began.
+//! Chunks go home first: of two equally useful moves, the one is made that returns a chunk to the rank on which it began.
 //!
-//! Programs place chunks that exchange messages on the same rank. Moves that follow a neighbour, or noise, to and fro would
-//! else shuffle all chunks in the long run, and most messages would cross ranks. Which chunks exchange messages need not be
-//! known for this.
+//! Programs place chunks that exchange messages on the same rank. Otherwise moves that follow a neighbour, or noise,
+//! would shuffle all chunks in the long run, and most messages would cross ranks. Which chunks exchange messages need not
+//! be known for this.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::rank::Rank;
 /// Loads that differ by this part are as good as equal.
 const ALIKE: f64 = 0.1;
 
-/// Lets chunks go home in the place of others of a plan that leave the same rank for the same rank, have at least as many
-/// bytes, and are about as heavy.
+/// Replaces moves of a plan by moves home. A chunk that goes home replaces one with the same source and destination, at
+/// least as many bytes and about the same load.
 ///
 /// O(n + m log n) for n chunks and m moves.
 pub(super) fn homeward(

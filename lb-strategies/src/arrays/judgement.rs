@@ -1,9 +1,9 @@
-//! Whether to believe a plan, where phases are windows: its gain is held against the errors of predictions so far, and
-//! against what plans have saved.
+//! Whether to believe a plan, where phases are windows. Its gain is compared with the errors of predictions so far, and
+//! with the real savings of plans.
 //!
 //! Both are parts of the length of a window. A plan is believed if its gain, times the trust in plans, is more than the
-//! noise. In a quiet run what a plan gains is noise, and nothing moves. A gain that is smaller than what was wrong with the
-//! newest prediction has to be found in two windows: in the second one it is expected.
+//! noise. In a quiet run the gain of a plan is noise, and nothing moves. A gain below the error of the newest prediction
+//! has to be found in two windows: in the second one it is expected.
 
 /// Weight of the newest window.
 const WEIGHT: f64 = 0.3;
@@ -11,7 +11,7 @@ const WEIGHT: f64 = 0.3;
 const IMBALANCE_WEIGHT: f64 = 0.15;
 /// The noise before it is known.
 const NOISE: f64 = 0.03;
-/// The least and the largest noise: a plan that gains more than the largest is believed whatever was predicted.
+/// The least and the largest noise: a plan that gains more than the largest is believed in any case.
 const NOISE_MIN: f64 = 0.015;
 const NOISE_MAX: f64 = 0.08;
 /// The largest error of the newest window that counts: a plan that gains more is believed at once.
@@ -20,7 +20,7 @@ const SURPRISE_MAX: f64 = 0.15;
 const TRUST_MIN: f64 = 0.1;
 const RESTORED: f64 = 0.02;
 
-/// What is known of predictions and plans.
+/// The record of predictions and plans.
 #[derive(Clone, Debug)]
 pub(super) struct Judgement {
     /// The completion time of each rank as predicted for this window, over the mean of all ranks; none before the first.
@@ -70,7 +70,7 @@ impl Judgement {
         }
     }
 
-    /// Chunks are scattered, so that this imbalance is expected: what was before counts no more.
+    /// Chunks are scattered, so this imbalance is expected, and earlier ones no longer count.
     pub(super) fn scattered(&mut self, imbalance: f64) {
         self.imbalance = imbalance;
     }
@@ -92,7 +92,8 @@ impl Judgement {
         (noise_ns.max(cost_ns as f64) / self.trust.max(TRUST_MIN)) as u64
     }
 
-    /// What is expected of the next window: completion times of ranks, and the gain of the plan if one is carried out.
+    /// Sets the expectations for the next window: completion times of ranks, and the gain of the plan if one is carried
+    /// out.
     pub(super) fn expect(&mut self, completion_ns: &[u64], gain: Option<f64>) {
         self.predicted = Some(relative(completion_ns));
         self.planned = gain.filter(|&gain| gain > 0.0);

@@ -8,7 +8,7 @@ use crate::arrays::snapshot::{Assignment, RankLoad, Snapshot};
 use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
-/// Stands in for a capacity that is zero, negative or no number: such a rank is avoided, not divided by.
+/// Replaces a capacity that is zero, negative or NaN: such a rank is avoided, without a division by zero.
 pub(crate) const CAPACITY_MIN: f64 = 1e-6;
 /// Keeps an infinite capacity finite.
 pub(crate) const CAPACITY_MAX: f64 = 1e6;
@@ -18,7 +18,7 @@ pub(crate) const CAPACITY_MAX: f64 = 1e6;
 pub(crate) struct Loads {
     /// Ticks per nanosecond.
     pub(crate) capacity: Vec<f64>,
-    /// Ticks placed on the rank, with those of its background.
+    /// Ticks placed on the rank, including its background.
     pub(crate) ticks: Vec<u64>,
     /// The ranks that may receive chunks, in rising order.
     pub(crate) available: Vec<Rank>,
@@ -55,7 +55,7 @@ impl Loads {
         loads
     }
 
-    /// Ranks that hold what no strategy may move: background and pinned chunks.
+    /// Ranks with only the loads that no strategy may move: background and pinned chunks.
     pub(crate) fn pinned(snapshot: &Snapshot, model: Background) -> Self {
         let mut loads = Self::background(snapshot, model);
         for chunk in snapshot.chunks.iter().filter(|chunk| !chunk.migratable) {
@@ -108,8 +108,8 @@ impl Loads {
 
     /// The time in which the available ranks would finish together, if work could be cut at will.
     ///
-    /// A rank's fair part is total x capacity / sum of capacities. Equation 3 of the refinement paper, read
-    /// to the letter, equalises ticks instead, and would give a slow vCPU as much work as a fast one.
+    /// A rank's fair part is total x capacity / sum of capacities. Equation 3 of the refinement paper, taken literally,
+    /// equalises ticks instead. It would give a slow vCPU as much work as a fast one.
     pub(crate) fn fair_ns(&self) -> f64 {
         let ticks: u64 = self.available.iter().map(|rank| self.ticks[rank.index()]).sum();
         let capacity: f64 = self.available.iter().map(|rank| self.capacity[rank.index()]).sum();
@@ -118,9 +118,9 @@ impl Loads {
 }
 
 impl Assignment {
-    /// This assignment, whose loads are `after`, or the current placement if that finishes no later.
+    /// This assignment, whose loads are `after`, or the current placement if it finishes no later.
     ///
-    /// A plan that empties an unavailable rank is kept whatever it costs.
+    /// A plan that empties an unavailable rank is kept at any cost.
     pub(crate) fn unless_worse(self, snapshot: &Snapshot, after: &Loads, model: Background) -> Self {
         let current = Self::current(snapshot);
         let usable = |rank: Rank| snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);

@@ -1,8 +1,7 @@
 //! Measures of a placement, and bounds for the best one.
 //!
-//! All figures follow from the snapshot and a placement under one [`Background`] model; for the placement
-//! that was measured pass [`Assignment::current`]. They are predictions: what really happened is in the next
-//! snapshot.
+//! All figures follow from the snapshot and a placement under one [`Background`] model. For the measured placement pass
+//! [`Assignment::current`]. They are predictions: the next snapshot has the real times.
 
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -15,19 +14,19 @@ pub fn completion_ns(snapshot: &Snapshot, assignment: &Assignment, model: Backgr
     (0..snapshot.ranks.len()).map(|rank| loads.completion_ns(Rank(rank as u32))).collect()
 }
 
-/// Completion time of the last rank: the length of the phase for a program that waits for everybody.
+/// Completion time of the last rank: the length of the phase for a program that waits for all ranks.
 pub fn max_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> u64 {
     Loads::placed(snapshot, assignment, model).max_ns()
 }
 
 /// A lower bound for the phase, ns: no assignment has its maximum below it. It is the largest of
 ///
-/// 1. all ticks over the capacity of all available ranks, as if work could be cut at will (but for what is pinned to ranks
-///    that are not available),
-/// 2. the heaviest chunk that may move, on the rank where it finishes first, with what is pinned there,
-/// 3. what is pinned to a rank, on any rank.
+/// 1. all ticks over the capacity of all available ranks, as if work could be cut at will (except chunks pinned to
+///    unavailable ranks),
+/// 2. the heaviest chunk that may move, on the rank where it finishes first, with the pinned chunks there,
+/// 3. the pinned chunks of any rank.
 ///
-/// Under [`Background::Additive`] the neighbours' ticks count as work that is pinned. O(chunks + ranks).
+/// Under [`Background::Additive`] the neighbours' ticks count as pinned work. O(chunks + ranks).
 pub fn bound_ns(snapshot: &Snapshot, model: Background) -> u64 {
     let placed = Loads::placed(snapshot, &Assignment::current(snapshot), model);
     let pinned = Loads::pinned(snapshot, model);
@@ -159,7 +158,7 @@ mod tests {
                     if chunk.migratable && (usable(rank) || !any_usable) { rank } else { chunk.rank }
                 };
                 let ranks: Vec<Rank> = snapshot.chunks.iter().enumerate().map(place).collect();
-                // A strategy takes what may move off a rank that is not available.
+                // A strategy moves migratable chunks off an unavailable rank.
                 let stays = |(chunk, rank): (&ChunkLoad, &Rank)| chunk.migratable && any_usable && !usable(*rank);
                 if snapshot.chunks.iter().zip(&ranks).any(stays) {
                     continue;

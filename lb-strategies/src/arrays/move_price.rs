@@ -1,4 +1,4 @@
-//! What moving chunks costs on this machine, learned from the moves that were made.
+//! The cost of moving chunks on this machine, learned from earlier moves.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,13 @@ use super::balancer::MOVE_COST;
 use super::snapshot::{Assignment, Snapshot};
 use crate::rank::Rank;
 
-/// The most weight of the newest migration, once the price is known.
+/// Largest weight of the newest migration, once the price is known.
 const WEIGHT_MAX: f64 = 0.3;
-/// The most by which one migration may be dearer than those before, once the price is known: a longer one has waited.
+/// Largest factor by which one migration may be dearer than earlier ones, once the price is known: a longer one has
+/// waited.
 const DEARER_MAX: f64 = 4.0;
-/// Bytes that are measured before the price is known. The fewer bytes a migration has, the more of its time it waits for
-/// handlers and for vCPUs: one of so many bytes has half the weight.
+/// Bytes that are measured before the price is known. The fewer bytes a migration has, the larger the part of its time in
+/// which it waits for handlers and vCPUs. A migration of this size has half the weight.
 const BYTES_KNOWN: u64 = 8 << 20;
 /// The part of the way that a price goes back to the assumed one in a window without moves.
 const RELAXED: f64 = 0.001;
@@ -37,7 +38,7 @@ impl Way {
     }
 }
 
-/// What bytes cost on one way: assumed at first, then what migrations took.
+/// The price of bytes on one way: assumed at first, then learned from migrations.
 #[derive(Clone, Copy, Debug)]
 struct BytePrice {
     ns_per_byte: f64,
@@ -52,7 +53,7 @@ impl Default for BytePrice {
 }
 
 impl BytePrice {
-    /// So many bytes have taken `longer` times as long as expected.
+    /// Learns that `bytes` bytes have taken `longer` times as long as expected.
     fn learn(&mut self, bytes: u64, mut longer: f64) {
         if bytes < BYTES_MIN {
             return;
@@ -75,7 +76,7 @@ impl BytePrice {
     }
 }
 
-/// What a rank sends or receives in a migration.
+/// The traffic of a rank in a migration, sent or received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     chunks: usize,
@@ -91,7 +92,7 @@ impl Traffic {
     }
 }
 
-/// The price of moves. Ranks send at the same time, so the rank that sends or receives for longest is what counts.
+/// The price of moves. Ranks send at the same time, so the rank that sends or receives for longest counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MovePrice {
     /// By [`Way`].
@@ -104,7 +105,7 @@ pub(super) struct MovePrice {
 struct Ongoing {
     /// The time that its bytes are expected to take, ns.
     expected_ns: f64,
-    /// By [`Way`]: the most that a rank sends or receives.
+    /// By [`Way`]: largest number of bytes that a rank sends or receives.
     bytes: [u64; Way::COUNT],
 }
 
@@ -120,8 +121,8 @@ impl MovePrice {
         self.traffic_ns(&busiest)
     }
 
-    /// The migration in progress has ended: it has taken this long, ns. Which of its ways has taken how much of that is not known:
-    /// each counts as so many times longer than expected as the whole, until a migration uses one alone.
+    /// The migration in progress has ended after this time, ns. The part of each of its ways is not known. So the ratio
+    /// of the whole to its expected time counts for each way, until a migration uses one alone.
     pub(super) fn end(&mut self, took_ns: u64) {
         let Ongoing { expected_ns, bytes } = std::mem::take(&mut self.ongoing);
         let longer = took_ns as f64 / expected_ns.max(1.0);
@@ -130,7 +131,7 @@ impl MovePrice {
         }
     }
 
-    /// Nothing moves: what was once dear may have become cheaper.
+    /// Nothing moves: a dear way may have become cheaper.
     pub(super) fn relax(&mut self) {
         self.prices.iter_mut().for_each(BytePrice::relax);
     }
@@ -183,7 +184,7 @@ impl MovePrice {
     }
 }
 
-/// What ranks send in a plan, and what they receive.
+/// The traffic that ranks send in a plan, and the traffic that they receive.
 fn traffic(snapshot: &Snapshot, plan: &Assignment) -> Vec<Traffic> {
     let mut sent = vec![Traffic::default(); snapshot.ranks.len()];
     let mut received = sent.clone();

@@ -27,9 +27,9 @@ const WINDOW_MIN_NS: u64 = 1_000;
 pub enum Period {
     /// In windows that open when balancing is likely to pay. No chunk comes to a sync.
     Auto,
-    /// At syncs: a sync is due every so many steps; never, if 0.
+    /// At syncs: a sync is due every this number of steps; never, if 0.
     Steps(u64),
-    /// In windows of this length, whatever they bring. No chunk comes to a sync. Shorter ones than 40 ms are added up, and decided
+    /// In windows of this fixed length. No chunk comes to a sync. Windows shorter than 40 ms are added up, and decided
     /// once in that time, unless plans need not pay.
     Every(Duration),
 }
@@ -58,8 +58,8 @@ pub enum Moments {
 }
 
 impl Period {
-    /// The moments at which a strategy with these terms balances. One that moves chunks whether it pays or not would do so in
-    /// each window, so under `auto` it keeps to syncs.
+    /// The moments at which a strategy with these terms balances. A strategy whose moves need not pay would move chunks
+    /// in each window, so under `auto` it keeps to syncs.
     pub fn moments(self, terms: &Terms) -> Moments {
         match self {
             Period::Steps(period) => Moments::Syncs { period },

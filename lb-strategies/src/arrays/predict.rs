@@ -1,8 +1,8 @@
-//! Prediction of the loads of chunks in the coming phase, from those that were measured.
+//! Prediction of the loads of chunks in the coming phase, from the measured loads.
 //!
-//! Prediction matters because measured loads are noisy: a chunk preempted once for a 4 ms slice looks ten times as heavy as it
-//! is, and a strategy that trusts the last phase moves exactly that chunk. It matters more where loads move: a placement by
-//! the last phase is late by one.
+//! Prediction matters because measured loads are noisy. A chunk preempted once for a 4 ms slice looks ten times as heavy
+//! as it is. A strategy that trusts the last phase moves exactly that chunk. Prediction matters more where loads move: a
+//! placement by the last phase is late by one.
 //!
 //! | predictor | expects | finds |
 //! |---|---|---|
@@ -44,8 +44,8 @@ use crate::choice::Choice;
 /// assert_eq!(Last.predict(&series, 10.0), Some(vec![2.0, 2.0]));
 /// ```
 pub trait Predictor: Send + Sync {
-    /// The mean load of each chunk in the `steps` steps after the last phase. It is no number for a chunk that the predictor
-    /// knows nothing of, and none if that is so for all.
+    /// The mean load of each chunk in the `steps` steps after the last phase. It is NaN for a chunk that the predictor
+    /// cannot predict, and none if it can predict no chunk.
     fn predict(&self, series: &Series<'_>, steps: f64) -> Option<Vec<f64>>;
 }
 
@@ -59,8 +59,8 @@ pub trait Predictor: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Prediction {
-    /// The one whose predictions were best so far: [`Smoothing`] unless another is clearly better. A strategy that moves
-    /// chunks whether it pays or not has its own smoothing.
+    /// The one with the best predictions so far: [`Smoothing`] unless another is clearly better. A strategy whose moves
+    /// need not pay has its own smoothing.
     #[default]
     Auto,
     /// [`Last`].

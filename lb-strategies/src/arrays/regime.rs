@@ -1,11 +1,11 @@
-//! How long something that changes now and then stays as it is: a *regime*.
+//! Regimes: the times for which a value that changes now and then stays as it is.
 //!
-//! A regime that is younger than the mean of those before is expected to become as old as they did; an older one to last as
+//! A regime younger than the mean of the earlier ones is expected to reach that mean. An older one is expected to last as
 //! long again as it has lasted.
 
 /// Weight of the newest regime in the mean.
 const WEIGHT: f64 = 0.3;
-/// A rank whose share is less is disturbed.
+/// A rank with a smaller share is disturbed.
 const QUIET: f64 = 0.9;
 
 /// The lengths of regimes of one kind.
@@ -21,7 +21,7 @@ impl Lengths {
         self.mean_ns += weight * (lasted_ns - self.mean_ns);
     }
 
-    /// The time for which one that has lasted so long is expected to go on, ns.
+    /// The time for which a regime that has lasted this long is expected to go on, ns.
     fn remaining_ns(&self, lasted_ns: f64) -> f64 {
         if lasted_ns < self.mean_ns { self.mean_ns - lasted_ns } else { lasted_ns }
     }
@@ -71,7 +71,7 @@ impl ShareRegime {
     }
 }
 
-/// The lengths of the regimes of shares of all ranks: what neighbours do on one rank they do on another. Visits of neighbours
+/// The lengths of the regimes of shares of all ranks together: neighbours behave alike on all ranks. Visits of neighbours
 /// are short where the time between them is long, so each kind has its own mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ShareRegimes {

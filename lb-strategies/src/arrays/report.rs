@@ -18,8 +18,8 @@ pub struct PhaseReport {
     pub ranks: Vec<RankReport>,
     /// All chunks, in any order.
     pub chunks: Vec<ChunkReport>,
-    /// By array, the one whose chunks its own keep to: a chunk goes where the leader's chunk of the same key goes. An array
-    /// that is by itself is its own leader. The same in each phase; empty where all are by themselves.
+    /// By array, its leader: a chunk goes where the leader's chunk of the same key goes. An array that follows no other
+    /// is its own leader. The same in each phase; empty where no array follows another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<ArrayId>,
     /// The ranks that get no chunks from now on, and are to be emptied.
@@ -39,8 +39,7 @@ impl PhaseReport {
         self.chunks.len() + self.ranks.len() + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
     }
 
-    /// Adds the window after it, whose chunks it then has, by identifier. What chunks cost that are no longer there is not
-    /// counted.
+    /// Adds the window after it, and has its chunks then, by identifier. The cost of chunks that are gone is not counted.
     pub fn extend(&mut self, mut later: PhaseReport) {
         self.chunks.sort_by_key(|chunk| chunk.load.id);
         later.chunks.sort_by_key(|chunk| chunk.load.id);
@@ -62,7 +61,7 @@ impl PhaseReport {
     }
 }
 
-/// The windows since the last decision, which the next decision hears of.
+/// The windows since the last decision, for the next decision.
 ///
 /// ```
 /// use lb_strategies::balancer::{PhaseReport, UndecidedWindows};
@@ -74,7 +73,7 @@ impl PhaseReport {
 #[derive(Debug, Default)]
 pub struct UndecidedWindows {
     windows: Vec<PhaseReport>,
-    /// The sum of those that are added to the next window.
+    /// The sum of the windows that are added to the next one.
     collected: Option<PhaseReport>,
 }
 
@@ -84,13 +83,13 @@ impl UndecidedWindows {
         self.collected = Some(self.sum(window));
     }
 
-    /// Keeps a window, with what was collected, as one that was not decided.
+    /// Keeps a window, with the collected ones, as one that was not decided.
     pub fn push(&mut self, window: PhaseReport) {
         let sum = self.sum(window);
         self.windows.push(sum);
     }
 
-    /// The window that is decided, with what was collected and the windows before it. Nothing is kept.
+    /// The window that is decided, with the collected ones and the windows before it. Nothing is kept.
     pub fn decide(&mut self, window: PhaseReport) -> PhaseReport {
         PhaseReport { undecided: std::mem::take(&mut self.windows), ..self.sum(window) }
     }
@@ -139,7 +138,7 @@ pub struct ChunkReport {
     pub handled: u32,
 }
 
-// The signatures are those of `skip_serializing_if`.
+// `skip_serializing_if` prescribes the signatures.
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn is_false(flag: &bool) -> bool {
     !flag

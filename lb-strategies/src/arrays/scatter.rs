@@ -1,8 +1,8 @@
-//! A placement that needs no following: for loads that change faster than chunks can be moved after them.
+//! A scattered placement, which needs no rebalancing: for loads that change faster than chunks can follow.
 //!
-//! Each of the last phases is a *scenario*. Chunks are placed so that all scenarios are balanced at once: the heaviest first,
-//! each where it adds least to the scenarios in which the rank is already full (list scheduling of vectors). Whatever of the
-//! last phases comes again, ranks are about equal in it.
+//! Each of the last phases is a *scenario*. Chunks are placed so that all scenarios are balanced at once. The heaviest
+//! goes first, each to the rank where it adds least to the scenarios in which the rank is already full (list scheduling
+//! of vectors). If any of the last phases comes again, ranks are about equal in it.
 
 use super::loads::Loads;
 use super::metrics::completion_ns;

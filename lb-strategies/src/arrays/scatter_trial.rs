@@ -1,4 +1,4 @@
-//! Whether a scattered placement has helped: the pace of the chunks after it against that before.
+//! Whether a scattered placement has helped: the pace of the chunks after it against the pace before.
 //!
 //! Scattering is the one plan whose cost cannot be known beforehand: it parts chunks that exchange messages. So it is a trial.
 //! If chunks handle fewer messages per second in the windows after it, it has failed: the chunks go home, and are not
@@ -15,7 +15,8 @@ enum State {
     /// Chunks have not been scattered, or it has helped.
     #[default]
     Open,
-    /// They have been scattered so many windows ago. The pace before, and what they have done in how many ns since.
+    /// Chunks were scattered `windows` windows ago. `before` is the pace before it; since then they made `steps` steps in
+    /// `ns` ns.
     Tried {
         windows: u32,
         before: f64,
@@ -36,7 +37,7 @@ pub(super) struct ScatterTrial {
 }
 
 impl ScatterTrial {
-    /// A window of this length is over, in which chunks made so many steps in the mean.
+    /// A window of `ns` ns is over, in which chunks made `steps` steps in the mean.
     pub(super) fn follow(&mut self, steps: f64, ns: f64) {
         let pace = steps / ns.max(1.0);
         self.pace += if self.pace == 0.0 { pace } else { WEIGHT * (pace - self.pace) };
@@ -73,7 +74,7 @@ impl ScatterTrial {
 mod tests {
     use super::*;
 
-    /// A trial of which chunks make ten steps in each window before, and so many in each after they were scattered.
+    /// A trial in which chunks make ten steps in each window before they are scattered, and `steps` in each window after.
     fn after(steps: f64) -> ScatterTrial {
         let mut trial = ScatterTrial::default();
         (0..10).for_each(|_| trial.follow(10.0, 100.0));

@@ -134,9 +134,9 @@ pub struct Edge {
 pub struct Snapshot {
     /// The phase measured, counted from the start of the run.
     pub phase: u64,
-    /// One entry a rank, in rank order.
+    /// One entry per rank, in rank order.
     pub ranks: Vec<RankLoad>,
-    /// One entry a chunk, in any order that every run repeats.
+    /// One entry per chunk, in any order that every run repeats.
     pub chunks: Vec<ChunkLoad>,
     /// Communication between chunks; empty where it was not recorded.
     #[serde(default)]
@@ -153,7 +153,7 @@ pub struct Snapshot {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// One rank a chunk, in the order of [`Snapshot::chunks`].
+    /// One rank per chunk, in the order of [`Snapshot::chunks`].
     pub ranks: Vec<Rank>,
 }
 

@@ -8,11 +8,10 @@ use crate::parse_error::ParseError;
 
 /// A policy that places chunks on ranks; a pure function with a name.
 ///
-/// Every strategy of this crate keeps four promises: the assignment has one rank a chunk, pinned chunks stay,
-/// chunks are placed on available ranks only (`none` excepted), and the same snapshot gives the same answer.
-/// A run asks it for its terms once, before it begins.
-/// A strategy never fails: numbers that make no sense (a speed of zero, loads near `u64::MAX`) lead to a poor
-/// placement, not to a panic.
+/// Every strategy of this crate keeps four promises. The assignment has one rank per chunk. Pinned chunks stay. Chunks
+/// are placed on available ranks only (`none` excepted). The same snapshot gives the same answer. A run asks it for its
+/// terms once, before it begins. A strategy never fails: numbers that make no sense (a speed of zero, loads near
+/// `u64::MAX`) lead to a poor placement, not to a panic.
 ///
 /// ```
 /// use lb_strategies::{Assignment, ChunkLoad, Rank, Snapshot, Strategy, Terms, synthetic::Workload};
@@ -51,7 +50,7 @@ pub trait Strategy: Send + Sync {
 }
 
 /// The terms on which a strategy is run: how measurements are prepared for it, and how its assignments are judged and
-/// carried out. The default is what most strategies want.
+/// carried out. The default suits most strategies.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background, Terms};
@@ -62,27 +61,27 @@ pub trait Strategy: Send + Sync {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// The model of a neighbour's load, by which its assignments are judged. By default a share of the vCPU.
+    /// The model of a neighbour's load in the judgement of assignments. By default a share of the vCPU.
     pub background: Background,
-    /// True if it ever moves anything. If not, no chunk waits at a sync: loads are collected while chunks go on, and
-    /// the assignment is not carried out. True by default.
+    /// True if the strategy ever moves a chunk. If not, no chunk waits at a sync: loads are collected while chunks go on,
+    /// and the assignment is not carried out. True by default.
     pub moves: bool,
-    /// True if an assignment must pay for its moves to be carried out: the longest rank of the next phase is predicted
-    /// to gain more than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). Then it
-    /// is not asked where nothing could pay for its time (see [`worth_asking`](crate::worth_asking)). True
-    /// by default. False for strategies that move for another reason, such as a test.
+    /// True if an assignment is carried out only if it pays. The longest rank of the next phase is predicted to gain more
+    /// than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). Then the strategy is
+    /// not asked if no plan could pay for its time (see [`worth_asking`](crate::worth_asking)). True by default. False
+    /// for strategies that move for another reason, such as a test.
     pub must_pay: bool,
-    /// True if chunks may be placed otherwise than it says, where they are balanced in windows: so that a placement needs no
-    /// following, when loads change in ways that are not predicted. False by default: a strategy may have reasons of its own.
+    /// True if, in windows, chunks may be scattered against its answer. A scattered placement needs no rebalancing when
+    /// loads change unpredictably. False by default: a strategy may have reasons of its own.
     pub scatters: bool,
     /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by
     /// default.
     pub smoothing: f64,
-    /// Ranks whose speed is less than this part below the fastest one's count as equally fast. 0.08 by default.
+    /// Ranks that are slower than the fastest by less than this part count as equally fast. 0.08 by default.
     pub speed_noise: f64,
-    /// True if the background load is what the wall time of a phase has beyond CPU time and the idle time of the vCPU
-    /// (equation 2 of the refinement paper), where a person does not choose another source. Otherwise, and by default,
-    /// it is the time in which the rank wanted to run and did not.
+    /// True if the background load is by equation 2 of the refinement paper: wall time of a phase - CPU time - idle time
+    /// of the vCPU. The user can choose another source. Otherwise, and by default, it is the time in which the rank
+    /// wanted to run and did not.
     pub background_by_idle: bool,
 }
 
@@ -123,7 +122,7 @@ pub enum Background {
 }
 
 impl Background {
-    /// The parameter by which a person chooses, of all strategies that look at loads.
+    /// The parameter that selects the model, of all strategies that use loads.
     pub const PARAMETER: Parameter = Parameter {
         name: "background",
         default: "share",

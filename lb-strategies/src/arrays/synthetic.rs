@@ -40,8 +40,8 @@ pub enum Workload {
     Giant,
     /// Equal loads on equal ranks: nothing to do.
     Equal,
-    /// Some ranks several times as heavy as others, a pinned chunk on each. With eight or so chunks a rank no
-    /// chunk of a late rank fits an early one.
+    /// Some ranks several times as heavy as others, a pinned chunk on each. With about eight chunks per rank, no chunk of
+    /// a late rank fits an early one.
     HotSpots,
 }
 

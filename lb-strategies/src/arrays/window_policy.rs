@@ -1,4 +1,4 @@
-//! When to open a window: when what balancing may gain has cost as much as a balance does.
+//! When to open a window: when the accumulated loss by imbalance reaches the price of a balance.
 //!
 //! Ranks tell how busy they are, every few ms and without their chunks. The *loss* so far is the time that the busiest rank
 //! was busy beyond the mean of all: a balanced run would have saved at most that.
@@ -6,21 +6,21 @@
 //! | state | the loss | what follows |
 //! |---|---|---|
 //! | watching, the window is between `SPAN_NS` and `OLD_NS` long | reaches the price of a balance | a window is opened, and decided |
-//! | watching, the window is longer | reaches the price of a balance | a window is opened, and only begins a new one: loads and shares of before would hide what has changed |
+//! | watching, the window is longer | reaches the price of a balance | a window is opened without a decision, and begins a new one: old loads and shares would hide the change |
 //! | watching, the window is [`REFRESH_NS`] long | does not | a window is opened, and decided |
 //! | measuring, for `SPAN_NS` | goes on as a part of the time | a window is opened, and decided |
 //! | measuring, for `SPAN_NS` | does not | back to watching; the price doubles |
 //!
-//! Where other ranks are active from now on, a window is opened and decided as soon as it may be.
+//! If the set of active ranks changes, a window is opened and decided as soon as possible.
 //!
-//! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since, resets
-//! it. So whatever a program does, the time spent on balancing is a small part of what could be gained.
+//! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since,
+//! resets it. So for any program the time spent on balancing is a small part of the achievable gain.
 //!
-//! Windows of a fixed length shorter than `SPAN_NS` are *collected*: what they measured is added up, and decided once in that
-//! time, unless the strategy's plans need not pay.
+//! Windows of a fixed length shorter than `SPAN_NS` are *collected*: their measurements are added up, and decided once in
+//! that time, unless the strategy's plans need not pay.
 //!
-//! Where several workers share a vCPU (*crowding*) they run in turn: all times of the table are as many times longer, since ranks
-//! would else be compared by whose turn it was.
+//! Workers that share a vCPU (*crowding*) run in turn. Then all times of the table are multiplied by the number of such
+//! workers: in shorter ones the turns would decide the comparison of ranks.
 //!
 //! It does no IO and reads no clock.
 
@@ -72,29 +72,29 @@ impl Signal {
         Signal { sum: self.sum + others.sum, max: self.max.max(others.max) }
     }
 
-    /// Of the same ranks when they have been idle since, and that was this part of the time since the window was opened.
+    /// The signal of the same ranks if they have been idle since, for this part of the time since the window was opened.
     #[must_use]
     pub fn diluted(self, part: f64) -> Signal {
         let part = part.clamp(0.0, 1.0);
         Signal { sum: self.sum * part, max: self.max * part }
     }
 
-    /// What the busiest rank was busy beyond the mean of `ranks` ranks, as a part of the time.
+    /// The excess of the busiest rank's busy time over the mean of `ranks` ranks, as a part of the time.
     pub fn excess(&self, ranks: u32) -> f64 {
         (self.max - self.sum / f64::from(ranks.max(1))).max(0.0)
     }
 }
 
-/// What to do about a window.
+/// The action for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// Open none.
     Wait,
     /// Open one, which ends the last: nothing is decided.
     Begin,
-    /// Open one, and add what happened since the last to what is decided next.
+    /// Open one, and add the time since the last to the next decision.
     Collect,
-    /// Open one, and decide by what happened since the last.
+    /// Open one, and decide by the measurements since the last.
     Decide,
 }
 
@@ -118,13 +118,13 @@ pub struct WindowPolicy {
     patience: u64,
     /// The excess when the last window was opened.
     opened_excess: f64,
-    /// When a decision is due, whatever it gains, ns.
+    /// When a decision is due regardless of its gain, ns.
     due_ns: Option<u64>,
 }
 
 impl WindowPolicy {
-    /// Windows of a fixed length, ns, or such that open when it pays. Where plans need not pay, each window of a fixed length is
-    /// decided: chance in loads does no harm.
+    /// Windows of a fixed length, ns, or windows that open when it pays. Where plans need not pay, each window of a fixed
+    /// length is decided: chance in loads does no harm.
     pub fn new(fixed_ns: Option<u64>, must_pay: bool) -> WindowPolicy {
         WindowPolicy {
             fixed_ns,
@@ -141,12 +141,12 @@ impl WindowPolicy {
         }
     }
 
-    /// Opens a window as soon as it may from this time on, and has it decided: other ranks are to be active.
+    /// From this time on, opens and decides a window as soon as possible: the set of active ranks changes.
     pub fn decide_at(&mut self, due_ns: u64) {
         self.due_ns = Some(due_ns);
     }
 
-    /// The same where so many workers share a vCPU.
+    /// The same where `crowding` workers share a vCPU.
     #[must_use]
     pub fn crowded(self, crowding: u32) -> WindowPolicy {
         WindowPolicy { crowding: u64::from(crowding.max(1)), ..self }
@@ -205,10 +205,11 @@ impl WindowPolicy {
         }
     }
 
-    /// A window was decided, and `moved` chunks. Deciding took this long, with the expected time of the moves, ns: that of
-    /// the chunks and bytes alone, since no other chunk waits for a handler that holds up the end of a migration.
+    /// A window was decided, and `moved` chunks. `took_ns` is the time of the decision and the expected time of the
+    /// moves, ns. It has the moves' chunks and bytes only: a handler that delays the end of a migration delays no other
+    /// chunk.
     pub fn decided(&mut self, moved: bool, took_ns: u64) {
-        // A balance that was held up by something else says little.
+        // The price is smoothed: a balance may have been delayed by other load.
         self.price_ns = ((3 * self.price_ns).saturating_add(took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);
         if moved {
             self.patience = 1;
@@ -228,7 +229,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Looks every 5 ms for so many ms. Returns the times at which windows were opened, ms.
+    /// Looks every 5 ms for `for_ms` ms. Returns the times at which windows were opened, ms.
     fn windows(
         policy: &mut WindowPolicy,
         from_ms: u64,

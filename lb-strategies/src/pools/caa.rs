@@ -6,15 +6,14 @@
 //! phase 3   shares in proportion to tasks finished (DD), or a master hands out what is left (MS)
 //! ```
 //!
-//! Equal shares need no messages as long as all keep up; what they lose, they lose at the end. So the end is redistributed,
-//! by the means that suits what was seen: [`decide`](mod@decide) has the conditions, the thresholds and the weights.
+//! Equal shares need no messages as long as all keep up; they lose time only at the end. So the end is redistributed, by
+//! shares or a master: [`decide`](mod@decide) has the conditions, the thresholds and the weights.
 //!
 //! # Decisions the paper leaves open
-//! - **What a task is.** `task=N` makes N iterations one task; `task=auto`, the default, lets a worker go in steps of
-//!   `chunk` seconds, and an index then stands for a task where tasks are counted. For tasks longer than `chunk` that is
-//!   `task=1`, the paper.
-//! - **What travels.** Not the matrix of all durations but count, sum and sum of squares, enough for the deviations.
-//! - **Who is the master** in phase 3: worker 0 of rank 0, which executes only if it is the only worker there is.
+//! - **Task.** `task=N` makes N iterations one task. With `task=auto`, the default, a worker goes in steps of `chunk`
+//!   seconds, and each index counts as a task. For tasks longer than `chunk` that is `task=1`, the paper.
+//! - **Reports.** Not the matrix of all durations but count, sum and sum of squares, enough for the deviations.
+//! - **The master** of phase 3 is worker 0 of rank 0, which executes only if it is the only worker.
 //! - **Workers that come late** have a share in phase 1. If they do not show up before it ends, the others get it; they
 //!   can ask a master, but have no part in shares.
 //! - **The clock of a core** (U1) is how fast its rank runs a calibration loop at the start. The rank reports it; all
@@ -23,21 +22,21 @@
 //!   the tasks of each core among themselves or the means of cores. We take the deviation of all tasks of all cores
 //!   together, which is large if either is.
 //! - **Repetition.** The paper repeats in case of large losses, without saying what is large. Here that is decided
-//!   beforehand and for all rounds: with `repeat=on` shares of phase 3 end like those of phase 1, with the first worker
-//!   through its share, and the phases repeat; what the round before has shown counts, so that a change of speed does.
-//!   Each round finishes tasks, so it comes to an end.
+//!   beforehand for all rounds. With `repeat=on` shares of phase 3 end as in phase 1, with the first worker through its
+//!   share, and the phases repeat. Only the last round counts, so that a change of speed shows. Each round finishes
+//!   tasks, so it comes to an end.
 //!
 //! ```text
 //!          First (a worker is through) -->            Report -->            Ask -->
-//!  rank k                                 <-- Stop                <-- Shares         <-- Grant      rank 0: Head
+//!  rank k                                 <-- Stop                <-- Shares         <-- Grant      rank 0: CaaRoot
 //!                                                             or  <-- Serve          <-- Dismiss
 //! ```
 //!
 //! | module | answers |
 //! |---|---|
 //! | [`decide`](mod@decide) | shares or a master |
-//! | `head` | what rank 0 does with reports |
-//! | `member` | what every rank does with its workers |
+//! | `root` | rank 0: takes reports and decides |
+//! | `member` | every rank: runs its workers |
 
 pub mod decide;
 mod member;
@@ -149,7 +148,7 @@ pub struct WorkerReport {
     pub tally: TaskStats,
 }
 
-/// A message between rank 0 and another rank. Indices are those of tasks.
+/// A message between rank 0 and another rank. Indices are indices of tasks.
 ///
 /// ```
 /// use lb_strategies::pool::caa::CaaMessage;
@@ -175,15 +174,15 @@ pub enum CaaMessage {
         /// The end of the round.
         until: Until,
     },
-    /// To all: workers ask for what is left, one by one.
+    /// To all: workers ask for the remaining tasks, one by one.
     Serve,
-    /// Of workers that ask, and what they get.
+    /// Requests of workers, and the answers.
     Queue(QueueMessage),
 }
 
 struct Caa {
     conditions: Thresholds,
-    /// Iterations in a task, unless it is what fits into `chunk`.
+    /// Iterations in a task; none if as many as fit into `chunk`.
     task: Option<u64>,
     /// The end of the rounds after the first.
     later: Until,

@@ -6,13 +6,13 @@
 //!  everything was run      <-- Dismiss, once to each rank
 //! ```
 //!
-//! One request a worker is under way at most, and nobody asks before it is through: what a central queue costs is there to
-//! be seen, and no prefetching hides it. Workers of rank 0 reach the queue without messages. A granted range is gone
-//! through in steps of `chunk` seconds, so that progress shows, but nothing of it is given back.
+//! At most one request per worker is in flight, and no worker asks before it is through. So the cost of a central queue
+//! is visible: no prefetching hides it. Workers of rank 0 reach the queue without messages. A granted range is executed
+//! in steps of `chunk` seconds, so that progress shows, but no part of it is given back.
 //!
 //! | module | answers |
 //! |---|---|
-//! | [`queue`] | who gets what next, and when everything was run |
+//! | [`queue`] | which worker gets which indices next, and when everything was run |
 //! | [`size`] | how large the next grant is |
 //! | [`workers`] | which workers of a rank wait, run or are gone |
 
@@ -31,7 +31,7 @@ pub use queue::{Master, Queue, QueueMessage};
 pub use size::SizeRule;
 pub use workers::Workers;
 
-/// Messages of a machine in one step, with their receivers. Those to itself are handled before the step ends.
+/// Messages of a machine in one step, with their receivers. Messages to its own rank are handled before the step ends.
 pub type Outbox<M> = VecDeque<(Rank, M)>;
 
 /// One rank of a policy with a central queue.
@@ -53,7 +53,7 @@ pub struct CentralRank {
 }
 
 impl CentralRank {
-    /// The machine of `rank`, whose workers look up every `chunk`.
+    /// The machine of `rank`, whose workers run in steps of `chunk`.
     pub fn new(pool: &Pool, rank: Rank, rule: SizeRule, master: Master, chunk: Nanos) -> Self {
         let queue = (rank == Rank(0)).then(|| Queue::new(pool, rule, master));
         Self { rank, workers: Workers::new(pool, rank, Pace::Fitting, chunk), queue }

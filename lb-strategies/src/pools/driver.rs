@@ -1,4 +1,4 @@
-//! Drives the machine of one rank: what it says is kept for those whom it concerns.
+//! Drives the machine of one rank: keeps its orders for workers, and turns its other outputs into actions.
 //!
 //! ```text
 //! worker wants ---+                        +--> an order for a worker, until it takes it
@@ -6,8 +6,8 @@
 //! time -----------+                        +--> closed
 //! ```
 //!
-//! The runtime and the cluster in virtual time use the same; they carry out the actions. What a machine
-//! says against its [promises](super::machine) is a panic.
+//! The runtime and the cluster in virtual time both use it, and carry out the actions. A machine that breaks its
+//! [promises](super::machine) causes a panic.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub enum Order {
         /// True if the result is to be kept apart until the worker is told whether it counts.
         apart: bool,
     },
-    /// Hand in what was accumulated, and go.
+    /// Hand in the accumulated value, and leave.
     Leave,
 }
 
@@ -34,7 +34,7 @@ pub enum Order {
 pub enum Action {
     /// Tell another rank's machine.
     Send {
-        /// Whom.
+        /// The receiver.
         to: Rank,
         /// The message.
         message: Message,
@@ -48,7 +48,7 @@ pub enum Action {
     WakeAt(Nanos),
 }
 
-/// One rank's machine, and what it has said so far.
+/// One rank's machine, and its outputs so far.
 ///
 /// ```
 /// use lb_strategies::pool::{Driver, Action, Order, Pool};
@@ -73,7 +73,7 @@ pub struct Driver {
     messages: u64,
 }
 
-/// The state of a worker: what it is to be told.
+/// The state of a worker: what it will be told.
 #[derive(Debug, Default)]
 struct WorkerState {
     order: Option<Order>,
@@ -85,13 +85,13 @@ struct WorkerState {
 impl WorkerState {
     fn dismiss(&mut self) {
         self.order = Some(Order::Leave);
-        // What is kept apart and was not decided on may be somebody else's too: it is not counted.
+        // A result kept apart and not decided on may be another worker's too: it is not counted.
         self.counts = self.counts.or(Some(false));
     }
 }
 
 impl Driver {
-    /// Of a rank with so many workers.
+    /// The driver of a rank with this number of workers.
     pub fn new(machine: Machine, workers: u32) -> Self {
         Self {
             machine,
@@ -118,10 +118,10 @@ impl Driver {
         self.feed(now, Input::Wants { worker }, actions);
     }
 
-    /// Another rank's machine says something.
+    /// A message of another rank's machine has come.
     ///
     /// # Errors
-    /// It is nothing that this machine can read.
+    /// The machine cannot read the message.
     pub fn hear(
         &mut self,
         from: Rank,
@@ -132,7 +132,7 @@ impl Driver {
         self.step(now, Input::Message { from, message }, actions)
     }
 
-    /// Tells the machine the time if that is what it waits for. True if it was.
+    /// Passes the time to the machine if its timer is due. Returns whether it was.
     pub fn pass_time(&mut self, now: Nanos, actions: &mut Vec<Action>) -> bool {
         let due = self.wake_at.is_some_and(|at| at <= now);
         if due {
@@ -152,7 +152,7 @@ impl Driver {
         self.wake_at
     }
 
-    /// Takes the order of a worker, with whether the result it kept apart counts.
+    /// Takes the order of a worker, and whether its result that was kept apart counts.
     pub fn take_order(&mut self, worker: WorkerId) -> Option<(Option<bool>, Order)> {
         let state = &mut self.states[worker.index()];
         let order = state.order.take()?;
@@ -164,14 +164,14 @@ impl Driver {
         self.states[worker.index()].order.is_some()
     }
 
-    /// From now on workers that want something leave, and nobody asks the machine.
+    /// From now on workers that want an order leave, and the machine is not asked.
     pub fn cancel(&mut self, actions: &mut Vec<Action>) {
         if std::mem::replace(&mut self.cancelled, true) {
             return;
         }
         self.wake_at = None;
         for (worker, state) in (0..).map(WorkerId).zip(&mut self.states) {
-            // Who waits for an order leaves; who runs asks again; who was released asks no more.
+            // A waiting worker leaves now. A running worker asks again. A released worker asks no more.
             if state.order.is_none() && !state.released {
                 state.dismiss();
                 actions.push(Action::Call { worker });
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::pools::machine::PoolRank;
 
-    /// Says whatever it is made of.
+    /// Returns these outputs.
     struct Scripted(Vec<Output<()>>);
 
     impl PoolRank for Scripted {

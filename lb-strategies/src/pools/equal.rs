@@ -1,7 +1,7 @@
 //! `static`: equal shares, fixed at the start. The baseline, and domain decomposition (DD) of the CAA paper.
 //!
-//! Ranks share the iterations in proportion to their workers, the workers of a rank equally; each has one contiguous
-//! range. Nobody says anything to anybody. A worker still goes through its range in steps, so that progress shows.
+//! Ranks share the iterations in proportion to their workers, the workers of a rank equally. Each worker has one
+//! contiguous range. No messages are sent. A worker still executes its range in steps, so that progress shows.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
 use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
-/// The parameter that all policies share: how long a worker runs before it looks up.
+/// The parameter that all policies share: the time a worker runs before it asks again.
 pub(crate) const CHUNK: Parameter = Parameter {
     name: "chunk",
     default: "0.1",
@@ -49,7 +49,7 @@ impl PoolStrategy for Static {
     }
 }
 
-/// The ranges of a rank's workers when all workers of a pool get as much.
+/// The ranges of a rank's workers when all workers of a pool get equal shares.
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::{Pool, equal::shares}};

@@ -1,8 +1,7 @@
-//! `factoring`: batches of p equal chunks, each batch half of what waits (Hummel, Schonberg and Flynn, 1992).
+//! `factoring`: batches of p equal chunks, each batch half of the waiting iterations (Hummel, Schonberg and Flynn, 1992).
 //!
-//! More careful than `guided`: of p chunks handed out together, one that turns out slow is evened out by the batches
-//! that follow. `x` says what part of the rest a batch is: 2 is the half that the paper shows to do well for any
-//! distribution of costs.
+//! More careful than `guided`: later batches even out a slow chunk among the p chunks of a batch. A batch is the part 1 /
+//! `x` of the rest. The paper shows that half, `x` = 2, does well for any distribution of costs.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};

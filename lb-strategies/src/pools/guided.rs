@@ -1,8 +1,9 @@
-//! `guided`: each worker that asks takes its part, one p-th, of what waits. Guided self-scheduling (Polychronopoulos and
-//! Kuck, 1987).
+//! `guided`: each worker that asks takes its part, one p-th, of the waiting iterations. Guided self-scheduling
+//! (Polychronopoulos and Kuck, 1987).
 //!
-//! Large chunks first, when there is much to even out later; single iterations at last, or chunks of `least` where those
-//! would cost more than they even out. It knows nothing of speeds: a slow worker that asks first has a p-th of everything.
+//! Chunks are large first, when later ones can even out much. At last they are single iterations, or `least` iterations
+//! if single ones cost more than they even out. It ignores speeds: a slow worker that asks first gets a p-th of
+//! everything.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
@@ -18,7 +19,7 @@ pub(crate) const LEAST: Parameter =
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "guided",
-    summary: "whoever asks gets its part of the rest",
+    summary: "a worker that asks gets its part of the rest",
     parameters: &[LEAST, CHUNK],
     build: |parameters| {
         Ok(Box::new(Guided { least: parameters.integer("least")?, chunk: chunk(parameters)? }))

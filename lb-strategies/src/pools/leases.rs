@@ -1,16 +1,16 @@
-//! `leases`: ranges on loan from a root pool, taken piece by piece, and taken back from who has too much.
+//! `leases`: ranges on loan from a root pool, taken piece by piece, and taken back from ranks that have too much.
 //!
-//! Iterations are not assigned for good. The root, on rank 0, holds what nobody has; ranks borrow ranges from it, large
-//! ones first and ever smaller ones towards the end (factoring), and ask for the next before the last is used up. The
+//! Iterations are not assigned for good. The root, on rank 0, holds the free ranges. Ranks borrow ranges from it, large
+//! ones first and ever smaller ones towards the end (factoring). They ask for the next before the last is used up. The
 //! workers of a rank take pieces of a tenth of a second, smaller ones at the end. When the root has nothing left, it
-//! brokers: a rank that holds more than it can do in time gives the tail of it away. So no worker waits while anybody
-//! holds work that nobody has begun, whatever the speeds do; a worker that stands still holds one piece.
+//! brokers: a rank that holds more than it can do in time gives the tail of it away. So at any speeds no worker waits
+//! while a rank holds work that was not begun. A worker that stands still holds one piece.
 //!
 //! ```text
 //!            Want, Progress                 Lease
 //!  rank -----------------------> root -----------------------> rank
 //!       <-----------------------      <-----------------------
-//!             Cut, Stop                     CutOk, Bye
+//!            Steal, Stop                   Stolen, Bye
 //! ```
 //!
 //! There are no quotas and no reports on a schedule, unlike in the RUPER-LB paper: nothing is decided before it must be.
@@ -19,14 +19,14 @@
 //! | module | answers |
 //! |---|---|
 //! | [`range_pool`] | which piece a worker takes |
-//! | [`pace`] | how long pieces are |
-//! | [`speed`] | how fast a worker is |
-//! | `rank`, `root_link` | when a rank asks, and what the root must know |
-//! | `root`, `peers`, [`holdings`] | who gets what, and who has it |
-//! | [`size`] | how much |
-//! | `steal` | from whom, when nothing is left |
-//! | `tail`, `copies` | who executes what a second time, and whose result counts |
-//! | [`message`] | in which words |
+//! | [`pace`] | the length of pieces |
+//! | [`speed`] | the speed of a worker |
+//! | `rank`, `root_link` | when a rank asks, and its reports to the root |
+//! | `root`, `peers`, [`holdings`] | which rank gets which ranges, and which rank holds them |
+//! | [`size`] | the size of a lease |
+//! | `steal` | the victims, when nothing is left |
+//! | `tail_replication`, `replica_broker` | which worker executes a piece a second time, and which result counts |
+//! | [`message`] | the messages |
 
 pub mod holdings;
 pub mod message;
@@ -88,7 +88,7 @@ pub(crate) const REPLICATE: Parameter = Parameter {
 
 pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     name: "leases",
-    summary: "ranges on loan, pieces on demand, the rest taken back from who is late",
+    summary: "ranges on loan, pieces on demand, the rest taken back from ranks that are late",
     parameters: &[CHUNK, BETA, LEASE_MIN, LEASE_MAX, FIRST, REPLICATE],
     build: |parameters| {
         let beta = parameters.number("beta", 0.0..=1.0)?;
@@ -107,7 +107,7 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// With sizes that follow from what was measured.
+    /// The variant with sizes by measurements.
     pub(crate) fn measured(name: &'static str, parameters: &Parameters) -> Result<Self, ParseError> {
         Self::read(name, parameters, Batch::Measured, Pace::Measured)
     }
@@ -188,7 +188,7 @@ impl PoolRank for LeasesRank {
 }
 
 impl LeasesRank {
-    /// Passes on what was said, until nobody says anything: to others by message, within rank 0 directly.
+    /// Passes on orders and reports until there are none: to other ranks by message, within rank 0 directly.
     fn deliver(&mut self, now: Nanos, mut orders: Orders, out: &mut Vec<Output>) {
         loop {
             for (to, order) in std::mem::take(&mut orders) {

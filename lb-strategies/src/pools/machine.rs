@@ -1,30 +1,29 @@
 //! The machine that a policy makes for each rank of a pool.
 //!
-//! Every rank has one, a [`PoolRank`]: a state machine without clock, thread or socket. Whoever drives it (the runtime, or
-//! cluster in virtual time) tells it what happened and when, as [`Input`]s, and carries out its
-//! [`Output`]s:
+//! Every rank has one, a [`PoolRank`]: a state machine without clock, thread or socket. Its driver (the runtime, or a
+//! cluster in virtual time) gives it events with their times, as [`Input`]s, and carries out its [`Output`]s:
 //!
 //! ```text
 //!  Begin, Wants, Message, Timer, Resize            Run, Send, WakeAt, Release, Closed
 //! --------------------------------------> PoolRank ---------------------------------->
 //! ```
 //!
-//! The machine of rank 0 also holds what there is one of in a pool: the root pool, the monitor, the master. Each policy has
-//! its own type of messages; in a [`Machine`] that type is erased.
+//! The machine of rank 0 also holds the single parts of a pool: the root pool, the monitor, the master. Each policy has
+//! its own type of messages; a [`Machine`] erases it.
 //!
 //! # What a driver promises
 //! 1. `Begin` comes first and once. A worker says `Wants` when it begins, and then once after each `Run`, when it has
 //!    executed the whole range; never otherwise.
 //! 2. Messages between two ranks arrive once and in order. If a rank is lost, the driver ends the pool with an error.
 //! 3. `now` is a clock of that rank that never goes back. Times of different ranks are never compared.
-//! 4. `Timer` comes at or soon after the instant of the last `WakeAt`. One that comes for no reason does no harm.
+//! 4. `Timer` comes at or soon after the instant of the last `WakeAt`. A spurious one does no harm.
 //!
 //! # What a machine promises
-//! 1. Over all ranks each index of `0..iterations` is run exactly once, unless a policy says that its runs are *copies*
-//!    ([`Output::Run`]), whatever the speeds, delays and orders.
-//! 2. A worker that `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`,
-//!    after which it does nothing more.
-//! 3. `Closed` comes once, when all its workers are released and it expects no message; what comes later it ignores.
+//! 1. Over all ranks each index of `0..iterations` is run exactly once, for any speeds, delays and orders. Exempt are
+//!    runs that a policy marks as *copies* ([`Output::Run`]).
+//! 2. A worker that `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`.
+//!    After `Release` it does nothing more.
+//! 3. `Closed` comes once, when all its workers are released and it expects no message. It ignores later inputs.
 //! 4. It never fails, panics or spins: an `Output` costs the driver something, a `WakeAt` in the past is one `Timer`.
 
 use std::ops::Range;
@@ -65,7 +64,7 @@ pub trait PoolRank: Send {
     /// `skip_serializing_if` do not work with it.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Takes what happened at `now`, and adds what is to be done to `out`, in order.
+    /// Takes an event at `now`, and adds its outputs to `out`, in order.
     fn step(&mut self, now: Nanos, input: Input<Self::Message>, out: &mut Vec<Output<Self::Message>>);
 
     /// The decision so far, in one line for a person, if it decides anything.
@@ -74,7 +73,7 @@ pub trait PoolRank: Send {
     }
 }
 
-/// A [`PoolRank`] of whatever type, whose messages have become [`Message`]s.
+/// A [`PoolRank`] of any type, whose messages have become [`Message`]s.
 ///
 /// ```
 /// use lb_strategies::{POOLS, Rank, pool::{Machine, Pool}};
@@ -157,7 +156,7 @@ pub enum Input<M> {
         /// Its number on this rank.
         worker: WorkerId,
     },
-    /// Another rank's machine says something.
+    /// A message of another rank's machine has come.
     Message {
         /// The sender.
         from: Rank,
@@ -167,7 +166,7 @@ pub enum Input<M> {
     /// The instant of the last `WakeAt` has come.
     Timer,
     /// The run is shrunk or expanded: this rank has work from now on, or no longer. Only policies that
-    /// [resize](super::policy::PoolStrategy::resizes) hear of it; rank 0 always has work.
+    /// [resize](super::policy::PoolStrategy::resizes) are told; rank 0 always has work.
     Resize {
         /// True if it has work.
         active: bool,
@@ -191,14 +190,14 @@ pub enum Output<M> {
         /// Its number on this rank.
         worker: WorkerId,
     },
-    /// The result this worker keeps apart does not count: somebody else was first.
+    /// The result this worker keeps apart does not count: another worker was first.
     Discard {
         /// Its number on this rank.
         worker: WorkerId,
     },
     /// Tell another rank's machine.
     Send {
-        /// Whom; never this rank.
+        /// The receiver; never this rank.
         to: Rank,
         /// The message.
         message: M,

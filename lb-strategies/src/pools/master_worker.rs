@@ -1,10 +1,10 @@
 //! `master-worker`: one worker only hands out work, all others ask it for more. MS of the CAA paper (Filipovic, Krstajic
 //! and Popovic, 2021).
 //!
-//! The master is worker 0 of rank 0; it executes only if it is the only worker there is (left). `batch=1` is the paper: one
-//! task a request. Where iterations cost microseconds that would be a request a microsecond, so the default is as many
-//! iterations as a worker does in `chunk` seconds, but no more than its part of what waits: for tasks longer than `chunk`
-//! that is one, too.
+//! The master is worker 0 of rank 0; it executes only if it is the only worker there is (left). `batch=1` is the paper:
+//! one task per request. Where iterations cost microseconds that would be a request per microsecond. So the default is as
+//! many iterations as a worker does in `chunk` seconds, but no more than its part of the waiting ones. For tasks longer
+//! than `chunk` that is one, too.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};

@@ -1,7 +1,7 @@
-//! Messages between the machines of a pool, for those who carry them and need not know what they say.
+//! Messages between the machines of a pool, with their types erased for the transport.
 //!
-//! A message is the value itself as long as it stays in its process. Serde makes bytes of it, and whoever reads it says
-//! of which type it is: this is the one place below the runtime where something is encoded.
+//! A message is the value itself as long as it stays in its process. Serde encodes it to leave the process, and the
+//! reader names its type. This is the one place below the runtime where something is encoded.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A message of whatever type a policy has chosen.
+/// A message of the type that a policy has chosen.
 ///
 /// ```
 /// use lb_strategies::pool::Message;
@@ -35,7 +35,7 @@ enum Content {
 pub struct Unreadable(String);
 
 impl Message {
-    /// A message that says this.
+    /// A message with this value.
     pub fn new<T: Serialize + Send + 'static>(value: T) -> Self {
         Self(Content::Value(Box::new(value)))
     }
@@ -88,7 +88,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
     }
 }
 
-/// A number that bytes of one type do not share with those of another: all processes of a job run the same program.
+/// A number that tells the bytes of one type from the bytes of another: all processes of a job run the same program.
 fn kind<T>() -> u32 {
     FxBuildHasher.hash_one(type_name::<T>()) as u32
 }

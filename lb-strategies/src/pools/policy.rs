@@ -1,4 +1,4 @@
-//! A policy for pools: with what is known of a pool it makes a [`Machine`](super::machine) for each rank.
+//! A policy for pools: from the facts about a pool it makes a [`Machine`](super::machine) for each rank.
 
 use super::machine::{Machine, Nanos};
 use crate::rank::Rank;
@@ -16,15 +16,15 @@ pub struct Pool {
     pub iterations: u64,
     /// Number of workers of each rank, at least one; there is at least one rank.
     pub workers: Vec<u32>,
-    /// Rough cost of an iteration, if anybody knows.
+    /// Rough cost of an iteration, if it is known.
     pub cost_hint: Option<Nanos>,
-    /// Relative clock speed of each rank's vCPUs, as far as it is known here: a rank knows at most its own for certain.
-    /// 1 where nobody has measured it.
+    /// Relative clock speed of each rank's vCPUs, as far as it is known here; 1 where it was not measured. A rank knows
+    /// at most its own for certain.
     pub clock_speeds: Vec<f64>,
 }
 
 impl Pool {
-    /// A pool of which nothing else is known.
+    /// A pool without further facts.
     pub fn new(iterations: u64, workers: Vec<u32>) -> Self {
         let clock_speeds = vec![1.0; workers.len()];
         Self { iterations, workers, cost_hint: None, clock_speeds }

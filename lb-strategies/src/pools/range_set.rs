@@ -56,7 +56,7 @@ impl RangeSet {
         self.ends.iter().map(|(&begin, &end)| begin..end)
     }
 
-    /// Adds a range; says how many of its indices were not there yet.
+    /// Adds a range; returns the number of its indices that were not there yet.
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -77,7 +77,7 @@ impl RangeSet {
         self.len - before
     }
 
-    /// Removes a range; says how many of its indices were there.
+    /// Removes a range; returns the number of its indices that were there.
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
         let before = self.len;
         while let Some((&begin, &last)) =
@@ -127,7 +127,7 @@ impl RangeSet {
         std::mem::take(self)
     }
 
-    /// Adds all of another set; says how many of its indices were not there yet.
+    /// Adds all of another set; returns the number of its indices that were not there yet.
     pub fn extend(&mut self, other: &RangeSet) -> u64 {
         other.ranges().map(|range| self.insert(range)).sum()
     }

@@ -1,14 +1,14 @@
 //! The number of iterations that a worker takes at once: as many as it does in a given time.
 //!
-//! A worker that comes back often costs locks and clock readings; one that comes back rarely cannot be told anything. The
-//! time between is given; how many iterations that is, each worker shows by its last ranges.
+//! A worker that comes back often costs locks and clock readings. A worker that comes back rarely cannot be told news.
+//! The time between is given; how many iterations that is, each worker shows by its last ranges.
 
 use crate::pools::machine::{Nanos, SECOND};
 
-/// The factor by which a worker takes more than before at most: a first iteration may be untypically cheap.
+/// Largest ratio of a worker's next count to its last: a first iteration may be untypically cheap.
 const GROWTH: u64 = 8;
 
-/// The speed of one worker, and what it takes at once.
+/// The speed of one worker, and the number of iterations it takes at once.
 ///
 /// ```
 /// use lb_strategies::pool::sizer::Sizer;

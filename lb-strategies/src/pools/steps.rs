@@ -1,6 +1,6 @@
-//! The steps of a worker through its range, so that it can be told something between two of them.
+//! The steps of a worker through its range, so that it can be told news between two of them.
 //!
-//! The one place where policies measure workers. It knows nothing of how a worker came by its indices.
+//! The one place where policies measure workers. It does not know the source of the indices.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::pools::range_set::RangeSet;
 pub enum Pace {
     /// One index: the indices are whole tasks.
     Single,
-    /// As many indices as fit into a given time, by what the worker has shown.
+    /// As many indices as fit into a given time, by the measured speed of the worker.
     Fitting,
 }
 
@@ -54,7 +54,7 @@ impl Steps {
         self
     }
 
-    /// Adds indices to what it has.
+    /// Adds indices.
     pub fn give(&mut self, range: Range<u64>) {
         self.left.insert(range);
     }
@@ -93,7 +93,7 @@ impl Steps {
         self.left.is_empty()
     }
 
-    /// Takes what it has not begun.
+    /// Takes the indices that it has not begun.
     pub fn take_rest(&mut self) -> RangeSet {
         self.left.take()
     }

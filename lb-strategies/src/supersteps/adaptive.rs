@@ -1,9 +1,9 @@
 //! `adaptive`: equal shares, shares in proportion to predicted speed, or copies: whichever did best of late.
 //!
-//! Every way is followed all along, whether it is in force or not: the measured paces of each step tell what the step
-//! would have taken that way. Divisions in proportion are made of what was known before the step, so that prediction is
-//! judged by what came. A way takes over when its [`Regret`] is more than chance makes of it and than the division takes.
-//! Of neither paper: dlb-jr.txt has two ways and a line for each.
+//! Every way is evaluated all along, in force or not: the measured paces of each step tell the time of the step that way.
+//! Divisions in proportion use only data from before the step, so that the prediction is judged too. A way takes over
+//! when its [`Regret`] exceeds chance and the time of the division. Of neither paper: dlb-jr.txt has two ways and a line
+//! for each.
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::equal::equal;
@@ -131,14 +131,14 @@ impl AdaptiveDivider {
         way.checked_sub(1).map_or(&self.balanced.division, |fixed| &self.fixed[fixed])
     }
 
-    /// Adds what the last step took, or would have, each way.
+    /// Adds the real or hypothetical time of the last step by each way.
     fn regret(&mut self, took: &[f64]) {
         let now = took[self.in_force];
         let tolerance = self.policy.terms.tolerance * now;
         self.regrets.iter_mut().zip(took).for_each(|(regret, took)| regret.add(now - took, tolerance));
     }
 
-    /// Says whether another way is in force now.
+    /// Returns whether another way is in force now.
     fn switch(&mut self) -> bool {
         let seconds = |way: usize| self.regrets[way].seconds;
         let most = (0..self.regrets.len()).max_by(|&one, &other| seconds(one).total_cmp(&seconds(other)));

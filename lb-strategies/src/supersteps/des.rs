@@ -1,7 +1,7 @@
 //! `des`: shares in proportion to predicted speeds, every 2.5 P steps. DLB of dlb-jr.txt, section 2.2.1 and eq. 4.
 //!
-//! A worker's job time is predicted by [`Smoothing`]. What is ours: a division must gain more than noise, and earn what
-//! moving units costs (`tolerance=0,ahead=0` is the paper's way); and the first divisions come sooner.
+//! [`Smoothing`] predicts a worker's job time. Ours differs from the paper: a division must gain more than noise and than
+//! moving units costs (`tolerance=0,ahead=0` is the paper's way). The first divisions come sooner.
 
 use super::equal::equal;
 use super::pace::{By, Paces};
@@ -55,7 +55,7 @@ impl Des {
         })
     }
 
-    /// What follows the paces of a program's workers.
+    /// The divider that follows the paces of a program's workers.
     pub(crate) fn follow(&self, problem: &Problem) -> DesDivider {
         let row = Row::new(&problem.weights);
         let workers = problem.workers;

@@ -1,15 +1,15 @@
 //! `dlb-jr`: balancing or copies, whichever is expected to take less. Source: dlb-jr.txt, section 3.3, steps 1 to 8.
 //!
-//! Y = P / sum(1 / E[JT_i]) (eq. 3) tells what the workers can give, where JT_i is the time that worker i takes for one
-//! of P equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and 13).
-//! Every `period` steps both lines are fitted again, to what was measured of the one in force and to what follows from
-//! the same paces for the other, and tell what a step takes at the latest Y.
+//! Y = P / sum(1 / E[JT_i]) (eq. 3) measures the capacity of the workers, where JT_i is the time that worker i takes for
+//! one of P equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and
+//! 13). Every `period` steps both lines are fitted again. One is fitted to the measured times of the way in force, the
+//! other to the times that the same paces imply for the other way. The lines give the time of a step at the latest Y.
 //!
-//! What the paper leaves open: a run begins with copies, which have all units that they need, so that leaving them moves
-//! few and coming back moves many. A line is used where it explains what it was fitted to and is not asked beyond that.
-//! And the other way takes over, within a period as well, when its [`Regret`] is more than chance makes of it and than a
-//! switch costs: 140 % of the mean time of a division towards copies and 60 % of it back (section 3.1). The lines
-//! correct that regret: a period in the wrong way is more than a short run can make up for.
+//! The paper leaves three things open. A run begins with copies, which have all units that they need: leaving them moves
+//! few units, coming back moves many. A line is used only where it explains its points, and only between them. The other
+//! way takes over, within a period as well, when its [`Regret`] exceeds chance and the cost of a switch. The cost is 140
+//! % of the mean time of a division towards copies, and 60 % of it back (section 3.1). The lines correct that regret: a
+//! short run cannot make up for a period in the wrong way.
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::line::Line;
@@ -138,7 +138,7 @@ impl Divider for DlbJrDivider {
         self.sums.balanced_seconds += price;
         self.regret.correct(if self.copies_in_force { -price } else { price });
         if first && self.balanced.looked {
-            // Until now shares in proportion were equal ones, which tell nothing.
+            // Until now shares in proportion were equal ones, without information.
             for (seconds, paces) in std::mem::take(&mut self.early) {
                 self.sum_up(seconds, &paces);
             }
@@ -160,7 +160,7 @@ impl Divider for DlbJrDivider {
 }
 
 impl DlbJrDivider {
-    /// Steps 2 and 3: what a step took, and what it would have taken the other way; without the price of a switch.
+    /// Steps 2 and 3: adds the time of a step, and its time the other way, without the price of a switch.
     fn sum_up(&mut self, seconds: f64, paces: &[f64]) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
         let [balanced, copied] = [&self.balanced.division, &self.copied].map(computing);
@@ -177,12 +177,12 @@ impl DlbJrDivider {
         self.regret.add(self.saved(balanced, copied), tolerance);
     }
 
-    /// What the way that is not in force saves.
+    /// The saving of the way that is not in force.
     fn saved(&self, balanced: f64, copied: f64) -> f64 {
         if self.copies_in_force { copied - balanced } else { balanced - copied }
     }
 
-    /// Steps 4 to 6, at the end of a period: the lines tell what its steps are expected to take.
+    /// Steps 4 to 6, at the end of a period: the lines give the expected time of its steps.
     fn fit(&mut self) {
         let workers = self.sums.paces.len();
         let sums = std::mem::replace(&mut self.sums, Sums::of(workers));
@@ -199,7 +199,7 @@ impl DlbJrDivider {
         }
     }
 
-    /// Step 7. Says whether the other way is in force now.
+    /// Step 7. Returns whether the other way is in force now.
     fn switch(&mut self) -> bool {
         let part = if self.copies_in_force { 0.6 } else { 1.4 };
         let saved = self.regret.seconds;
@@ -216,7 +216,7 @@ impl DlbJrDivider {
     }
 }
 
-/// The expected time of a step at the last Y, where a line explains the times and was asked on both sides of it.
+/// The expected time of a step at the last Y, if a line explains the times and has points on both sides of Y.
 fn expected(points: &[(f64, f64)]) -> Option<f64> {
     let (&(y, _), before) = points.split_last()?;
     let within = before.iter().any(|point| point.0 <= y) && before.iter().any(|point| point.0 >= y);
@@ -232,7 +232,7 @@ mod tests {
     use crate::supersteps::policy::{Weights, Work};
     use crate::supersteps::row::{Row, moved as moved_units};
 
-    /// The mean time of a step under a policy, of workers whose paces `pace` draws for each step.
+    /// The mean time of a step under a policy; `pace` draws the pace of each worker for each step.
     fn mean(spec: &str, workers: usize, steps: u64, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
         let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
         let problem = Problem { workers, vcpus: None, weights: Weights::Equal(1000 * workers as u64) };
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn it_is_as_good_as_the_better_of_its_two() {
-        // Unequal but steady: shares. Equal, and somebody late now and then: copies.
+        // Unequal but steady: shares. Equal, with a late worker now and then: copies.
         let steady = |_: &mut Pcg32, worker: usize, _: u64| 1e-2 * (1 + worker) as f64;
         let bursts =
             |random: &mut Pcg32, _: usize, _: u64| if random.random::<f64>() < 0.1 { 1e-1 } else { 1e-2 };

@@ -1,5 +1,4 @@
-//! `equal`: equal shares, whatever happens. The baseline: ELB of dlb-jr.txt, and the first scenario of
-//! jacobi-factor.txt.
+//! `equal`: equal shares, always. The baseline: ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
 
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::row::Row;

@@ -1,16 +1,16 @@
 //! `load-factor`: shares times load factors, once or now and then. Source: jacobi-factor.txt, section 4.
 //!
-//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3), and its share
-//! becomes LF_i times as large (eq. 4). What is then too much in all is taken off (eq. 5 to 7 and the loop of its figure
-//! 3). A share times LF_i is max T times the worker's speed, so what is taken off must be in proportion to that: then
-//! the shares are in proportion to speed after one division, whatever they were, and where all take equally long nothing
-//! changes. So the load factor itself cancels: what is left is a share for each worker in proportion to 1 / pace, its
-//! seconds for a unit of weight.
+//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3). Its share becomes
+//! LF_i times as large (eq. 4). The excess of the sum is taken off (eq. 5 to 7 and the loop of its figure 3). A share
+//! times LF_i is max T times the worker's speed, so the excess must be taken off in proportion to that. Then the shares
+//! are in proportion to speed after one division from any shares, and if all take equally long nothing changes. So the
+//! load factor itself cancels: the share of each worker is in proportion to 1 / pace, where pace is its seconds for a
+//! unit of weight.
 //!
-//! The paper takes it off in proportion to LF_i. That is the same from equal shares, from which it divides, once. From
-//! others it takes from a small share what a large one has too much: the rounding of large shares can leave a slow
-//! worker with one unit for ever. It also divides by the number of workers and repeats, which runs away where the mean
-//! of LF is above 2. What is left to round is rounded by [`Row::in_proportion`], with a sum that is exact.
+//! The paper takes it off in proportion to LF_i. That is the same from equal shares, from which the paper divides, once.
+//! From unequal shares it takes the excess of a large share from a small one: the rounding of large shares can leave a
+//! slow worker with one unit forever. The paper also divides by the number of workers and repeats, which diverges if the
+//! mean of LF is above 2. Here [`Row::in_proportion`] rounds, with an exact sum.
 
 use super::equal::equal;
 use super::pace::{By, Paces};
@@ -165,7 +165,7 @@ mod tests {
             let paces: Vec<f64> = speeds.iter().map(|speed| 1.0 / speed).collect();
             let mut division = Division { units: row.in_proportion(&start[..speeds.len()], 1), copies: 1 };
             let all: f64 = speeds.iter().sum();
-            // Once, and again where nothing is to be changed.
+            // Once, and again to see that nothing changes.
             for _ in 0..2 {
                 division.units = by_factors(&row, &division, &paces);
                 prop_assert_eq!(division.units.iter().sum::<u64>(), units);

@@ -1,4 +1,4 @@
-//! The pace of a worker: the seconds that it takes for a unit of weight, from what it did in steps.
+//! The pace of a worker: the seconds that it takes for a unit of weight, measured in its steps.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use crate::parse_error::ParseError;
 /// The measure that tells a worker's pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// CPU time of the last step, times what others took of the vCPU in the last 0.3 s, or what a quota does not allow.
-    /// CPU time hardly changes from step to step; what others take comes in pieces: a quota of half a vCPU is 50 ms of
-    /// nothing after 50 ms of all, and nothing at all for a worker that computes half of the time.
+    /// CPU time of the last step, scaled by the time that others took of the vCPU in the last 0.3 s, or by the quota. CPU
+    /// time hardly changes from step to step; the time of others comes in pieces. A quota of half a vCPU stops a worker
+    /// for 50 ms after it ran for 50 ms. It does not stop a worker that computes half of the time at all.
     Cpu,
     /// The time of the last step by the clock, as in the papers.
     Wall,
@@ -34,7 +34,7 @@ impl By {
     }
 }
 
-/// Seconds of computing over which is measured what others take of a vCPU: some periods of a quota, which last 0.1 s.
+/// Seconds of computing over which the time of others on a vCPU is measured: some periods of a quota, which last 0.1 s.
 const STRETCH_SECONDS: f64 = 0.3;
 
 /// The paces of all workers.
@@ -57,7 +57,7 @@ pub struct Paces {
 struct Measured {
     /// Of the last step in which it computed.
     pace: Option<f64>,
-    /// By the clock, and CPU time, s, of the last steps: as few of them as add up to `STRETCH_SECONDS`.
+    /// Wall time and CPU time, s, of the last steps: as few of them as add up to `STRETCH_SECONDS`.
     recent: VecDeque<(f64, f64)>,
     seconds: f64,
     cpu_seconds: f64,
@@ -67,7 +67,7 @@ struct Measured {
 }
 
 impl Paces {
-    /// Nothing is known of any worker.
+    /// No worker was measured yet.
     pub fn new(by: By, workers: usize) -> Self {
         Self { by, workers: vec![Measured::default(); workers] }
     }
@@ -79,14 +79,14 @@ impl Paces {
         }
     }
 
-    /// Whether a worker's pace is of a stretch of its own: none of its steps was in the pace that was so before. Paces
-    /// between these follow each other closely by how they are measured, and not by what the worker does.
+    /// Whether a worker's pace is independent: no step of it was in the last fresh pace. Paces in between are similar
+    /// because they share steps, and not because of the worker.
     pub fn is_fresh(&self, worker: usize) -> bool {
         self.workers[worker].fresh
     }
 
-    /// The pace of each worker in the last step, s a unit of weight, all above 0. A worker that never computed has the
-    /// mean of the others; where nobody did, all have 1.
+    /// The pace of each worker in the last step, s per unit of weight, all above 0. A worker that never computed has the
+    /// mean of the others; if none did, all have 1.
     pub fn last(&self) -> Vec<f64> {
         let known: Vec<f64> = self.workers.iter().filter_map(|worker| worker.pace).collect();
         // Parts are added up: the sum of some paces may be more than a number holds.
@@ -103,7 +103,7 @@ impl Measured {
         if !is_real(work.weight) || !is_real(work.seconds) {
             return;
         }
-        // A clock of the CPU with coarse ticks says 0, or more than has passed.
+        // A CPU clock with coarse ticks may show 0, or more than the time passed.
         let cpu_seconds = work.cpu_seconds.clamp(work.seconds * 1e-3, work.seconds);
         self.recent.push_back((work.seconds, cpu_seconds));
         (self.seconds, self.cpu_seconds) = (self.seconds + work.seconds, self.cpu_seconds + cpu_seconds);

@@ -1,4 +1,4 @@
-//! A policy for supersteps: told what every worker did in a step, it says how the units are divided from now on.
+//! A policy for supersteps: takes the work of every worker in a step, returns the division of the units from now on.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub struct Problem {
     pub workers: usize,
     /// vCPUs that they have together, as far as known. Fewer than workers take them from each other.
     pub vcpus: Option<usize>,
-    /// What each unit weighs, relative to the others; a unit that weighs twice as much takes twice as long to compute.
+    /// The relative weight of each unit; a unit of twice the weight takes twice as long to compute.
     pub weights: Weights,
 }
 
@@ -31,32 +31,32 @@ pub enum Weights {
     Each(Vec<f64>),
 }
 
-/// What one worker did in one step.
+/// The work of one worker in one step.
 ///
-/// Of a job that another worker finished first, what was computed of it until then counts as well.
+/// If another worker finished a job first, the part computed until then counts as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Weight of the units that it computed.
     pub weight: f64,
-    /// Time it computed, by the clock, with all that others took of its vCPU, s.
+    /// Wall time of its computing, including the time that others took of its vCPU, s.
     pub seconds: f64,
-    /// CPU time of that, s. The rest of `seconds` others had.
+    /// CPU time of its computing, s. Others had the rest of `seconds`.
     pub cpu_seconds: f64,
     /// Time it waited for others, s.
     pub waiting_seconds: f64,
-    /// The part of a vCPU that quotas allow it, above 0; none where there is no quota. One that has less to do than this is not
-    /// stopped: only this tells what it could do.
+    /// The part of a vCPU that quotas allow it, above 0; none where there is no quota. A worker with less to do is not
+    /// stopped by the quota, so only this value tells its limit.
     pub allowed: Option<f64>,
 }
 
-/// What is known of a step when it is over.
+/// The measurements of a finished step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     /// Its number, from 0.
     pub number: u64,
     /// The work of each worker.
     pub works: Vec<Work>,
-    /// From its begin to that of the next by the clock of the first worker, s; without what `redivision_seconds` says.
+    /// From its begin to the begin of the next by the clock of the first worker, s; without `redivision_seconds`.
     pub seconds: f64,
     /// Time that units took to change workers before it, s; 0 where none did.
     pub redivision_seconds: f64,
@@ -67,8 +67,8 @@ pub struct Step {
 /// Which worker computes which units.
 ///
 /// The units of a job are neighbours: job 0 has the first, and so on. Workers are in groups of [`copies`](Self::copies)
-/// consecutive ones, the last group may be smaller; every worker of a group computes all jobs of the group, its own
-/// first and then the next, in a circle, and whoever finishes a job first makes the others drop it.
+/// consecutive ones; the last group may be smaller. Every worker of a group computes all jobs of the group, its own first
+/// and then the next, in a circle. When one finishes a job, the others drop it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     /// Units of each job; there is a job for each worker.
@@ -86,13 +86,13 @@ pub trait SuperstepStrategy: Send + Sync {
     fn divider(&self, problem: &Problem) -> Box<dyn Divider>;
 }
 
-/// Divides the units of one run. One worker of the run has it; all others hear what it says.
+/// Divides the units of one run. One worker of the run has it, and sends its answers to all others.
 pub trait Divider: Send {
     /// How the run begins. Asked once in every process, and the same in all.
     fn first(&mut self) -> Division;
 
-    /// Told a step that is over, says how the units are divided from the next possible step on; `None` to leave them as
-    /// they are. An answer takes effect a step or two later: the steps told in between still had the old division.
+    /// Takes a finished step; returns the division from the next possible step on, or `None` to keep the old one. An
+    /// answer takes effect a step or two later: the steps in between still have the old division.
     fn after(&mut self, step: &Step) -> Option<Division>;
 
     /// Why it decided as it last did, in one line for reports and traces, if there is anything to say.

@@ -1,17 +1,16 @@
 //! The time of a group of workers that race for its jobs.
 //!
-//! Each worker begins with its own job and goes on with the next in a circle; whoever finishes a job makes the others
-//! drop it. In dlb-jr.txt (section 3.2, eq. 8 and 9) all begin with the same job, so that a group of equals takes as
-//! long as one of them for all jobs; here it takes as long as each for its own, and copies cost only where somebody is
-//! late.
+//! Each worker begins with its own job and goes on with the next in a circle. When one finishes a job, the others drop
+//! it. In dlb-jr.txt (section 3.2, eq. 8 and 9) all begin with the same job. So a group of equal workers takes as long as
+//! one of them for all jobs. Here it takes as long as each for its own, and copies cost only if a worker is late.
 
-/// Seconds until all jobs of a group are finished and everybody knows.
+/// Seconds until all jobs of a group are finished and all workers know.
 ///
-/// `seconds[worker][job]` is what a worker takes for a whole job; `word` how long the word that a job is
-/// finished takes to the others, s. Takes O(workers^3).
+/// `seconds[worker][job]` is the time of a worker for a whole job. `word` is the time, s, of the message to the others
+/// that a job is finished. Takes O(workers^3).
 ///
 /// # Panics
-/// If a worker has no time for one of the jobs, of which there are as many as workers, or one that is not a number.
+/// If a worker lacks the time for a job, or the time is NaN. There are as many jobs as workers.
 ///
 /// ```
 /// use lb_strategies::supersteps::race;
@@ -26,9 +25,9 @@ pub fn race(seconds: &[Vec<f64>], word: f64) -> f64 {
 /// A race that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// Who finished each job first, and when.
+    /// The first worker that finished each job, and when.
     pub finished: Vec<(usize, f64)>,
-    /// What workers did, in the order in which it ended.
+    /// The attempts of workers, in the order of their ends.
     pub attempts: Vec<Attempt>,
     notify_s: f64,
 }
@@ -44,13 +43,13 @@ pub struct Attempt {
     pub since: f64,
     /// When it finished or dropped it.
     pub until: f64,
-    /// When it would have finished if nobody else had.
+    /// When it would have finished if no other worker had.
     pub end: f64,
 }
 
 impl Race {
-    /// Runs a race of workers that begin at these times; `ends` says when a worker is through that begins a job at a
-    /// time, `word` how long the word that a job is finished takes. Takes O(workers^3).
+    /// Runs a race of workers that begin at these times; `ends` gives the time at which a worker finishes a job that it
+    /// begins at a time. `word` is the time of the message that a job is finished. Takes O(workers^3).
     pub fn run(begins: &[f64], word: f64, mut ends: impl FnMut(usize, usize, f64) -> f64) -> Self {
         let workers = begins.len();
         let mut finished: Vec<Option<(usize, f64)>> = vec![None; workers];
@@ -62,7 +61,7 @@ impl Race {
         let knows = |finished: &[Option<(usize, f64)>], worker: usize, job: usize| {
             finished[job].map_or(f64::INFINITY, |(by, at)| if by == worker { at } else { at + word })
         };
-        // Whoever is through with a job need not be told of it, also if another was first: nobody does one twice.
+        // A worker that has done a job itself need not be told, also if another was first: none does a job twice.
         let mut through = vec![vec![false; workers]; workers];
         let mut hands: Vec<Option<Attempt>> =
             (0..workers).map(|worker| Some(attempt(worker, worker, begins[worker]))).collect();
@@ -94,7 +93,7 @@ impl Race {
         if by == worker { at } else { at + self.notify_s }
     }
 
-    /// When everybody knows that all jobs are.
+    /// When all workers know that all jobs are finished.
     pub fn end(&self) -> f64 {
         let workers = self.finished.len();
         let all = (0..workers).flat_map(|worker| (0..workers).map(move |job| (worker, job)));
@@ -118,7 +117,7 @@ mod tests {
     #[test]
     fn dropped_jobs_and_late_workers_are_reported() {
         let race = Race::run(&[0.0, 5.0], 0.5, |_, _, since| since + 2.0);
-        // The first does both, and the second begins when it has heard of that.
+        // The first does both, and the second begins when it knows.
         assert_eq!(race.finished, [(0, 2.0), (0, 4.0)]);
         assert_eq!(Some(race.end()), Some(4.5));
         let late = Attempt { worker: 1, job: 1, since: 5.0, until: 5.0, end: 7.0 };
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_word_takes_its_time() {
-        // The first is through with both after 2 s; the other hears of it then.
+        // The first is through with both after 2 s; the other learns it then.
         assert_eq!(Some(race(&[vec![1.0, 1.0], vec![9.0, 9.0]], 0.25)), Some(2.25));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether it pays to divide anew.
 //!
-//! The papers divide whenever it is time. Here moving units has a price, which is learned as the run goes on, and what
-//! is measured has noise: a division that would gain less than noise, or not earn its price soon, is not made.
+//! The papers divide at fixed times. Here moving units has a price, which is learned during the run, and measurements
+//! have noise. A division is made only if it gains more than noise and soon earns its price.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(crate) const AHEAD: Parameter = Parameter {
     meaning: "steps in which the gain must make up for moving units, or fewer if divisions do not last so long; 0: moving is free, as in the papers",
 };
 
-/// What a new division must promise.
+/// The conditions on the gain of a new division.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GainTest {
     pub(crate) tolerance: f64,
@@ -41,11 +41,11 @@ impl GainTest {
         Ok(Self { tolerance, ahead: parameters.number("ahead", 0.0..=1e9)? })
     }
 
-    /// Tells whether to go from one division to another, whose steps are expected to take so long; if so, counts it and
-    /// tells how many units move.
+    /// Tells whether to go from one division to another, each with the expected time of its steps. If so, counts it and
+    /// returns the number of moving units.
     ///
-    /// Times are off by `chance` seconds in the mean, and the division that promises most does so by chance, in part: of
-    /// its gain counts what the estimate of James and Stein (1961) leaves. Not so where moving is free, as in the papers.
+    /// Times are off by `chance` seconds in the mean. The division that promises most does so by chance, in part. So its
+    /// gain is shrunk by the estimate of James and Stein (1961). If moving is free, as in the papers, it is not.
     pub(crate) fn accept(
         self,
         price: &mut DivisionCost,
@@ -69,7 +69,7 @@ impl GainTest {
 /// Divisions that tell the price of one.
 const REMEMBERED: usize = 32;
 
-/// The time that a division takes, as far as it was seen. Free until then.
+/// The time that a division takes, learned from earlier divisions. Free before the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DivisionCost {
     /// Units that moved, and the time that it took, s.
@@ -80,7 +80,7 @@ pub(crate) struct DivisionCost {
 }
 
 impl DivisionCost {
-    /// Adds a step, and what moved before it.
+    /// Adds a step, and the units that moved before it.
     pub(crate) fn add(&mut self, step: &Step) {
         self.steps += 1;
         if step.moved > 0 && step.redivision_seconds.is_finite() {
@@ -91,7 +91,7 @@ impl DivisionCost {
         }
     }
 
-    /// How long divisions last, in the mean: one that would be replaced sooner than it pays does not pay.
+    /// Mean lifetime of a division, steps: one that is replaced before it has paid does not pay.
     fn steps_of_a_division(&self) -> f64 {
         self.steps.max(1) as f64 / self.divisions.max(1) as f64
     }
@@ -101,8 +101,8 @@ impl DivisionCost {
         self.sums().1 / self.seen.len().max(1) as f64
     }
 
-    /// The expected time of moving so many units: some for any division and some for each unit, as far as the divisions
-    /// that were seen tell these apart.
+    /// The expected time of moving `units` units. It is a constant per division and a time per unit, as far as earlier
+    /// divisions tell these apart.
     pub(crate) fn seconds(&self, units: u64) -> f64 {
         let (units, (moved, seconds)) = (units as f64, self.sums());
         let points: Vec<(f64, f64)> = self.seen.iter().copied().collect();
@@ -119,8 +119,8 @@ impl DivisionCost {
     }
 }
 
-/// What a step takes besides the computing of the slowest worker, with copies and without, as it was of late: waiting for
-/// messages, and for memory that copies ask for twice.
+/// Recent time of a step beyond the computing of the slowest worker, with copies and without: waiting for messages, and
+/// for memory that copies access twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overhead {
     with_copies: Option<f64>,
@@ -128,16 +128,17 @@ pub(crate) struct Overhead {
 }
 
 impl Overhead {
-    /// Adds a step that took so long under a division, and what its slowest worker computes.
+    /// Adds a step under a division: its time, and the computing time of its slowest worker.
     pub(crate) fn add(&mut self, division: &Division, seconds: f64, computing: f64) {
         let overhead = (seconds - computing).max(0.0);
-        // The first of a kind may have been late by chance: it tells as little as any other, unless nothing is known.
+        // The first of a kind may have been late by chance, so it has no more weight than any other, unless nothing is
+        // known.
         let before = self.known(division).unwrap_or(overhead);
         let known = if division.copies > 1 { &mut self.with_copies } else { &mut self.without };
         *known = Some(before + (overhead - before) / 16.0);
     }
 
-    /// That of a division, s; where there was none of its kind, that of the other.
+    /// The overhead of a division, s. If there was none of its kind, the overhead of the other kind.
     pub(crate) fn of(&self, division: &Division) -> f64 {
         self.known(division).unwrap_or(0.0)
     }

@@ -1,27 +1,27 @@
-//! What another way would have saved: a cumulative sum test.
+//! The saving that another way would have brought: a cumulative sum test.
 //!
-//! Source: Page, Continuous inspection schemes, Biometrika 41 (1954). What the other way would have saved in each step is
-//! added up, and begins at nothing again when it falls below: a great change is found soon and a small one at last. It
-//! counts when it is more than chance makes of it.
+//! Source: Page, Continuous inspection schemes, Biometrika 41 (1954). The savings of the other way in each step are added
+//! up, and the sum restarts at 0 when it falls below. So a large change is found soon, and a small one at last. The sum
+//! counts when it exceeds chance.
 
-/// Changes from step to step that the variance is the mean of.
+/// Number of changes from step to step of which the variance is the mean.
 const MEMORY: f64 = 50.0;
 
 /// By how much another way took less than the one in force, s, since it last did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Regret {
     pub(crate) seconds: f64,
-    /// What it saved in the last step.
+    /// Its saving in the last step.
     last: Option<f64>,
-    /// Variance of what it saves in a step, s^2: half the mean of the squares of its changes from step to step (von
-    /// Neumann, 1941), so that weather that changes once is not taken for noise.
+    /// Variance of its saving in a step, s^2: half the mean of the squares of its changes from step to step (von Neumann,
+    /// 1941). So a single change of load is not taken for noise.
     variance: f64,
     /// Changes that the variance is of, up to [`MEMORY`].
     known: f64,
 }
 
 impl Regret {
-    /// Adds a step in which the other would have saved so much, s, of which `tolerance`, s, is not worth a change.
+    /// Adds a step in which the other way would have saved `saved` s. Of this, `tolerance` s is not worth a change.
     pub(crate) fn add(&mut self, saved: f64, tolerance: f64) {
         if let Some(last) = self.last.replace(saved) {
             self.known = (self.known + 1.0).min(MEMORY);
@@ -30,18 +30,18 @@ impl Regret {
         self.seconds = (self.seconds + saved - tolerance).max(0.0);
     }
 
-    /// Adds what is known of the steps so far besides, s.
+    /// Corrects the sum by further knowledge of the steps so far, s.
     pub(crate) fn correct(&mut self, saved: f64) {
         self.seconds = (self.seconds + saved).max(0.0);
     }
 
-    /// Begins at nothing, against another way in force.
+    /// Restarts at 0, against another way in force.
     pub(crate) fn restart(&mut self) {
         (self.seconds, self.last) = (0.0, None);
     }
 
-    /// Tells whether it is more than going the other way takes, s, and than so many standard deviations of a step; not of
-    /// one step, which tells no deviation.
+    /// Tells whether the sum exceeds the price of a switch, s, plus `patience` standard deviations of a step. After one
+    /// step it does not, since the deviation is unknown.
     pub(crate) fn exceeds(&self, price: f64, patience: f64) -> bool {
         self.known > 0.0 && self.seconds > patience * self.variance.sqrt() + price
     }
@@ -51,7 +51,7 @@ impl Regret {
 mod tests {
     use super::*;
 
-    /// The first step at which what is saved in each is worth 10 s.
+    /// The first step at which the savings exceed a price of 10 s.
     fn found(saved: impl Fn(u32) -> f64) -> Option<u32> {
         let mut regret = Regret::default();
         (0..1000).find(|&step| {

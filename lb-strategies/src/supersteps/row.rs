@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::policy::{Division, Weights};
 
-/// The units of a program in a row, by what they weigh.
+/// The units of a program in a row, with their weights.
 ///
 /// ```
 /// use lb_strategies::supersteps::{Row, Weights};
@@ -55,12 +55,12 @@ impl Row {
         division.ranges().map(|range| self.weight(range))
     }
 
-    /// Shares in proportion to `speeds`: each begins where the one before it ends. They add up to all units, and each
-    /// is at least `least`, or as much as everybody can have. By weight each cut is within half a unit of where it
-    /// would be if units could be cut, where that does not leave anybody with less than `least`.
+    /// Shares in proportion to `speeds`: each begins where the one before it ends. They add up to all units. Each is at
+    /// least `least`, or an equal part if there are too few units. By weight each cut is within half a unit of its place
+    /// if units could be cut, unless a share would be below `least`.
     ///
-    /// A speed that is no number above 0 counts as 0; where there is none above 0, all count as equal. Takes O(workers
-    /// x log units).
+    /// A speed that is no number above 0 counts as 0; if none is above 0, all count as equal. Takes O(workers x log
+    /// units).
     pub fn in_proportion(&self, speeds: &[f64], least: u64) -> Vec<u64> {
         let workers = speeds.len() as u64;
         let least = least.min(self.units / workers.max(1));
@@ -128,7 +128,7 @@ pub fn moved(old: &Division, new: &Division) -> u64 {
     (0..new.units.len()).map(new_to).sum()
 }
 
-/// The units that a worker holds: those of all jobs of its group.
+/// The units that a worker holds: the units of all jobs of its group.
 ///
 /// # Panics
 /// If there is no such worker.

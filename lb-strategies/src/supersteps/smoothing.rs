@@ -1,15 +1,15 @@
 //! Dynamic exponential smoothing: predicts the next of a series of numbers.
 //!
-//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006).
-//! What is ours: exponential smoothing with every weight of a grid goes on side by side, and the prediction is that of
-//! the weight whose predictions had the least squared error of late.
+//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006). Our
+//! part: exponential smoothing runs with every weight of a grid. The weight with the least squared error lately makes the
+//! prediction.
 
 use std::collections::VecDeque;
 
 /// The weights of the newest number.
 const GRID: [f64; 10] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0];
 
-/// A series and what is predicted of it.
+/// A series and its prediction.
 ///
 /// ```
 /// use lb_strategies::supersteps::Smoothing;
@@ -28,7 +28,7 @@ pub struct Smoothing {
 }
 
 impl Smoothing {
-    /// An empty series, whose weight is that which was best in the last `window` steps.
+    /// An empty series. Its weight is the one that was best in the last `window` steps.
     pub fn new(window: usize) -> Self {
         Self { window: window.max(1), smoothed: None, errors: VecDeque::new() }
     }
@@ -54,10 +54,11 @@ impl Smoothing {
         self.smoothed.map(|smoothed| smoothed[self.best().0])
     }
 
-    /// How far the prediction is off as the mean of the numbers to come, in their unit; 0 while it was never held against
-    /// one. Smoothing with weight w leaves w / (2 - w) of the variance of independent numbers; its errors have that of the
-    /// next number besides, together 2 / (2 - w): so w / 2 of the mean square of the errors. It says rather too little,
-    /// since the weight is the one whose errors happened to be least. Takes O(window).
+    /// Standard error of the prediction as an estimate of the mean of the numbers to come, in their unit. 0 while it was
+    /// never compared with one. Smoothing with weight w leaves w / (2 - w) of the variance of independent numbers. Its
+    /// errors have the variance of the next number besides, together 2 / (2 - w). So the square is w / 2 of the mean
+    /// square of the errors. It is rather too small, since the weight is the one whose errors happened to be least. Takes
+    /// O(window).
     pub fn standard_error(&self) -> f64 {
         let (at, squares) = self.best();
         (squares / self.errors.len().max(1) as f64 * GRID[at] / 2.0).sqrt()

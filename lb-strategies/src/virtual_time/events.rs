@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::pools::machine::Nanos;
 
-/// Events by their time; those of the same time happen in the order in which they were put in.
+/// Events by their time; events of the same time happen in the order in which they were added.
 ///
 /// ```
 /// use lb_strategies::virtual_time::Events;
@@ -46,7 +46,7 @@ impl<E> Events<E> {
         self.heap.peek().map(|planned| planned.at)
     }
 
-    /// Takes what happens next, with its time.
+    /// Takes the next event, with its time.
     pub fn pop(&mut self) -> Option<(Nanos, E)> {
         self.heap.pop().map(|planned| (planned.at, planned.event))
     }
@@ -79,7 +79,7 @@ impl<E> PartialEq for TimedEvent<E> {
 
 impl<E> Eq for TimedEvent<E> {}
 
-/// A number that stands for a history with one more event, of which `event` says what it was.
+/// The digest of a history with one more event; `event` encodes the event.
 pub fn digested(before: u64, now: Nanos, event: u64) -> u64 {
     (before ^ now.rotate_left(17) ^ event).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

@@ -1,4 +1,4 @@
-//! Delays between ranks: the same everywhere, one a pair, any of them with jitter, or the worst of them.
+//! Delays between ranks: the same everywhere, one per pair, any of them with jitter, or the worst of them.
 
 use super::splitmix::SplitMix64;
 use crate::pools::machine::Nanos;
@@ -56,7 +56,7 @@ impl<F: Fn(Rank, Rank) -> Nanos> Links for PerPair<F> {
     }
 }
 
-/// Other links, on which each message takes up to so much longer, uniformly, by seed.
+/// Links with jitter: each message takes longer by a random time up to a maximum, uniformly, by seed.
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::{Jitter, Links}};

@@ -1,4 +1,4 @@
-//! Messages on their way between ranks: none of a pair overtakes another.
+//! Messages in flight between ranks: in order per pair.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::links::Links;
 use crate::Rank;
 use crate::pools::machine::Nanos;
 
-/// Messages under way between ranks, over links.
+/// Messages in flight between ranks, over links.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -31,7 +31,7 @@ struct PairQueue<M> {
 }
 
 impl<L: Links, M> Post<L, M> {
-    /// Between so many ranks.
+    /// The post between this number of ranks.
     pub fn new(ranks: u32, links: L) -> Self {
         let way = || PairQueue { messages: VecDeque::new(), last: 0 };
         let pairs = ranks as usize * ranks as usize;
@@ -39,7 +39,7 @@ impl<L: Links, M> Post<L, M> {
         Self { links, ranks, pairs: ways, free: vec![0; ranks as usize] }
     }
 
-    /// A message leaves now; says when it arrives.
+    /// A message leaves now; returns the time of its arrival.
     pub fn send(&mut self, from: Rank, to: Rank, message: M, now: Nanos) -> Nanos {
         let delay = self.links.delay(from, to, now);
         let way = self.pair(from, to);
@@ -48,12 +48,12 @@ impl<L: Links, M> Post<L, M> {
         way.last
     }
 
-    /// Takes the message that has been longest on its way between two ranks.
+    /// Takes the oldest message in flight between two ranks.
     pub fn take(&mut self, from: Rank, to: Rank) -> Option<M> {
         self.pair(from, to).messages.pop_front()
     }
 
-    /// A message has arrived now; says when its receiver has served it. It serves one after the other.
+    /// A message has arrived now; returns the time at which its receiver has served it. It serves one after the other.
     pub fn serve(&mut self, to: Rank, now: Nanos) -> Nanos {
         let service = self.links.service(to);
         let free = &mut self.free[to.index()];

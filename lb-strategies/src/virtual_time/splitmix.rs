@@ -1,7 +1,7 @@
 //! SplitMix64: random numbers that are the same on every platform and in every language.
 //!
-//! Scenarios name their seeds, so that anybody can repeat them with ten lines of any language; a stream of numbers that
-//! may change with the next version of a library would not do. Not for anything that needs more than a fair spread.
+//! Scenarios name their seeds, so that a reader can repeat them with ten lines of any language. The stream of a library
+//! may change with its next version. Not for uses that need more than a fair spread.
 
 use std::f64::consts::TAU;
 

@@ -23,7 +23,7 @@ impl std::fmt::Display for Worker {
     }
 }
 
-/// All workers, in order, of ranks that have so many each.
+/// All workers, in order, of ranks with these numbers of workers.
 pub fn all_workers(workers: &[u32]) -> impl Iterator<Item = Worker> + '_ {
     let of_rank =
         |(rank, &workers): (u32, &u32)| (0..workers).map(move |number| Worker { rank: Rank(rank), number });
@@ -32,23 +32,24 @@ pub fn all_workers(workers: &[u32]) -> impl Iterator<Item = Worker> + '_ {
 
 /// The vCPUs under the workers. Speeds are units of work per second and hold for a while.
 pub trait Vcpus {
-    /// The speed of a worker from `now` on, and until when it is that (later than `now`; `Nanos::MAX` for ever).
+    /// The speed of a worker from `now` on, and the time until which it holds (later than `now`; `Nanos::MAX` for
+    /// forever).
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos);
 
-    /// In which part of the time a worker runs that wants to, from `now` on and for as long as its speed holds. The rest of
-    /// the time others have the vCPU and it waits. Its speed counts both: while it runs it is `speed / share`, which is what
-    /// a burst of computation shows.
+    /// The part of the time in which a worker that wants to run does run, from `now` on and as long as its speed holds.
+    /// The rest of the time others have the vCPU and it waits. The speed includes this part: while the worker runs it is
+    /// `speed / share`, as a burst of computation shows.
     fn share(&mut self, _worker: Worker, _now: Nanos) -> f64 {
         1.0
     }
 
-    /// A worker begins to execute or stops. True if the speed of others changes by that; those whose speed stays must keep
-    /// it until when they were told, or longer.
+    /// A worker begins to execute or stops. True if this changes the speed of others. An unchanged speed must hold until
+    /// the time that was told, or longer.
     fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {
         false
     }
 
-    /// The time at which a worker is through that begins so much work now, if its speed depends on no other.
+    /// The end of `work` that a worker begins now, if its speed depends on no other.
     fn through_at(&mut self, worker: Worker, work: f64, now: Nanos) -> Nanos {
         let (mut left, mut at) = (work, now);
         while at < Nanos::MAX {

@@ -51,7 +51,7 @@ impl<W> Checksummed<W> {
         Checksummed { out, bytes: 0, crc: crc32fast::Hasher::new() }
     }
 
-    /// What was written, and where to.
+    /// The length and checksum, and the writer.
     pub(super) fn finish(self) -> (Written, W) {
         (Written { bytes: self.bytes, crc: self.crc.finalize(), content: 0 }, self.out)
     }
@@ -285,7 +285,9 @@ impl Saved {
         for (name, _) in saved.iter().chain(settings) {
             match (value(saved, name), value(settings, name)) {
                 (Some(saved), Some(now)) if saved != now => {
-                    return Err(format!("{path}: the setting `{name}` was {saved}, and is {now} now"));
+                    return Err(format!(
+                        "{path}: the setting `{name}` was {saved}, and is {now} now; give the options that it began with"
+                    ));
                 }
                 (Some(saved), None) => {
                     return Err(format!(
@@ -441,8 +443,8 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// The checkpoints of a directory: their numbers, and whether they have been completed. A directory of the user is none, though it
-/// may be named like one: it has no file of a checkpoint.
+/// The checkpoints of a directory: their numbers, and whether they have been completed. A directory of the user may be
+/// named like one, but has no file of a checkpoint.
 pub(super) fn entries(dir: &Path) -> Vec<(u64, bool)> {
     let mut all = numbered(dir);
     all.retain(|&(number, is_whole)| {

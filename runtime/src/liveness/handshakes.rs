@@ -1,4 +1,4 @@
-//! Pending connections of a rank: accepts those of awaited children that send the password, and drops all others.
+//! Pending connections of a rank: accepts awaited children that send the password, and drops all other connections.
 //!
 //! At most [`ACCEPTED_MAX`] connections are accepted per turn, so that foreign programs delay the thread only for a moment.
 

@@ -6,7 +6,7 @@
 //! | 12 | password of the child, rank | the child |
 //! | 5 | frame: kind, rank | the parent: welcome; then both: a lost rank, a goodbye, ping, pong |
 //!
-//! Numbers are little-endian. This module has what both ends do alike, not the order of the messages.
+//! Numbers are little-endian. This module has the part that both ends share, not the order of the messages.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

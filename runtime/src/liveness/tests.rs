@@ -1,4 +1,4 @@
-//! Ranks are threads of this process; those that are killed or stopped are processes of their own.
+//! Ranks are threads of this process; ranks to be killed or stopped are processes of their own.
 
 mod trees;
 

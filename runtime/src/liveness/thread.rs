@@ -1,8 +1,8 @@
 //! The thread of the failure detector: accepts children for a while, then waits for losses, reports them to the neighbours,
 //! and exchanges pings and pongs.
 //!
-//! The states and rules are in [`liveness`](super). Rank 0 has no parent and most ranks have no children: for these parts
-//! they have nothing to do. Once the listener is closed the thread runs only for events.
+//! The states and rules are in [`liveness`](super). Rank 0 has no parent, and most ranks have no children. Once the
+//! listener is closed the thread runs only for events.
 
 use std::io::{PipeReader, Read};
 

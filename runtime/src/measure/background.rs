@@ -1,4 +1,4 @@
-//! Reads what the system says about a worker's thread and its vCPU. Linux only; elsewhere nothing is known.
+//! Reads the system's statistics of a worker's thread and its vCPU. Linux only; elsewhere nothing is known.
 //!
 //! | source | gives | resolution | costs |
 //! |---|---|---|---|
@@ -24,7 +24,7 @@ pub(crate) struct Scheduled {
 }
 
 impl SchedStat {
-    /// That of the calling thread; none where the kernel does not keep it.
+    /// The statistics of the calling thread; none where the kernel keeps none.
     pub(crate) fn of_this_thread() -> Option<SchedStat> {
         let file = File::open("/proc/thread-self/schedstat").ok()?;
         let stat = SchedStat(file);

@@ -6,8 +6,8 @@
 //! | time it kept threads from running | `throttled_time` of `cpu.stat`, ns | `throttled_usec`, us |
 //! | memory | `memory.limit_in_bytes`, `memory.usage_in_bytes` | `memory.max`, `memory.current` |
 //!
-//! A limit of a group holds for all groups below it, so every level counts, from the own group to the root of what can be
-//! seen: a container sees its own group as the root. Nothing here sets a limit or moves a thread.
+//! A limit of a group holds for all groups below it. So every level counts, from the own group up to the visible root; a
+//! container sees its own group as the root. Nothing here sets a limit or moves a thread.
 
 mod levels;
 
@@ -29,7 +29,7 @@ fn read_file(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// vCPUs' worth of CPU time that control groups allow this process; none where there is no quota.
+/// CPU time that control groups allow this process, in vCPUs; none where there is no quota.
 ///
 /// ```
 /// assert!(caribou::machine::cpu_quota().is_none_or(|vcpus| vcpus > 0.0));
@@ -59,17 +59,17 @@ pub(crate) fn quota_of_thread() -> Option<Quota> {
     Levels::of("cpu", &membership, &read_file(Path::new("/proc/self/mountinfo"))?)?.quota(&read_file)
 }
 
-/// The number of some vCPUs that are worth keeping busy under a quota; at least one.
+/// The number of vCPUs that a quota lets be busy, rounded up; at least one.
 ///
-/// A quota that is not whole is rounded up, as the runtimes of Go and Java do: rounded down, 1.5 would leave a third
-/// of what there is unused. The price is that all workers stand still in a part of each period of the quota; it is the
-/// same part for all, so balancing sees equal ranks.
+/// A fractional quota is rounded up, as in the runtimes of Go and Java: rounded down, 1.5 would leave a third of the
+/// quota unused. The price is that all workers stand still in a part of each period of the quota. It is the same part for
+/// all, so balancing sees equal ranks.
 pub(crate) fn vcpus_within(quota: Option<f64>, vcpus: usize) -> usize {
     quota.map_or(vcpus, |quota| vcpus.min(quota.ceil() as usize)).max(1)
 }
 
-/// Bytes of memory that this process can still have: the least of what the host has available, what control groups leave, and
-/// what its address space may still grow (`ulimit -v`). None where nothing of that is told.
+/// Bytes of memory that this process can still have. It is the least of three: available on the host, left by control
+/// groups, left of the address space (`ulimit -v`). None where none of these is known.
 ///
 /// ```
 /// assert!(caribou::machine::available_memory().is_none_or(|bytes| bytes > 0));
@@ -122,12 +122,12 @@ pub(crate) struct Throttled {
 }
 
 impl Throttling {
-    /// That of the calling thread's groups. About 3 us a group, and 20 more where the thread is asked for its groups.
+    /// The throttled time of the calling thread's groups. Takes about 3 us per group, and 20 more to look the groups up.
     pub(super) fn read(&self, now_ns: u64, files: &KeptFiles) -> Throttled {
         self.read_by(now_ns, &read_file, &|path| files.read(path))
     }
 
-    /// Reads what is the same file for all threads by `read_kept`.
+    /// Reads by `read_kept` the files that are the same for all threads.
     fn read_by(&self, now_ns: u64, read: Read<'_>, read_kept: Read<'_>) -> Throttled {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = known.take_if(|known| now_ns.saturating_sub(known.asked_ns) < MEMBERSHIP_AGE_MAX_NS);
@@ -148,7 +148,8 @@ impl Throttling {
 }
 
 impl Throttled {
-    /// The time for which the groups were throttled since an earlier reading, ns; 0 if that was of other groups.
+    /// The time for which the groups were throttled since an earlier reading, ns; 0 if the earlier reading was of other
+    /// groups.
     pub(crate) fn since(&self, before: &Throttled) -> u64 {
         let same = self.membership == before.membership;
         if same { self.total_ns.saturating_sub(before.total_ns) } else { 0 }

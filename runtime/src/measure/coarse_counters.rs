@@ -1,11 +1,11 @@
-//! What the kernel tells slowly and in coarse steps, read no more often than it can have changed for a phase.
+//! Kernel counters that are slow to read and coarse, read only when they can have changed for a phase.
 //!
-//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for several ms at least. A phase shorter than a tick has no
-//! tick of its own, and it was not stopped unless much of its time is unexplained. Such phases share a reading until it is a
-//! tick old: a reading for each would take a tenth of phases of 1 ms. What it tells is then all of the last phase. A longer phase
-//! always has a reading of its own.
+//! `/proc/stat` counts in ticks of 10 ms, and a quota stops a thread for several ms at least. A phase shorter than a tick
+//! has no tick of its own, and it was not stopped unless much of its time is unexplained. Such phases share a reading
+//! until it is a tick old: a reading for each would take a tenth of phases of 1 ms. The whole change is then charged to
+//! the last phase. A longer phase always has a reading of its own.
 //!
-//! What a quota takes in pieces shorter than the least unexplained time is not seen in such phases.
+//! In such phases, stops by a quota that are shorter than the least unexplained time are not seen.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -31,9 +31,9 @@ pub enum BackgroundSource {
     Auto,
     /// Time the workers were runnable but did not run.
     Schedstat,
-    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. It has 10 ms steps, so
-    /// phases under half a second fall back to `Schedstat`, as do workers that are not pinned or whose vCPU is not listed;
-    /// each reason is said once.
+    /// As in the paper: wall time - CPU time of the worker - idle time of the vCPU in `/proc/stat`. It has 10 ms steps,
+    /// so phases under half a second fall back to `Schedstat`. So do workers that are not pinned or whose vCPU is not
+    /// listed. Each reason is reported once.
     Procstat,
     /// No background load.
     Off,
@@ -45,7 +45,7 @@ const PROCSTAT_MIN_NS: u64 = 500_000_000;
 /// The reason why a phase has its background load from `Schedstat` although `/proc/stat` was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fallback {
-    /// The worker came after the phase, the first one, had begun: nothing to tell anybody.
+    /// The worker came after the phase, the first one, had begun: no warning is needed.
     Late,
     Short,
     NotPinned,
@@ -53,7 +53,7 @@ enum Fallback {
 }
 
 impl Fallback {
-    /// Says so, once in this process.
+    /// Warns, once in this process.
     fn tell(self) {
         static SHORT: Once = Once::new();
         static NOT_PINNED: Once = Once::new();
@@ -68,7 +68,7 @@ impl Fallback {
     }
 }
 
-/// Shortest time between two readings of the gauges for the record: at syncs, and where those are rare.
+/// Shortest time between two readings of the gauges for the record: at syncs, and if syncs are rare.
 const SAMPLE_AT_SYNC_NS: u64 = 20_000_000;
 const SAMPLE_NS: u64 = 500_000_000;
 
@@ -92,8 +92,8 @@ pub(crate) struct WorkerCounters {
     deliveries: AtomicU64,
     /// Time without work in which it was awake.
     idle_ns: AtomicU64,
-    /// Twice the time that it was parked so far; while it is parked, twice what lacks to the present for that, plus 1. One
-    /// number, so that a reader in the middle of a long rest counts the part so far, and none twice.
+    /// Awake: twice the parked time so far. Parked: twice the difference of the present and the parked time so far, plus
+    /// 1. It is one number, so that a reader in the middle of a long rest counts the part so far, and none twice.
     parked: AtomicU64,
     speed_bits: AtomicU64,
 }
@@ -141,7 +141,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Adds what the worker did since the last call.
+    /// Adds the times of the worker since the last call.
     pub(crate) fn publish(&self, published: Published) {
         self.cpu_ns.store(published.cpu_clock_ns, Ordering::Relaxed);
         self.charged_ns.fetch_add(published.charged_ns, Ordering::Relaxed);
@@ -162,7 +162,7 @@ impl WorkerCounters {
         self.thread.get().and_then(Thread::pinned_to)
     }
 
-    /// Its times so far, without those of its vCPU.
+    /// Its times so far, without the times of its vCPU.
     fn read(&self, now_ns: u64) -> Totals {
         let scheduled = self.schedstat.get().and_then(Option::as_ref).and_then(SchedStat::read);
         let cpu_ns = self.cpu_ns.load(Ordering::Relaxed);
@@ -187,13 +187,13 @@ struct Totals {
     deliveries: u64,
     idle_ns: u64,
     parked_ns: u64,
-    /// The one that the worker is pinned to, and what is known of that.
+    /// The vCPU that the worker is pinned to, with its times where they are known.
     vcpu: Option<Vcpu>,
 }
 
 impl Totals {
-    /// Time since an earlier reading in which the worker neither ran nor waited nor was parked. None of it where the kernel
-    /// does not tell what it waited: all such time counts as waiting then.
+    /// Time since an earlier reading in which the worker neither ran nor waited nor was parked. 0 if the kernel does not
+    /// tell the waiting time: then all such time counts as waiting.
     fn unexplained_ns(&self, before: &Totals, wall_ns: u64) -> u64 {
         let explained_ns = |totals: &Totals| Some(totals.delay_ns? + totals.cpu_ns + totals.parked_ns);
         let (now_ns, before_ns) = (explained_ns(self), explained_ns(before).unwrap_or(0));
@@ -258,7 +258,7 @@ impl RankCounters {
         }
     }
 
-    /// The first phase begins now: what was before is nobody's.
+    /// The first phase begins now: the time before it is not counted.
     pub(crate) fn begin(&self, now_ns: u64) {
         self.begin_phase(now_ns);
         let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +291,7 @@ impl RankCounters {
         Some(1.0 - idle_ns as f64 / (wall_ns as f64 * self.workers.len() as f64))
     }
 
-    /// The same since this was last called, for the record; none if that was so little ago that it would cost too much.
+    /// The sample since the last call, for the record; none if that was too recent for its cost.
     pub(crate) fn sample_for_record(&self, now_ns: u64, when: SampleTrigger) -> Option<Sample> {
         let mut observed = self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let least_ns = match when {
@@ -302,12 +302,12 @@ impl RankCounters {
         (now_ns >= observed.at_ns + least_ns).then(|| self.since(&mut observed, now_ns).0)
     }
 
-    /// From now on [`competing_processes`](Self::competing_processes) says which processes ran here.
+    /// Lets [`competing_processes`](Self::competing_processes) report the processes that run here from now on.
     pub(crate) fn begin_process_scans(&self, now_ns: u64) {
         self.takers.begin(now_ns);
     }
 
-    /// The processes that ran where the workers are pinned to, if this sample says that it is worth to look.
+    /// The processes that ran on the vCPUs of the workers, if the losses of this sample make a look worthwhile.
     pub(crate) fn competing_processes(&self, sample: &Sample) -> Option<Look> {
         let vcpus: Vec<usize> = self.workers.iter().filter_map(WorkerCounters::pinned_to).collect();
         self.takers.scan(sample, &vcpus)
@@ -317,7 +317,7 @@ impl RankCounters {
     fn speed(&self) -> f64 {
         let speed = |gauge: &WorkerCounters| f64::from_bits(gauge.speed_bits.load(Ordering::Relaxed));
         let measured: Vec<f64> = self.workers.iter().map(speed).filter(|&speed| speed > 0.0).collect();
-        // The sum of nothing would be -0.
+        // An empty sum would be -0.
         measured.iter().fold(0.0, |sum, speed| sum + speed) / measured.len().max(1) as f64
     }
 
@@ -390,7 +390,7 @@ mod tests {
 
     const WALL_NS: u64 = 1_000_000_000;
 
-    /// A worker that ran half of the time, on a vCPU of which so much is known.
+    /// A worker that ran half of the time, on this vCPU.
     fn half(vcpu: Option<(usize, Option<VcpuTimes>)>) -> Totals {
         Totals { cpu_ns: WALL_NS / 2, delay_ns: Some(WALL_NS / 4), vcpu, ..Totals::default() }
     }

@@ -1,8 +1,9 @@
-//! Watches, while a run goes on, what the system allows this process: its vCPUs and its CPU quota.
+//! Watches during a run the CPU limits of this process: its vCPUs and its CPU quota.
 //!
-//! A change is seen within a second and said in one line. A run whose ranks are threads of this process follows it with the
-//! number of its active ranks, as far as work can be moved; how many workers there are stays as it is. When a vCPU is taken away, the kernel puts the workers on those that are left. When it
-//! is given back, they are bound to it again: kernels before 6.2 forget what a thread was bound to.
+//! A change is seen within a second and reported in one line. A run whose ranks are threads of this process adapts the
+//! number of its active ranks, as far as work can be moved. The number of workers stays. When a vCPU is taken away, the
+//! kernel puts its workers on the others. When it is given back, they are bound to it again: kernels before 6.2 forget
+//! the binding of a thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -47,8 +48,8 @@ pub(crate) struct PinGuard<'w> {
 }
 
 impl CpuLimitsWatch {
-    /// Call it on a thread that is not bound: the one that watches starts with its mask. Calls `follow` with the vCPUs that the
-    /// process may use, before and now, when what it may use changes.
+    /// Call it on a thread that is not bound: the one that watches starts with its mask. Calls `follow` with the vCPUs
+    /// that the process may use, before and now, when they change.
     pub(crate) fn start(follow: impl FnMut(Change) + Send + 'static) -> CpuLimitsWatch {
         let shared = Arc::<Shared>::default();
         let of_thread = shared.clone();
@@ -114,8 +115,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The number of ranks that suits the vCPUs now, of `ranks` ranks with `workers` workers each, one of them at least: all as
-    /// long as each worker has as much of a vCPU as in the beginning.
+    /// The number of ranks that suits the vCPUs now, at least one, of `ranks` ranks with `workers` workers each. It is
+    /// all of them as long as each worker has as much of a vCPU as in the beginning.
     pub(crate) fn active_ranks(&self, ranks: u32, workers: u32) -> u32 {
         let used = self.at_begin.min(f64::from(ranks) * f64::from(workers));
         let part = (self.now / used).min(1.0);
@@ -124,7 +125,7 @@ impl Change {
     }
 }
 
-/// Binds threads whose vCPU is there.
+/// Binds the threads whose vCPU is available.
 fn bind_again(bound: &[(Thread, usize)], vcpus: &[usize]) {
     for &(thread, vcpu) in bound.iter().filter(|(_, vcpu)| vcpus.contains(vcpu)) {
         if !thread.bind(vcpu) {

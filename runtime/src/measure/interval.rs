@@ -1,8 +1,8 @@
 //! The time of a worker between two readings, and the part that others took: arithmetic on the readings.
 //!
-//! *Waiting* is the kernel's run-queue delay, and of the time that no clock explains (wall - CPU - parked) as much as a
-//! quota or the hypervisor can have taken: a handler that sleeps or waits for a disk leaves such time too, and nobody
-//! took that. Where the kernel keeps no delay, all unexplained time counts.
+//! *Waiting* is the kernel's run-queue delay. To it is added unexplained time (wall - CPU - parked), but at most as much
+//! as a quota or the hypervisor can have taken. A handler that sleeps or waits for a disk leaves unexplained time that
+//! was not taken from it. Where the kernel keeps no delay, all unexplained time counts.
 
 use super::background::VcpuTimes;
 
@@ -38,8 +38,8 @@ impl Interval {
 
     /// Time of the vCPU that was neither idle nor the worker's; none where the vCPU is not known.
     ///
-    /// The paper's eq. 2 takes the chunks' time off, and so counts the runtime's own as background. All of the worker's
-    /// is taken off here: nobody else gets what it spins while it has no work.
+    /// The paper's eq. 2 subtracts the time of the chunks, and so counts the runtime's own as background. Here all time
+    /// of the worker is subtracted: its spinning is not background either.
     pub(super) fn taken_ns(&self) -> Option<u64> {
         let vcpu = self.vcpu?;
         Some(self.wall_ns.saturating_sub(self.cpu_ns + vcpu.idle_ns))

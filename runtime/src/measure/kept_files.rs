@@ -1,10 +1,10 @@
 //! Files of the kernel that are read again and again: kept open, since opening one takes longer than reading it.
 //!
-//! `/proc` and control groups write the contents anew for each reading from the beginning. A file that cannot be read any more,
-//! such as that of a group that was removed, is opened again.
+//! `/proc` and control groups write the contents anew for each reading from the beginning. A file that cannot be read any
+//! more, such as one of a removed group, is opened again.
 //!
-//! A path that means another file for each thread, such as `/proc/thread-self/cgroup`, must not be kept: it stays the file of
-//! the thread that opened it.
+//! A path that is another file for each thread, such as `/proc/thread-self/cgroup`, must not be kept: the open file stays
+//! the one of the thread that opened it.
 
 use std::fs::File;
 use std::io;

@@ -1,16 +1,16 @@
-//! Charges CPU time to chunks, at the price of one cheap clock reading a message.
+//! Charges CPU time to chunks, at the price of one cheap clock reading per message.
 //!
-//! A worker's time is cut into *laps*: from the end of one handler (with its flush) to the end of the next, so what a
-//! message costs the scheduler is part of what it costs. Laps are wall time. Every [`BATCH_NS`] the thread's CPU clock is
-//! read once: if the batch used less CPU than wall time, the thread was preempted, and the loss is taken off the
-//! *longest interval* of the batch, be it a lap or a gap (time without work).
+//! A worker's time is cut into *laps*: from the end of one handler (with its flush) to the end of the next. So the cost
+//! of a message includes its scheduling. Laps are wall time. Every [`BATCH_NS`] the thread's CPU clock is read once. If
+//! the batch used less CPU than wall time, the thread was preempted. The loss is subtracted from the *longest interval*
+//! of the batch, a lap or a gap (time without work).
 //!
 //! # Error
-//! A preemption lasts about a millisecond or more and a batch is shorter than that unless it *was* preempted, so the
-//! longest interval is the preempted one: its chunk is charged its own CPU time, exactly up to the length of the second
-//! longest interval. A loss spread over several intervals (interrupts, steal in small pieces) is charged to the wrong
-//! chunk by at most the whole loss, which is small then. A lap and a gap preempted in one batch are one such case. Wall-clock
-//! measurement, in contrast, charges the neighbour's whole time slice to whatever ran.
+//! A preemption lasts about a millisecond or more, and a batch is shorter unless it *was* preempted. So the longest
+//! interval is the preempted one. Its chunk is charged its own CPU time, exactly up to the length of the second longest
+//! interval. A loss spread over several intervals (interrupts, steal in small pieces) is charged to the wrong chunk by at
+//! most the whole loss, which is small then. A lap and a gap preempted in one batch are one such case. Wall-clock
+//! measurement, in contrast, charges the neighbour's whole time slice to the running chunk.
 
 use super::cpu::thread_cpu_ns;
 use crate::ids::CellId;
@@ -33,7 +33,7 @@ pub(crate) struct Published {
     pub(crate) cpu_clock_ns: u64,
     /// CPU time charged to chunks.
     pub(crate) charged_ns: u64,
-    /// Time without work, but for what it was parked.
+    /// Time without work, except parked time.
     pub(crate) idle_ns: u64,
 }
 
@@ -44,7 +44,7 @@ struct Batch {
     longest_gap_ns: u64,
 }
 
-/// A correction of what a chunk was charged.
+/// A correction of the time charged to a chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refund {
     pub(crate) cell: CellId,
@@ -89,14 +89,15 @@ impl Meter {
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(awake_ns);
     }
 
-    /// Time that was neither a chunk's nor idle, such as a sync's: it is nobody's lap.
+    /// Skips time that was neither a chunk's nor idle, such as a sync: it is no lap.
     pub(crate) fn skip(&mut self, now_ns: u64) {
         let wall_ns = self.passed_ns(now_ns);
         self.batch.wall_ns += wall_ns;
         self.batch.longest_gap_ns = self.batch.longest_gap_ns.max(wall_ns);
     }
 
-    /// Since the last call. A clock that goes back, as those of virtual machines do that move between hosts, has stood still.
+    /// Since the last call. A clock that goes back counts as stopped: virtual machines that move between hosts have such
+    /// clocks.
     #[inline]
     fn passed_ns(&mut self, now_ns: u64) -> u64 {
         let passed_ns = now_ns.saturating_sub(self.last_ns);
@@ -104,7 +105,7 @@ impl Meter {
         passed_ns
     }
 
-    /// Ends the batch, given the thread's CPU clock: a correction, and what the worker did.
+    /// Ends the batch, given the thread's CPU clock. Returns a correction, and the worker's times.
     pub(crate) fn close(&mut self, cpu_clock_ns: u64) -> (Option<Refund>, Published) {
         let refund = self.batch.refund(cpu_clock_ns);
         self.batch = Batch::starting(cpu_clock_ns);

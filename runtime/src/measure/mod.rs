@@ -1,10 +1,10 @@
 //! Measurements of this machine: CPU time, waiting, steal, throttling, speed, and which vCPUs there are.
 //!
-//! Costs on a 2-vCPU cloud VM: the thread CPU clock 410-460 ns, so it is read per batch of handlers; a `schedstat` reading
-//! 2 us, so once a phase; `/proc/stat` 18 us and the files of control groups 3 to 20, so once a phase that is not short; the
-//! calibration loop 20 us, only when a worker is idle.
+//! Costs on a 2-vCPU cloud VM. The thread CPU clock takes 410-460 ns, so it is read per batch of handlers. `schedstat`
+//! takes 2 us, so it is read once per phase. `/proc/stat` takes 18 us and the files of control groups 3 to 20, so they
+//! are read once per phase that is not short. The calibration loop takes 20 us, and runs only when a worker is idle.
 //!
-//! If a source does not exist (another system, a container) this is said once, and the next best is used.
+//! If a source does not exist (another system, a container), a line says so once, and the next best is used.
 
 pub(crate) mod background;
 pub(crate) mod cgroup;

@@ -1,8 +1,9 @@
-//! The processes that ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere nobody is seen.
+//! The processes that ran on a rank's vCPUs while its workers waited for them. Linux only; elsewhere none is seen.
 //!
-//! `/proc/PID/stat` tells in steps of 10 ms what CPU time each process has had, and where it ran last. It is read for all
-//! processes when a rank has lost much time, and never so often that it takes more than a hundredth of it: some 10 us a
-//! process. What the hypervisor, another container or a process that ended between two looks took is not seen.
+//! `/proc/PID/stat` tells in steps of 10 ms the CPU time of each process, and the vCPU on which it ran last. It is read
+//! for all processes when a rank has lost much time. It takes some 10 us per process, and is bounded to a hundredth of
+//! the time. Time taken by the hypervisor, by another container, or by a process that ended between two looks is not
+//! seen.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,10 +16,10 @@ use crate::measure::records::{Look, Sample, Taker};
 const SCAN_LOSS_MIN: f64 = 0.05;
 /// A process counts from this part of the time.
 const PROCESS_SHARE_MIN: f64 = 0.01;
-/// The shortest time between looks, for steps of 10 ms to say something; and how many times longer than a look it is.
+/// The shortest time between looks, long against steps of 10 ms; and its least ratio to the time of a look.
 const SCAN_INTERVAL_NS: u64 = 200_000_000;
 const SCAN_INTERVAL_PER_COST: u64 = 100;
-/// Processes that a look reads, and that it names.
+/// Largest number of processes that a look reads, and that it names.
 const PROCESSES_MAX: usize = 10_000;
 const LISTED_MAX: usize = 8;
 /// A step of the times: `USER_HZ` is 100 on every Linux that has it.
@@ -49,13 +50,13 @@ struct Task {
 }
 
 impl ProcessScanner {
-    /// Notes what everybody has had so far.
+    /// Notes the CPU time of all processes so far.
     pub(crate) fn begin(&self, now_ns: u64) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(ProcessScan::now(now_ns, |_, _| ()));
     }
 
-    /// The processes that ran on these vCPUs since the last look; none if the sample says that little was lost, or it
-    /// is too early.
+    /// The processes that ran on these vCPUs since the last look; none if little was lost in the sample, or it is too
+    /// early.
     pub(crate) fn scan(&self, sample: &Sample, vcpus: &[usize]) -> Option<Look> {
         let lost = sample.wait_ns as f64 > SCAN_LOSS_MIN * sample.wall_ns as f64;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,7 +186,7 @@ mod tests {
     fn a_process_that_runs_here_is_found_and_this_one_is_not() {
         let before = ProcessScan::now(0, |_, _| ());
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        // As long as it takes to have had ten steps of CPU time, on a machine however busy.
+        // Until the process has had ten steps of CPU time, on a machine of any load.
         let path = format!("/proc/{}/stat", busy.id());
         while read(&path).is_some_and(|stat| stat.cpu_ns < 10 * TICK_NS) {
             std::thread::sleep(std::time::Duration::from_millis(5));

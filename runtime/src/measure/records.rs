@@ -1,10 +1,10 @@
-//! Measurements of a rank and its vCPUs, as they are told and recorded.
+//! Measurements of a rank and its vCPUs, for reports and the record.
 
 use serde::{Deserialize, Serialize};
 
 /// Measurements of a rank since its last sample, summed over its workers. Times are ns.
 ///
-/// One is taken at each sync, and where those are rare at least twice a second.
+/// One is taken at each sync, and at least twice a second if syncs are rare.
 ///
 /// ```
 /// let sample = caribou::trace::Sample { cpu_ns: 600, wait_ns: 300, steal_ns: 100, ..Default::default() };
@@ -29,8 +29,8 @@ pub struct Sample {
     pub wait_ns: u64,
     /// Time the hypervisor took from the workers' vCPUs.
     pub steal_ns: u64,
-    /// Time that a CPU quota kept threads from running: those of the whole control group, not the workers alone. More than
-    /// `wait_ns` was not theirs.
+    /// Time that a CPU quota kept threads of the whole control group from running. What exceeds `wait_ns` was not taken
+    /// from the workers.
     pub throttled_ns: u64,
     /// Background load O_p (cloud-refine, eq. 2).
     pub background_ns: u64,
@@ -42,8 +42,8 @@ pub struct Sample {
     pub deliveries: u64,
 }
 
-/// The processes that ran on a rank's vCPUs in some time in which its workers lost much of it. A vCPU that nobody is
-/// seen on was the hypervisor's, that of another container, or of processes that have ended.
+/// The processes that ran on a rank's vCPUs in some time in which its workers lost much of it. If no process was seen on
+/// a vCPU, the hypervisor, another container or ended processes had it.
 ///
 /// ```
 /// let taker = caribou::trace::Taker { pid: 123, command: "stress".into(), cpu_ns: 9_000_000 };
@@ -57,7 +57,7 @@ pub struct Look {
     pub at_ns: u64,
     /// Its length, ns.
     pub over_ns: u64,
-    /// Those with most CPU time first.
+    /// The processes, by falling CPU time.
     pub takers: Vec<Taker>,
 }
 
@@ -94,7 +94,7 @@ impl Sample {
         }
     }
 
-    /// CPU time got over CPU time wanted: what others left of the vCPU. 1 where nothing was wanted.
+    /// CPU time got over CPU time wanted: the part of the vCPU that others left. 1 where nothing was wanted.
     #[must_use]
     pub fn share(&self) -> f64 {
         let wanted_ns = self.cpu_ns as f64 + self.wait_ns as f64 + self.steal_ns as f64;

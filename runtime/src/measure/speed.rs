@@ -1,9 +1,9 @@
 //! Relative speed of a vCPU: the computation loop of cloud-refine, figure 2.
 //!
-//! The loop is timed by the thread's CPU clock, so waiting for the vCPU does not look like a slow vCPU: that part is the
-//! rank's *share*. Single bursts err in both directions (an interrupt, a stolen slice, a clock that is corrected), so the
-//! median of several counts. Every worker repeats some at each sync, busy or not, so that a vCPU whose clock changes while
-//! the run goes on is noticed also where it is never idle: after three syncs most bursts of the median are new.
+//! The loop is timed by the thread's CPU clock, so waiting for the vCPU does not look like a slow vCPU: the rank's
+//! *share* covers waiting. Single bursts err in both directions (an interrupt, a stolen slice, a corrected clock), so the
+//! median of several counts. Every worker repeats some at each sync, busy or not. So a change of the vCPU's clock is
+//! noticed also on a worker that is never idle. After three syncs most bursts of the median are new.
 //!
 //! A round of bursts takes 60 us and is asked for every 20 ms at most: 0.3 % of the time where syncs are that close.
 
@@ -30,7 +30,7 @@ pub(crate) struct CalibrationRounds {
 }
 
 impl CalibrationRounds {
-    /// Asks every worker for a round, unless that was so little ago that it would cost too much.
+    /// Asks every worker for a round, unless the last one is too recent for its cost.
     pub(crate) fn ask(&self, now_ns: u64) {
         if now_ns.saturating_sub(self.requested_ns.load(Ordering::Relaxed)) >= ROUND_INTERVAL_NS {
             self.requested_ns.store(now_ns, Ordering::Relaxed);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_slow_rank_measures_itself_slower() {
         let ratio = Speed::measured(4.0).turns_per_us() / Speed::measured(1.0).turns_per_us();
-        // A quarter; what disturbs one of the two measurements stays within a factor of four.
+        // A quarter; a disturbance of one of the two measurements stays within a factor of four.
         assert!(ratio < 1.0, "{ratio}");
     }
 

@@ -1,7 +1,7 @@
 //! The vCPUs that this process may use, and the one of each worker.
 //!
-//! Here is what asks the operating system: affinity masks are read, set and put back. Where the vCPUs lie in the
-//! machine is in [`layout`]; the vCPUs of each worker follow from that by the pure function of [`plan`](mod@plan).
+//! This module calls the operating system: it reads, sets and restores affinity masks. Where the vCPUs lie in the machine
+//! is in [`layout`]; the vCPUs of each worker follow from that by the pure function of [`plan`](mod@plan).
 
 use std::marker::PhantomData;
 
@@ -15,8 +15,8 @@ pub(crate) mod plan;
 
 /// vCPUs in the calling thread's affinity mask, ascending; at least one.
 ///
-/// A thread starts with the mask of the thread that started it, so before anything is pinned this is what the process
-/// was given.
+/// A thread inherits the mask of the thread that started it. So before any thread is pinned this is the mask of the
+/// process.
 pub fn allowed_vcpus() -> Vec<usize> {
     let vcpus = system::allowed();
     if vcpus.is_empty() {
@@ -76,7 +76,7 @@ pub(crate) struct SavedMask {
     expect(dead_code, reason = "the ranks of one process are threads of their own, which end with the run")
 )]
 impl SavedMask {
-    /// Takes note of the mask; where there is none to be read, dropping does nothing.
+    /// Saves the mask; if it cannot be read, dropping does nothing.
     pub(crate) fn of_this_thread() -> SavedMask {
         SavedMask { mask: system::mask(), of_this_thread: PhantomData }
     }

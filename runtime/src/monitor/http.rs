@@ -1,9 +1,9 @@
-//! Requests and their answers: HTTP as far as a page of figures and one request need it.
+//! Requests and their answers: as much of HTTP as a page of figures and one request need.
 //!
-//! A request is its first line, its `Host`, and [`RESIZE_HEADER`]; bodies are not read, connections not kept. A browser lets no
-//! other site read an answer, for it has no CORS header; that a site resolves its own name to loopback, and so is not another,
-//! is what `Host` is looked at for. Nor can another site have a browser send that header: only a program of this host resizes
-//! a run, and only where the server listens on loopback.
+//! Of a request the first line, `Host` and [`RESIZE_HEADER`] are read; bodies are not read, connections not kept. An
+//! answer has no CORS header, so a browser lets no other site read it. A site could resolve its own name to loopback (DNS
+//! rebinding); the check of `Host` prevents that. Nor can another site have a browser send [`RESIZE_HEADER`]. So only a
+//! program of this host resizes a run, and only where the server listens on loopback.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// The header of a request that changes the run: browsers send it for no other site.
 pub const RESIZE_HEADER: (&str, &str) = ("X-Caribou", "resize");
 
-/// All that can be asked for.
+/// The pages that the server answers with.
 pub(super) struct Pages {
     collect: Collect,
     resize: Resize,
@@ -113,7 +113,7 @@ impl Pages {
     }
 }
 
-/// Says no, in a line.
+/// A refusal in one line.
 pub(super) fn refuse(status: &str, why: &str) -> Vec<u8> {
     response(status, TEXT, format!("{why}\n").as_bytes(), false)
 }
@@ -163,7 +163,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Tells whether the name is one that nobody else can have made to mean this host.
+/// Tells whether the name means this host by itself: no foreign site can have resolved it so.
 fn names_this_host(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),

@@ -1,8 +1,8 @@
-//! From what a person writes to a listening socket.
+//! Opens the listening socket for an address that a person wrote.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-/// Listens on `HOST:PORT`, `:PORT` or `PORT`. What is wrong is one line.
+/// Listens on `HOST:PORT`, `:PORT` or `PORT`. An error is one line.
 pub(super) fn listen(address: &str) -> Result<TcpListener, String> {
     let addresses = resolve(address)?;
     let listener = TcpListener::bind(&addresses[..])

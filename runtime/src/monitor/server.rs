@@ -1,16 +1,16 @@
-//! The sockets: one thread, which sleeps until somebody asks.
+//! The sockets: one thread, which sleeps until a client asks.
 //!
 //! | a connection is | until |
 //! |---|---|
 //! | `Reading` | the empty line after the head has come |
 //! | `Writing` | all of the answer has been taken |
-//! | `Draining` | the client has closed, which keeps what it still sends from undoing an answer that it has not read |
+//! | `Draining` | the client has closed; to close before could reset an answer that it has not read |
 //!
-//! 1. There are at most [`CONNECTIONS_MAX`]; for a further one the oldest goes that has not asked yet, or else the oldest:
+//! 1. There are at most [`CONNECTIONS_MAX`]. A further one evicts the oldest that has not asked yet, or else the oldest:
 //!    a client that connects and sends nothing delays no other.
-//! 2. Each ends [`CONNECTION_NS_MAX`] after it began, whatever state it is in.
+//! 2. Each ends [`CONNECTION_NS_MAX`] after it began, in any state.
 //! 3. Of a head at most [`HEAD_MAX`] bytes are kept; of a body none.
-//! 4. Nothing blocks but `poll`, which the other end of `woken` ends by going away.
+//! 4. Only `poll` blocks; closing the other end of `woken` ends it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -66,7 +66,7 @@ pub(super) fn serve(listener: &TcpListener, woken: &UnixStream, mut pages: Pages
     }
 }
 
-/// Sends somebody away if there are as many as there may be.
+/// Drops a connection if there are [`CONNECTIONS_MAX`].
 fn evict_if_full(connections: &mut Vec<Connection>) {
     if connections.len() == CONNECTIONS_MAX {
         let silent = connections.iter().position(|other| matches!(other.state, State::Reading(_)));
@@ -81,7 +81,7 @@ struct Ready {
     connections: Vec<bool>,
 }
 
-/// Sleeps until somebody has something to say, or for so long.
+/// Sleeps until a source is ready, or for `timeout_ns`.
 fn wait(
     listener: &TcpListener,
     accepting: bool,
@@ -130,7 +130,7 @@ struct Connection {
 enum State {
     /// This much of the head has come.
     Reading(Vec<u8>),
-    /// The answer, and how much of it has gone.
+    /// The answer, and the number of its bytes that were sent.
     Writing(Vec<u8>, usize),
     Draining,
 }

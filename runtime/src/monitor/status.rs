@@ -17,7 +17,7 @@ const NUMBERS_MAX: usize = 4000;
 const KINDS_MAX: usize = 100;
 /// All the others.
 const OTHER_KINDS: &str = "(others)";
-/// Characters of a name or of why a run failed.
+/// Characters of a name or of the reason why a run failed.
 const TEXT_MAX: usize = 2000;
 
 /// The state of a run, as one of its processes knows it. Times are totals since the run began: a reader that wants to know
@@ -33,7 +33,7 @@ const TEXT_MAX: usize = 2000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// [`SCHEMA`]; empty where somebody else answers.
+    /// [`SCHEMA`]; empty where another server answers.
     #[serde(default)]
     pub schema: String,
     /// Tells this run from all others.
@@ -48,7 +48,7 @@ pub struct Status {
     pub iterations_total: Option<u64>,
     /// Since the run began, ns.
     pub elapsed_ns: u64,
-    /// Ranks of the whole run, those of other processes included.
+    /// Ranks of the whole run, in all processes.
     pub ranks_total: u32,
     /// Number of active ranks, which are the first ones; on rank 0 alone.
     pub ranks_active: Option<u32>,
@@ -92,7 +92,7 @@ pub struct RankStatus {
     pub messages: u64,
     /// Its last measurement of itself, if it has one.
     pub sample: Option<Sample>,
-    /// Work that its workers have been at since somebody looked before: at least once a second somebody does, unless
+    /// Work that its workers have been at since the last look. The watchdog looks once a second, unless
     /// `CARIBOU_WATCHDOG` is 0.
     pub running: Vec<RunningStatus>,
 }
@@ -103,7 +103,7 @@ pub struct RankStatus {
 pub struct RunningStatus {
     /// The worker's number on the rank; of the strategy, where it decides beside the workers, one past their last.
     pub worker: u32,
-    /// The chunk, or what it is if it is no chunk.
+    /// The chunk, or a description of other work.
     pub what: String,
     /// The kind of the message; none without a profile, and where no handler runs.
     pub kind: Option<String>,
@@ -123,7 +123,7 @@ pub struct WorkerStatus {
     pub runtime_ns: u64,
     /// Time it had nothing to do, ns.
     pub idle_ns: u64,
-    /// Wall time of chunks that was not CPU time: the vCPU was somebody else's, or a handler slept or did I/O, ns.
+    /// Wall time of chunks that was not CPU time, ns: another process had the vCPU, or a handler slept or did I/O.
     pub lost_ns: u64,
     /// Since it began, ns.
     pub wall_ns: u64,
@@ -170,7 +170,7 @@ impl Default for Status {
 }
 
 impl Status {
-    /// As it is told: of bounded size, and such that JSON and Prometheus can say all of it.
+    /// The status to send: of bounded size, and with values that JSON and Prometheus can express.
     pub(super) fn bounded(mut self) -> Status {
         self.kinds = merge(std::mem::take(&mut self.kinds));
         self.syncs.drain(..self.syncs.len().saturating_sub(SYNCS_MAX));
@@ -191,7 +191,7 @@ impl Status {
     }
 }
 
-/// JSON has no word for what is not a number, and a reader would refuse the whole.
+/// JSON has no word for NaN or infinity, and a reader would refuse the whole status.
 fn make_finite(number: &mut f64) {
     if !number.is_finite() {
         *number = 0.0;

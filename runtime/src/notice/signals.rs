@@ -1,8 +1,8 @@
 //! Signals that give notice: SIGTERM and SIGUSR1.
 //!
-//! The first signal gives notice to the run, and to those that the process makes after it. A second SIGTERM ends the process
-//! at once. While no run listens and none has been given notice, both signals do what they do by default.
-//! A thread of the process hears them, from the first run that listens to the end of the process.
+//! The first signal gives notice to the run, and to later runs of the process. A second SIGTERM ends the process at once.
+//! While no run listens and none has been given notice, both signals keep their default action. A thread of the process
+//! receives them, from the first run that listens to the end of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -21,7 +21,7 @@ static LISTENERS: Mutex<Vec<Weak<Notification>>> = Mutex::new(Vec::new());
 static NOTICE: AtomicI32 = AtomicI32::new(0);
 /// True once SIGTERM has given notice.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// The reason why signals cannot be heard, if they cannot; unset before the first run that listens.
+/// The reason why signals cannot be received, if they cannot; unset before the first run that listens.
 static HEARING: OnceLock<Option<String>> = OnceLock::new();
 
 /// Signals give notice by this from now on, and so does one that has come before. The error says why they cannot.
@@ -42,14 +42,14 @@ fn named(signal: i32, rank: Rank) -> String {
     format!("{signal} to the process of rank {rank}")
 }
 
-/// Starts the thread that hears signals.
+/// Starts the thread that receives signals.
 fn hear() -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGUSR1])?;
     let hear = move || signals.forever().for_each(heard);
     thread::Builder::new().name("caribou hears".into()).spawn(hear).map(drop)
 }
 
-/// Tells all listeners of a signal. Without any it does what it does by default, and so does a second SIGTERM.
+/// Tells all listeners of a signal. Without any it takes its default action, and so does a second SIGTERM.
 fn heard(signal: i32) {
     let all: Vec<Arc<Notification>> = {
         let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ fn heard(signal: i32) {
         _ => signal == SIGTERM && TERMINATED.load(Ordering::Acquire),
     };
     if !ends {
-        // A run that begins later has to hear of it too.
+        // A run that begins later gets the notice too.
         let _ = NOTICE.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire);
         TERMINATED.fetch_or(signal == SIGTERM, Ordering::AcqRel);
     }

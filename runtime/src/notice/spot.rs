@@ -34,7 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// Longest text of a service that is shown.
 const TEXT_MAX: usize = 64;
 
-/// What a service says of this machine.
+/// An announcement of a service about this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
     /// It is taken back, as this says.
@@ -74,7 +74,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Gives notice by `notification` when the service of this setting says so. None if no service is to be asked.
+    /// Gives notice by `notification` when the service of this setting announces it. None if no service is to be asked.
     ///
     /// # Errors
     /// The reason why the thread cannot be started.
@@ -96,7 +96,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.stop.set();
         if let Some(thread) = self.thread.take() {
-            // A panic has been told of, and there is nothing to give notice of any more.
+            // A panic was reported, and no notice is needed any more.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! One rank of a pool as a state machine, and what users wrote without its types.
+//! One rank of a pool as a state machine, and the user's functions with their types erased.
 
 pub(crate) mod image;
 pub(crate) mod packet;

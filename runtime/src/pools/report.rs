@@ -47,7 +47,7 @@ pub struct PoolWorker {
     pub worker: u32,
     /// Iterations it has executed.
     pub iterations: u64,
-    /// Iterations it has executed that do not count, because somebody else was faster.
+    /// Iterations it has executed that do not count, because another worker was faster.
     pub discarded: u64,
     /// Ranges of iterations.
     pub ranges: u64,
@@ -62,7 +62,7 @@ pub struct PoolWorker {
 }
 
 impl PoolWorker {
-    /// CPU time got over time busy: what others on its vCPU left it.
+    /// CPU time got over busy time: the part of its vCPU that others left.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.cpu_ns as f64 / (self.busy_ns.max(1)) as f64
@@ -72,7 +72,7 @@ impl PoolWorker {
 impl PoolReport {
     /// The time that the pool would have taken if no worker had ever been idle: the capacity bound, ns.
     ///
-    /// It takes the capacity of a worker's idle time to be like that of its busy time.
+    /// It assumes that a worker had the same capacity in its idle time as in its busy time.
     #[must_use]
     pub fn bound_ns(&self) -> u64 {
         let busy: u128 = self.workers.iter().map(|worker| u128::from(worker.busy_ns)).sum();

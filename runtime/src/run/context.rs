@@ -1,4 +1,4 @@
-//! The things that a rank of any shape of program gets for a run, its place among the vCPUs above all.
+//! The context that a rank of any shape gets for a run, above all its placement on vCPUs.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::threads::clock::Clock;
 use crate::threads::team::Team;
 use crate::transport::handle::TransportHandle;
 
-/// The things that a rank gets for a run.
+/// The context that a rank gets for a run.
 pub(crate) struct RankContext<'s, P> {
     pub(crate) config: &'s Config,
     pub(crate) rank: Rank,
@@ -52,7 +52,7 @@ impl RankPlacement {
     }
 }
 
-/// A thread of a rank panicked of what nobody watches over, such as a drop.
+/// A thread of a rank panicked in code that no handler of panics covers, such as a drop.
 pub(crate) fn panicked(rank: Rank, panic: &(dyn Any + Send)) -> Error {
     let why = format!("it panicked outside of a handler: {}", panic_message(panic));
     Error::System { what: format!("rank {rank}"), why }

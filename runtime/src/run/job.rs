@@ -1,19 +1,19 @@
-//! This process as one rank of an MPI job: links to the others, the watch over them, and one run after the other.
+//! This process as one rank of an MPI job: links to the others, their failure detection, and one run after the other.
 //!
-//! A [`Job`] outlives its runs: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its
-//! thread ends; [`Runtime`] is one over a communicator of a program that uses MPI itself.
+//! A [`Job`] outlives its runs: communicator, links, liveness. `caribou::run` keeps one for MPI's world until its thread
+//! ends. [`Runtime`] is one over a communicator of a program that uses MPI itself.
 //!
 //! # A run
-//! 1. Every process sets up, and says whether that went well and where it is (`Hello`); an error of one is the error of
-//!    all. From what all said, each makes the same plan of seats.
+//! 1. Every process sets up, and sends its result and its place ([`SetupMessage`]). An error of one is the error of all.
+//!    From all messages each makes the same plan of ranks on vCPUs.
 //! 2. Clocks are aligned with rank 0's.
-//! 3. The calling thread becomes worker 0, or the monitor of a pool; it alone speaks to MPI.
-//! 4. When all have taken leave of each other (see [`transport::mpi`](crate::transport::mpi)), they add up their figures.
+//! 3. The calling thread becomes worker 0, or the communication thread of a pool. Only it calls MPI.
+//! 4. When all have sent their byes (see [`transport::mpi`](crate::transport::mpi)), they exchange their figures.
 //!
 //! # When a process is lost
-//! Its links will never be quiet again, so the run ends with [`Error::RankLost`] without taking leave, and the job is
-//! *broken*: further runs fail at once, and at its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for
-//! the dead. A worker that does not come back from a handler within [`GRACE`] does not hold the process up.
+//! Its links will never be drained, so the run ends with [`Error::RankLost`] without byes, and the job is *broken*.
+//! Further runs fail at once. At its end the process calls `MPI_Abort`, since `MPI_Finalize` would wait for the dead. A
+//! worker that does not return from a handler within [`GRACE`] does not delay the process.
 
 mod clocks;
 
@@ -69,13 +69,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Time for a launcher to pass on why the job ends; it may share its vCPU with the whole job.
 const OUTPUT_FLUSH_TIME: Duration = Duration::from_millis(500);
 
-/// Time in which MPI starts, unless the job is very large or a process does not come.
+/// Time within which MPI starts, unless the job is very large or a process does not come.
 const LONG_START: Duration = Duration::from_secs(10);
 
-/// Tag of the word by which the first process tells another that it refuses too. No run has begun that could use it.
+/// Tag of the message by which the first process tells another that it refuses too. No run has begun that could use it.
 const REFUSED: i32 = 0;
 
-/// Time that a process looks after its connections before MPI ends, ns.
+/// Time for which a process polls its connections before MPI ends, ns.
 const FINAL_PROGRESS_NS: u64 = 20_000_000;
 
 /// Runs of Caribou inside a program that uses MPI itself.
@@ -166,7 +166,7 @@ impl World {
         }
         let initialised = mpi::initialize_with_threading(mpi::Threading::Funneled);
         let universe = initialised.map(|(universe, _)| universe);
-        // Before anything collective: others may not come to it.
+        // Before any collective call: others may never reach it.
         check_thread()?;
         check_launcher(launch::found(), SimpleCommunicator::world().size())?;
         let job = Communicator::duplicate(&SimpleCommunicator::world())
@@ -181,7 +181,7 @@ impl Drop for World {
     /// At the end of the thread, which for a program that calls `run` from `main` is the end of the process.
     fn drop(&mut self) {
         if is_finalized() {
-            // The program was faster than we: MPI wants nothing back any more.
+            // The program has finalized MPI already: nothing can be freed any more.
             let _kept = ManuallyDrop::new(self.job.take());
             return;
         }
@@ -193,9 +193,9 @@ impl Drop for World {
     }
 }
 
-/// Says where the start of MPI takes long: it waits for all processes, and one of them may have ended.
+/// Warns if the start of MPI takes long: it waits for all processes, and one of them may have ended.
 fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
-    // If the first is the one that does not come, another says so.
+    // Processes 0 and 1 warn, in case one of them is the missing one.
     if !matches!(launch::found(), Launch::Together { process: 0 | 1, processes: 2.. }) {
         return start();
     }
@@ -205,7 +205,7 @@ fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
             warn::warn("still waiting for the other processes to start MPI: has one ended without a run?");
         }
     };
-    // Without that thread nothing is said.
+    // Without that thread there is no warning.
     let _ = thread::Builder::new().name("caribou start".into()).spawn(say);
     let value = start();
     drop(started);
@@ -214,9 +214,9 @@ fn warn_if_slow<T>(start: impl FnOnce() -> T) -> T {
 
 /// Makes sure that MPI has a connection ready from each process to each when it ends.
 ///
-/// MPICH 4.0 closes a connection only when the other side looks after it, and that side may wait for the launcher by then
-/// (<https://github.com/pmodels/mpich/pull/6596>). What was still being connected then hangs both for ever, so all
-/// connections are used, and looked after for a moment.
+/// MPICH 4.0 closes a connection only while the other side polls it, and that side may already wait for the launcher
+/// (<https://github.com/pmodels/mpich/pull/6596>). A connection still being made would then hang both sides. So all
+/// connections are used now, and polled for a moment.
 fn warm_up_links(world: &SimpleCommunicator) {
     let mut heard = vec![0u8; world.size() as usize];
     let said = heard.clone();
@@ -247,8 +247,8 @@ struct CurrentRun {
 
 /// The processes of a communicator, connected.
 pub(crate) struct Job {
-    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None where a process could not
-    /// reach the one that is to watch it: then nobody tells it of a loss.
+    /// Dropped first: a process that leaves says so before MPI's end, which waits for all. None if the process could not
+    /// reach its parent: then it is told of no loss.
     liveness: Option<Liveness>,
     rank: Rank,
     ranks: u32,
@@ -259,7 +259,7 @@ pub(crate) struct Job {
 impl Drop for Job {
     fn drop(&mut self) {
         if self.is_broken() && !is_finalized() {
-            // Launchers drop what they have not passed on yet of what a process said before it ended the job.
+            // When a process ends the job, launchers drop output that they have not passed on yet.
             thread::sleep(OUTPUT_FLUSH_TIME);
             abort(1);
         }
@@ -306,7 +306,7 @@ impl Job {
     }
 
     pub(crate) fn run<S: Shape>(&mut self, config: &Config, shape: &S) -> Result<Finished<S>, Error> {
-        // Whoever panics here, such as what writes the log, leaves the others in the middle of something.
+        // A panic here, such as one of the log, leaves the other ranks in the middle of the run.
         catch_unwind(AssertUnwindSafe(|| self.run_together(config, shape))).unwrap_or_else(|panic| {
             self.lock().broken = true;
             Err(panicked(self.rank, &*panic))
@@ -359,8 +359,8 @@ impl Job {
         let profiles = session.end(&said);
         let mine = EndMessage { figures, elapsed_ns, failed };
         let mut all: Vec<EndMessage<S::Figures>> = self.exchange(&mine)?;
-        // What serde skips is known here alone. And usually all say the same of a failure, but where one alone knows of an
-        // error, it is still the error of the run.
+        // Only this process has the fields that serde skips. An error that only one rank knows is still the error of the
+        // run.
         let own = mine.failed.clone();
         all[self.rank.index()] = mine;
         if let Some(error) = own.or_else(|| all.iter().find_map(|rank| rank.failed.clone())) {
@@ -397,7 +397,7 @@ impl Job {
         let name = named.ok().flatten();
         let all: Vec<SetupMessage> =
             self.exchange(&SetupMessage { name, place, shape: shape.text(), agreed, failed })?;
-        // First, as a failure or another program may come of it.
+        // Checked first: a difference may cause a failure or another program.
         for (rank, hello) in (0..).map(Rank).zip(&all) {
             let differs = hello.agreed.iter().zip(&all[0].agreed).find(|(its, first)| its != first);
             if let Some(((setting, its), (_, first))) = differs {
@@ -488,7 +488,7 @@ impl Job {
             if !self.links.are_closed() {
                 resume_unwind(panic);
             }
-            // What is dropped at the end of a run panicked. It is the error of all.
+            // A drop at the end of the run panicked. All ranks return this error.
             outcome.fail(panicked(rank, &*panic));
             S::Figures::default()
         });
@@ -524,7 +524,7 @@ fn check_launcher(launch: Launch, processes: i32) -> Result<(), Error> {
     }
 }
 
-/// What each process tells the others of itself, so that they may watch each other.
+/// The facts about a process that the others need to watch it.
 #[derive(Serialize, Deserialize)]
 struct PeerInfo {
     process: u32,
@@ -534,13 +534,13 @@ struct PeerInfo {
 }
 
 impl PeerInfo {
-    /// The process for people, who may want to find it.
+    /// The process, in words by which a person can find it.
     fn name(&self, rank: Rank) -> String {
         format!("rank {rank} (process {} on host {})", self.process, self.host)
     }
 }
 
-/// Lets this process hear when another is lost.
+/// Lets this process be told when another is lost.
 fn watch(
     rank: Rank,
     ranks: u32,
@@ -587,7 +587,7 @@ fn watch(
 /// A rank is lost: ends the run that is going on, if that needs it.
 fn lose(watched: &Arc<Mutex<WatchedRun>>, lost: Lost) {
     let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
-    // Nobody leaves in order before all have said their figures, and that comes after the run.
+    // No rank leaves in order before all have sent their figures, and they do so after the run.
     let going = state.run.as_ref();
     if let Some(CurrentRun { outcome, team }) = going {
         outcome.lose(lost.error());
@@ -640,7 +640,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
             other.send_with_tag::<[u8]>(&[], REFUSED);
         }
     } else if world.is_some_and(|world| first_refuses(&world)) {
-        // It has said it, and ends the job.
+        // The first process has printed it, and ends the job.
         thread::sleep(OUTPUT_FLUSH_TIME);
     } else {
         warn::print_line(complaint);
@@ -649,7 +649,7 @@ pub(crate) fn refuse(process: u32, complaint: &str, code: u8) {
     abort(code)
 }
 
-/// Waits a while for the first process to say that it will not take part either.
+/// Waits a while for the first process to announce that it will not take part either.
 fn first_refuses(world: &SimpleCommunicator) -> bool {
     let ticks = 0..2 * OUTPUT_FLUSH_TIME.as_millis();
     ticks.into_iter().any(|_| {

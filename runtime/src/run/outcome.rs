@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Keeps the first error: what comes later is its consequence.
+    /// Keeps the first error: later ones are its consequences.
     pub(crate) fn fail(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -36,8 +36,8 @@ impl Outcome {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Says to a rank that has stopped when to wait no longer for the others: a rank is lost, or the run has failed and
-    /// somebody takes longer than `patience` to hear it, such as a handler that never returns. Zero is for ever.
+    /// Tells a stopped rank when to stop waiting for the others. A rank is lost, or the run has failed and a rank does
+    /// not notice for `patience`, such as one in a handler that never returns. Zero means never.
     pub(crate) fn give_up_condition<'a>(
         &'a self,
         clock: &'a Clock,
@@ -48,7 +48,7 @@ impl Outcome {
         move |silent| self.lost() || (clock.now_ns() >= until_ns && self.give_up(&silent()))
     }
 
-    /// Leaves a run that has failed without the ranks that have not heard of it.
+    /// Leaves a failed run without the ranks that have not noticed the failure.
     fn give_up(&self, silent: &[Rank]) -> bool {
         let Some(error) = self.error() else { return false };
         let ranks: Vec<String> = silent.iter().take(NAMED_MAX).map(ToString::to_string).collect();
@@ -73,7 +73,7 @@ impl Outcome {
 /// For runs that can lose a rank.
 #[cfg(feature = "mpi")]
 impl Outcome {
-    /// A rank is gone: there is nobody to end the run in order with.
+    /// A rank is gone: the run cannot end in order.
     pub(crate) fn lose(&self, error: Error) {
         self.fail(error);
         self.lost.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The record of one run in this process: what it is called, what is wanted of it, and the recordings of its ranks.
+//! The record of one run in this process: its name, the recording options, and the recordings of its ranks.
 
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     options: RecordingOptions,
     run: RunRecord,
     recordings: Mutex<Vec<Arc<Recording>>>,
-    /// That of the run, once it has begun.
+    /// The clock of the run, once it has begun.
     clock: OnceLock<Clock>,
     activity_sampler: Mutex<ActivitySampler>,
     /// That it has ended, and why it failed.
@@ -42,7 +42,7 @@ pub(crate) struct Session {
 /// The name of a run, the same in all processes of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunName {
-    /// Tells it from all others: when it began, s since 1970, and which process says so.
+    /// The unique name: the time when the run began, s since 1970, and the process that made the name.
     id: String,
     /// Of its directory, if it is traced.
     number: u32,
@@ -62,7 +62,7 @@ fn directory(number: u32) -> String {
     format!("run-{number}")
 }
 
-/// Makes the directory after the last one there, and says its number.
+/// Makes the directory after the last one there, and returns its number.
 fn new_directory(dir: &Path) -> Result<u32, Error> {
     fs::create_dir_all(dir).map_err(|why| refused(dir, &why))?;
     let number = |entry: DirEntry| entry.file_name().to_str()?.strip_prefix("run-")?.parse::<u32>().ok();
@@ -89,13 +89,13 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Half of the bytes that the system lets a file have (`ulimit -f`): the rest is for its end.
+/// Half of the file size limit (`ulimit -f`), bytes: the rest is for the end of the file.
 fn file_bytes_max() -> u64 {
     getrlimit(Resource::Fsize).current.map_or(u64::MAX, |bytes| bytes / 2)
 }
 
 impl Session {
-    /// A run begins. `lb` and `shape` are what runs, `name` is the same in all processes.
+    /// A run begins. `name` is the same in all processes.
     pub(crate) fn begin(config: &Config, shape: Shape, lb: &str, plan: &Plan, name: RunName) -> Arc<Session> {
         let dir = config.trace.as_ref().map(|dir| dir.join(directory(name.number)));
         if dir.is_none() && config.trace_filter != Filter::default() && config.launch().speaks() {
@@ -145,7 +145,7 @@ impl Session {
         })
     }
 
-    /// The recording of a rank; and why there will be no trace of it, though one was asked for.
+    /// The recording of a rank, and the reason if a requested trace of it cannot be made.
     pub(crate) fn rank(
         &self,
         rank: Rank,

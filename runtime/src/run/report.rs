@@ -6,8 +6,8 @@ use crate::measure::topology::plan::Plan;
 use crate::text::counted;
 use crate::trace::{ClockOffset, RankProfile, RunRecord};
 
-/// The facts of a finished run, whatever its shape. Reports encode them as fields of their own, so that a format has to
-/// know its fields by their names, as JSON does.
+/// The facts of a finished run of any shape. Reports encode them as fields of their own, so that a format has to know its
+/// fields by their names, as JSON does.
 ///
 /// ```
 /// let report = caribou::Report::default();
@@ -30,8 +30,8 @@ pub struct RunReport {
     /// The record of the run.
     #[serde(rename = "run")]
     pub record: RunRecord,
-    /// The profile of the time of each rank of this process. Empty under simulation, and with `CARIBOU_PROFILE=off` unless the run
-    /// writes a trace, which has it in any case.
+    /// The profile of the time of each rank of this process. Empty under simulation, and with `CARIBOU_PROFILE=off`,
+    /// unless the run writes a trace.
     pub profiles: Vec<RankProfile>,
 }
 

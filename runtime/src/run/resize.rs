@@ -1,5 +1,5 @@
-//! Shrinking and expanding a run from outside: the monitor and the watch of CPU limits ask for a number of active ranks, and
-//! the run takes the request at its next opportunity.
+//! Shrinking and expanding a run from outside. The monitor and the watch of CPU limits request a number of active ranks.
+//! The run takes the request at its next opportunity.
 //!
 //! The active ranks are the first ones. The others keep no work that can be moved: they only forward packets.
 
@@ -14,14 +14,14 @@ pub(crate) const NOTHING_MOVES: &str =
 /// The same of a pool.
 pub(crate) const POLICY_ASSIGNS: &str =
     "the policy of the pool lets no rank be without work, expected CARIBOU_LB=leases or auto";
-/// Why a process does not take requests.
+/// The reason why a process does not take requests.
 pub(crate) const ASK_RANK_0: &str = "only the process of rank 0 takes requests";
 
-/// What becomes of requests.
+/// The handling of requests.
 enum Taker {
     /// A thread of the run takes them: this wakes it.
     Thread(Box<dyn Fn() + Send + Sync>),
-    /// Nothing, for this reason.
+    /// Requests are refused, for this reason.
     Refusal(&'static str),
 }
 
@@ -63,7 +63,7 @@ impl ResizeRequests {
     /// Asks for this number of active ranks. A request that the run has not taken is replaced.
     ///
     /// # Errors
-    /// What numbers there may be, where this is none of them; or why the run takes no requests.
+    /// The allowed numbers, if this is none of them; or the reason why the run takes no requests.
     pub(crate) fn ask(&self, ranks: u32) -> Result<(), String> {
         if !(1..=self.ranks).contains(&ranks) {
             return Err(format!("{ranks} active ranks, expected a number from 1 to {}", self.ranks));

@@ -15,7 +15,8 @@ pub(crate) trait Shape: Sync {
     /// A packet between its ranks.
     type Packet: Send;
 
-    /// The figures of a rank at the end. Each of several processes gets those of all, but for what serde skips.
+    /// The figures of a rank at the end. Each of several processes gets the figures of all ranks, without the fields that
+    /// serde skips.
     type Figures: Default + Send + Serialize + DeserializeOwned;
 
     /// A rank that is set up.
@@ -30,7 +31,7 @@ pub(crate) trait Shape: Sync {
     #[cfg(feature = "mpi")]
     fn text(&self) -> String;
 
-    /// The strategy that balances it, as it was given.
+    /// The strategy that balances it, as given.
     fn lb<'c>(&self, config: &'c Config) -> &'c str;
 
     /// Ranks in one process, and the workers of each.
@@ -42,7 +43,7 @@ pub(crate) trait Shape: Sync {
     /// The name of the thread that drives a rank's transport.
     fn driver_thread_name(&self, rank: Rank) -> String;
 
-    /// Makes what a rank needs before the run begins, on the thread that will run it.
+    /// Sets a rank up before the run begins, on the thread that will run it.
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<Self::Rank<'_>, Error>;
 }
 
@@ -53,10 +54,10 @@ pub(crate) trait ReadyRank {
     #[cfg(feature = "mpi")]
     type Codec: Codec<Packet = Self::Packet>;
 
-    /// Encodes and decodes what it says to other processes and hears of them.
+    /// Encodes and decodes packets to and from other processes.
     #[cfg(feature = "mpi")]
     fn codec(&self, rank: Rank) -> Self::Codec;
 
-    /// Runs it, with the calling thread as the one that drives its transport. If it fails, the outcome says why.
+    /// Runs it, with the calling thread as the one that drives its transport. If it fails, the outcome has the error.
     fn run(self, seat: RankContext<'_, Self::Packet>) -> Self::Figures;
 }

@@ -17,8 +17,8 @@ use crate::trace::{Activity, Profile};
 use crate::warn::warn;
 
 impl Session {
-    /// Starts to tell how the run is doing, if the configuration says so. Of several processes, that of rank R listens on
-    /// the port plus R. Says which port it got where any would do.
+    /// Starts the monitor, if the configuration names an address. Of several processes, the one of rank R listens on the
+    /// port plus R. For port 0 a line tells the port that it got.
     pub(crate) fn start_monitor(
         self: &Arc<Session>,
         config: &Config,
@@ -38,7 +38,7 @@ impl Session {
         Ok(Some(monitor))
     }
 
-    /// The status, as the process of this rank knows it; that of rank 0 if it has several.
+    /// The status as the process of this rank knows it; rank 0 stands for a process with several ranks.
     fn status(&self, process: Rank) -> Status {
         let mut recordings: Vec<Arc<Recording>> = self.recordings().clone();
         recordings.sort_unstable_by_key(|rank| rank.rank());

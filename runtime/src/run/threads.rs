@@ -117,7 +117,7 @@ fn follow_limits(ranks: u32, workers: u32, resizes: Arc<ResizeRequests>) -> impl
     move |change| {
         let active = change.active_ranks(ranks, workers);
         if std::mem::replace(&mut last, active) != active {
-            // A run that cannot be resized goes on as it is.
+            // A run that cannot be resized goes on unchanged.
             let _ = resizes.ask(active);
         }
     }

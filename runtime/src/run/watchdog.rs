@@ -1,7 +1,7 @@
 //! Warns of handlers that do not return, and of workers of a pool that all wait for orders.
 //!
-//! A thread that looks once a second at what the workers are running. It ends nothing: threads cannot be killed, they
-//! borrow what the caller of `run` lends, so a run can only wait for its handlers, failed or not. It says for which.
+//! A thread samples once a second the work of each worker. It ends nothing: threads cannot be killed, and they borrow
+//! data of the caller of `run`. So a run, failed or not, can only wait for its handlers. The watchdog names them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::warn::warn;
 /// Between two looks, at most.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Between two looks, as the configuration says.
+/// The interval between two looks, by the configuration.
 pub(crate) fn sample_interval(config: &Config) -> Duration {
     SAMPLE_INTERVAL.min(config.watchdog / 4)
 }
@@ -33,8 +33,8 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins to watch, unless the configuration says never. Without a thread for it the run goes on unwatched.
-    /// `running` says what has been running since it was asked before.
+    /// Begins to watch, unless the configuration says never. If no thread can be started, the run goes on unwatched.
+    /// `running` returns the work that has been running since its last call.
     pub(crate) fn start(
         config: &Config,
         outcome: &Arc<Outcome>,
@@ -73,7 +73,7 @@ impl Drop for Watchdog {
 ///
 /// It counts looks, not time: a process that was itself stopped has not stood still.
 pub(crate) struct ProgressCheck {
-    /// So many looks at the same are a stand.
+    /// Number of equal looks in a row that count as a standstill.
     limit: u32,
     looks: u32,
     /// The handlers and iterations begun by the last look.
@@ -90,7 +90,8 @@ impl ProgressCheck {
         ProgressCheck { limit: u32::try_from(looks).unwrap_or(u32::MAX).max(1), looks: 0, begun: 0 }
     }
 
-    /// A look at what has begun so far. True if nothing has for the limit, and again each time that it has passed.
+    /// Adds a look at the number of begun items. True if it has not changed for the limit, and again after each further
+    /// limit.
     pub(crate) fn add_sample(&mut self, begun: u64) -> bool {
         self.looks = if std::mem::replace(&mut self.begun, begun) == begun { self.looks + 1 } else { 0 };
         self.looks > 0 && self.looks.is_multiple_of(self.limit)
@@ -118,8 +119,8 @@ impl Warnings {
         Warnings { after_ns: limit.as_nanos() as u64, told: LiteMap::new(), failed: false }
     }
 
-    /// Lines to tell now. Of the same handler the next comes when it has run for twice as long; in a run that has failed
-    /// as soon as the first did, since nothing else happens there any more.
+    /// Lines to tell now. The next line on the same handler comes when it has run for twice as long. In a failed run it
+    /// comes after the same time as the first, since nothing else happens there.
     fn due(&mut self, running: &[Running], failed: Option<&str>) -> Vec<String> {
         if failed.is_some() && !std::mem::replace(&mut self.failed, true) {
             self.told.clear();
@@ -130,7 +131,7 @@ impl Warnings {
             let anew = || HandlerWarning { last_ns: 0, next_ns: self.after_ns };
             let told = self.told.entry(handler.place()).or_insert_with(anew);
             if handler.long_ns < told.last_ns {
-                // It is another, which somebody else has seen begin.
+                // It is another handler; another look saw it begin.
                 *told = anew();
             }
             told.last_ns = handler.long_ns;
@@ -151,7 +152,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// The seconds at which a handler is told of that runs until second `end`, in a run that fails at second `fails`.
+    /// The seconds of the warnings on a handler that runs until second `end`, in a run that fails at second `fails`.
     fn told(end: u64, fails: u64) -> Vec<u64> {
         let mut warnings = Warnings::after(LIMIT);
         let is_told = |&second: &u64| {

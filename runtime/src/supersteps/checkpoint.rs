@@ -11,10 +11,10 @@
 //!
 //! # Why the files fit together
 //!
-//! A step is over for a share when it has the parts of all jobs, and has computed its own or received its units. So between a
-//! step and the next the jobs of all shares together are all units, as the step left them, each once; and `combine` gives all
-//! shares the same shared data, of which the first share's is written. The division of that step is in the manifest. A restart
-//! divides the units anew, for its own number of workers.
+//! A step is over for a share when it has the parts of all jobs, and has computed its own or received its units. So
+//! between two steps the jobs of all shares together hold each unit once, as the step left it. `combine` gives all shares
+//! the same shared data; the first share writes it. The division of that step is in the manifest. A restart divides the
+//! units anew, for its own number of workers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,10 +39,10 @@ use crate::notice::Listener;
 use crate::warn::{print_line, warn};
 use crate::wire;
 
-/// The file of a share: the shared data, in that of the first; the units of its job, if steps change them.
+/// The file of a share: the shared data, if it is the first share; the units of its job, if steps change them.
 type ShareFile<S, U> = (Option<S>, Vec<U>);
 
-/// What all shares save at the end of a step.
+/// The save that all shares make at the end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Save {
     number: u64,
@@ -50,7 +50,7 @@ pub(super) struct Save {
     pub(super) is_last: bool,
 }
 
-/// What a share makes checkpoints with.
+/// Makes the checkpoints of a share.
 pub(super) struct Saver {
     store: Arc<Store>,
     /// On the first share of a process.
@@ -60,7 +60,7 @@ pub(super) struct Saver {
 }
 
 impl Saver {
-    /// Starts to do this, or does it if `at_once`. Returns how it ended if it has.
+    /// Starts `io` on a thread, or runs it here if `at_once`. Returns the outcome if it has ended.
     fn start<T: 'static>(
         &mut self,
         at_once: bool,
@@ -76,7 +76,7 @@ impl Saver {
         }
     }
 
-    /// How what was started has ended, once.
+    /// The outcome of the started write, once.
     fn take_outcome(&mut self) -> Option<IoOutcome> {
         let outcome = self.io.as_ref()?.outcome()?;
         self.io = None;
@@ -84,7 +84,7 @@ impl Saver {
     }
 }
 
-/// The run has ended: waits for what is being written.
+/// The run has ended: waits for the write in progress.
 impl Drop for Saver {
     fn drop(&mut self) {
         self.io.take().into_iter().for_each(Background::join);
@@ -94,7 +94,7 @@ impl Drop for Saver {
 /// The checkpoints of a run, on the first share.
 pub(super) struct Checkpoints {
     schedule: Schedule,
-    /// The state of which the present checkpoint is.
+    /// The state that the current checkpoint saves.
     state: SuperstepsState,
     /// The files of the present checkpoint.
     written: Vec<(Rank, Result<Written, String>)>,
@@ -138,7 +138,7 @@ impl<P: Supersteps> Share<P> {
         }
     }
 
-    /// Looks for a notice, and for what was written meanwhile.
+    /// Checks for a notice, and for files written meanwhile.
     pub(super) fn follow_checkpoints(&mut self, ctx: &mut Ctx<'_, Self>) {
         let Some(saver) = &mut self.saver else { return };
         let notice = saver.listener.as_ref().and_then(Listener::take);
@@ -218,7 +218,7 @@ impl<P: Supersteps> Share<P> {
     }
 }
 
-/// What a share begins with.
+/// The state with which a share begins.
 pub(super) struct Beginning<P: Supersteps> {
     pub(super) step: u64,
     pub(super) shared: P::Shared,
@@ -226,14 +226,14 @@ pub(super) struct Beginning<P: Supersteps> {
 }
 
 impl<P: Supersteps> Beginning<P> {
-    /// That of a run that begins anew, with these units.
+    /// The beginning of a run without a checkpoint, with these units.
     fn anew(program: &Program<P>, units: Range<u64>) -> Beginning<P> {
         let units = Units { first: units.start, data: program.units(units) };
         Beginning { step: 0, shared: program.begin(), units }
     }
 }
 
-/// What the shares of a rank restart from, and where they write checkpoints.
+/// The states from which the shares of a rank restart, and the store for checkpoints.
 pub(super) struct SavedState<P: Supersteps> {
     /// By share; empty if the run begins anew.
     beginnings: Mutex<BTreeMap<usize, Beginning<P>>>,
@@ -243,10 +243,10 @@ pub(super) struct SavedState<P: Supersteps> {
 }
 
 impl<P: Supersteps> SavedState<P> {
-    /// That of shares with these units.
+    /// Opens the store, and reads the checkpoint to restart from, for shares with these units.
     ///
     /// # Errors
-    /// What is wrong with the directory or the checkpoint.
+    /// The fault of the directory or the checkpoint.
     pub(super) fn open(
         config: &Config,
         rank: Rank,
@@ -262,7 +262,7 @@ impl<P: Supersteps> SavedState<P> {
         Ok(SavedState { beginnings, store, config: config.clone(), rank })
     }
 
-    /// What a share of the rank with these units begins with.
+    /// The beginning of a share of the rank with these units.
     pub(super) fn begin(&self, share: usize, program: &Program<P>, units: Range<u64>) -> Beginning<P> {
         if self.config.restart.is_none() {
             return Beginning::anew(program, units);
@@ -287,7 +287,7 @@ impl<P: Supersteps> SavedState<P> {
     }
 }
 
-/// What a checkpoint has for shares with these units. The error names the file.
+/// Reads the beginnings of shares with these units from a checkpoint. The error names the file.
 fn restart<P: Supersteps>(
     path: &Path,
     config: &Config,
@@ -326,7 +326,7 @@ fn restart<P: Supersteps>(
     Ok(all)
 }
 
-/// The units that these shares hold, from the files that have any of them. Those of the first have been read.
+/// The units that these shares hold, from the files that have any of them. The units of the first file were read before.
 fn saved_units<U: Clone>(
     shares: &[(u32, Range<u64>)],
     files: &[Range<u64>],

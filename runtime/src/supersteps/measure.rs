@@ -125,15 +125,15 @@ pub(super) struct StepMeter {
 /// Time of the longest slice of a job, and so the longest delay until a share drops a job that another has finished, ns.
 pub(super) const SLICE_NS: f64 = 1e6;
 
-/// Weight of the first slice of a job over that of the longest.
+/// Weight of the first slice of a job over the weight of the longest.
 const FIRST: f64 = 1.0 / 32.0;
 
 /// The end of the slice of a job that begins at unit `from`. The weight of the longest slice is not known before the first
 /// step.
 ///
-/// A slice is as long as all slices before it together. So a share that drops a job after the current slice has lost at most
-/// twice what it had lost before that slice. This matters where workers are equally fast: they finish their own jobs within
-/// microseconds of each other, and have begun the jobs of others by then.
+/// A slice is as long as all slices before it together. So the current slice at most doubles the time that a share loses
+/// if it then drops the job. This matters where workers are equally fast: they finish their own jobs within microseconds
+/// of each other, and have begun the jobs of others by then.
 ///
 /// Slices depend only on what all workers know, so every worker that computes a job gets the same parts.
 pub(super) fn slice_end(row: &Row, job: &Range<u64>, from: u64, longest: Option<f64>) -> u64 {

@@ -39,20 +39,20 @@ pub(super) enum ShareMessage<P: Supersteps> {
     FinalUnits(Units<P::Unit>),
     /// A share has written its file of a checkpoint, or has failed to. To the first share.
     Written { worker: usize, written: Result<Written, String> },
-    /// A process was told to end, by what and on the rank that this names. To the first share.
+    /// A process got a notice to end; the text names its source and the rank. To the first share.
     Notice(String),
     /// A process asks for a checkpoint, since its machine may be taken back soon. To the first share.
     Ask,
 }
 
-/// What all shares do at the end of a step.
+/// The plan that all shares carry out at the end of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepPlan {
     /// The new division of the units, if there is one.
     pub(super) division: Option<Division>,
     /// Weight of the longest slice of a job, once the speed of the workers is known.
     pub(super) slice: Option<f64>,
-    /// The checkpoint of which the state after this step is.
+    /// The checkpoint that saves the state after this step.
     pub(super) save: Option<Save>,
 }
 

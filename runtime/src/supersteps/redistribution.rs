@@ -1,8 +1,8 @@
 //! Redistribution: units change their worker between two steps.
 //!
 //! All shares know the old and the new division, so each knows which units it sends and receives. The workers of a group
-//! hold the same units and share the receivers: the worker at place p of a group of n sends to the workers w with
-//! w mod n = p.
+//! hold the same units and divide the receivers. At place p of a group of n, a worker sends to the workers w with w mod n
+//! = p.
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use super::units::{Incoming, Units};
 use crate::arrays::api::ctx::Ctx;
 
 impl<P: Supersteps> Share<P> {
-    /// Sends the units that other shares lack under the new division. Returns the units of this share under it, of which
-    /// those that stay have come.
+    /// Sends the units that other shares lack under the new division. Returns the units of this share under it; the units
+    /// that stay are complete.
     pub(super) fn divide(&mut self, new: Division, ctx: &mut Ctx<'_, Self>) -> Incoming<P::Unit> {
         let old = std::mem::replace(&mut self.division, new);
         if let Some(root) = &mut self.root {
@@ -64,7 +64,7 @@ fn leaving(old: &Division, new: &Division, me: usize) -> Vec<(usize, Range<u64>)
     let mut leaving = Vec::new();
     for other in (0..old.units.len()).filter(|&other| other != me && other % group.len() == place) {
         let (had, gets) = (held(old, other), common(&mine, &held(new, other)));
-        // The units that it lacks are before or after those that it has.
+        // The missing units are before or after the present ones.
         let before = gets.start..gets.end.min(had.start.max(gets.start));
         let after = gets.start.max(had.end.min(gets.end))..gets.end;
         let lacks = if had.is_empty() { vec![gets] } else { vec![before, after] };

@@ -42,7 +42,7 @@ pub struct SuperstepReport {
     pub run: RunReport,
     /// The policy and its parameters, as given.
     pub lb: String,
-    /// Number of steps computed; in a restarted run, those after the checkpoint.
+    /// Number of steps computed; in a restarted run, the steps after the checkpoint.
     pub steps: u64,
     /// Weight of all units.
     pub weight: f64,
@@ -64,7 +64,7 @@ pub struct SuperstepReport {
 pub struct SuperstepWorker {
     /// Number of units of its job in the last step.
     pub units: u64,
-    /// Weight of the units that it computed in all steps, with those that another worker finished sooner.
+    /// Weight of the units that it computed in all steps, including units that another worker finished sooner.
     pub weight: f64,
     /// Number of jobs that it dropped because another worker was faster.
     pub dropped: u64,

@@ -41,7 +41,7 @@ pub(super) struct Root<P: Supersteps> {
     open: BTreeMap<u64, OpenStep>,
     /// The step that the run began with: 0 if it is no restart.
     first_step: u64,
-    /// Number of steps that were reported to the policy, with those before the first.
+    /// Number of steps that were reported to the policy, including the ones before the first.
     known: u64,
     figures: Figures,
     /// Weight of a slice for which the slowest worker takes [`SLICE_NS`].
@@ -120,7 +120,7 @@ pub(super) struct Figures {
 }
 
 impl<P: Supersteps> Root<P> {
-    /// That of a run which begins with this step.
+    /// The root of a run that begins with this step.
     pub(super) fn new(
         policy: &'static str,
         (make_divider, divider): (MakeDivider, Box<dyn Divider>),
@@ -167,7 +167,7 @@ impl<P: Supersteps> Root<P> {
     /// Makes the first `ranks` ranks the active ones: a new divider divides the units among their workers.
     ///
     /// # Errors
-    /// What is wrong with its division.
+    /// The fault of its division.
     pub(super) fn resize(&mut self, ranks: usize) -> Result<(), String> {
         let before = self.active / self.workers_per_rank;
         let ranks = ranks.clamp(1, self.workers / self.workers_per_rank);
@@ -277,7 +277,7 @@ impl<P: Supersteps> Root<P> {
     /// Reports a step to the policy, and adds it to the totals and to the records.
     ///
     /// # Errors
-    /// What is wrong with the statistics of the workers, or with the answer of the policy.
+    /// The fault of the workers' statistics, or of the answer of the policy.
     fn report_step(&mut self, number: u64, step: &OpenStep) -> Result<(), String> {
         agree(number, &step.worked)?;
         self.sum_up(&step.worked);
@@ -324,7 +324,7 @@ impl<P: Supersteps> Root<P> {
         }
     }
 
-    /// The run is over after this number of steps. `units` are those of the first share, used if units are collected.
+    /// The run is over after this number of steps. `units` are the first share's, used if units are collected.
     pub(super) fn finish(
         &mut self,
         steps: u64,
@@ -375,7 +375,7 @@ fn agree(step: u64, worked: &BTreeMap<usize, StepStats>) -> Result<(), String> {
 /// Checks that a division has a share for each worker, all units, and at most as many copies as workers.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// The fault of the division, and the expectation.
 pub(super) fn check(division: &Division, workers: usize, units: u64) -> Result<(), String> {
     let Division { units: shares, copies } = division;
     let all = shares.iter().map(|&share| u128::from(share)).sum::<u128>();

@@ -35,7 +35,7 @@ impl FallibleBarrier {
         *self.changed.wait_while(state, waiting).unwrap_or_else(PoisonError::into_inner) == State::Open
     }
 
-    /// Turns all ranks away, those that wait and those that arrive later.
+    /// Turns all ranks away, the waiting ones and later arrivals.
     pub(crate) fn fail(&self) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Failed;
         self.changed.notify_all();

@@ -16,14 +16,14 @@
 //! | PARKED | the sleeper before it looks for the last time | must be unparked after work was made visible |
 //!
 //! # The cost of the fences
-//! A fence in the waker costs as much as a message: it waits until the cache line that was written has come from the
-//! reader's cache. Sleepers are few. So where the kernel can make all threads that may wake execute a fence (`membarrier`),
-//! the sleeper requests that. Wakers then use only a compiler fence: a fence between the two halves of a waker does what
-//! both fences do. Loom does not model such a kernel, so it tests both fences.
+//! A fence in the waker costs as much as a message: it waits until the written cache line has come from the reader's
+//! cache. Sleepers are few. So where the kernel can make all threads that may wake execute a fence (`membarrier`), the
+//! sleeper requests that. Wakers then use only a compiler fence: a fence between the two halves of a waker does what both
+//! fences do. Loom does not model such a kernel, so it tests both fences.
 //!
 //! # Sleep states shared by processes
-//! Ranks that are processes of one host wake each other. The sleep state of worker 0 then lies in memory that they share
-//! (`Sleeper::share`), and the sleeper waits there (a futex) rather than at its thread's own parking place.
+//! Ranks that are processes of one host wake each other. The sleep state of worker 0 then lies in shared memory
+//! (`Sleeper::share`). The sleeper waits there by a futex instead of parking its thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::compiler_fence;

@@ -27,7 +27,7 @@ const RELEASED: ArrayId = ArrayId(u32::MAX - 5);
 const ASKING: ArrayId = ArrayId(u32::MAX - 6);
 /// In place of an array: the worker sends and receives packets.
 const PACKETS: ArrayId = ArrayId(u32::MAX - 7);
-/// In place of an array: rank 0 is idle, and waits to hear whether other ranks are. The key is the number of the wave.
+/// In place of an array: rank 0 is idle, and waits for the replies of other ranks. The key is the number of the wave.
 const OTHER_RANKS: ArrayId = ArrayId(u32::MAX - 8);
 const UNNAMED: u32 = u32::MAX;
 
@@ -262,7 +262,7 @@ impl Recording {
         self.at_work.iter().map(|worker| worker.look().filter(ActivitySample::is_waiting)).collect()
     }
 
-    /// Worker 0 of rank 0 publishes at each rest the wave whose replies its rank waits for, or that it waits for none.
+    /// At each rest, worker 0 of rank 0 publishes the wave whose replies its rank waits for; `None` if it waits for none.
     pub(crate) fn waits_for_others(&self, wave: Option<u64>) {
         let turn = |from: ArrayId, to: ArrayId| {
             // A decision that begins on another thread takes precedence.

@@ -10,8 +10,9 @@
 //! A block's header and its bytes each have a checksum (CRC-32). A file that was cut off has no index: then blocks are
 //! found one after the other, up to the first that is not whole. All numbers are little-endian.
 //!
-//! Version 1 differs in what events mean: a send is a point at the end of its handler, though it left before, and a chunk
-//! arrives at the end of the slice before it did. So messages and chunks may seem to come before they left.
+//! Events of version 1 have less exact times. A send is a point at the end of its handler, though the message left
+//! before. A chunk arrives at the end of the slice before its arrival. So messages and chunks may seem to come before
+//! they left.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +20,7 @@ use std::path::Path;
 
 /// The first bytes of a file.
 pub const MAGIC: &[u8; 16] = b"caribou-trace 2\n";
-/// Those of an older one that can be read as well.
+/// The first bytes of a file of version 1, which can be read as well.
 pub const MAGIC_1: &[u8; 16] = b"caribou-trace 1\n";
 /// The last bytes of a file that was closed.
 pub const INDEX_MAGIC: &[u8; 16] = b"caribou-index 1\n";
@@ -29,18 +30,19 @@ pub const TRAILER: usize = 24;
 const BLOCK_MAGIC: [u8; 4] = *b"cblk";
 /// Bytes of a header.
 pub const HEADER: usize = 44;
-/// Bytes that a block may hold at most: what a reader has to have memory for.
+/// Most bytes of a block: a reader needs memory for them.
 pub const RAW_MAX: usize = 4 << 20;
 /// Blocks that an index can name; files with more have none.
 pub const INDEXED_MAX: usize = RAW_MAX / (HEADER + 8);
 
-/// Events that a block may hold at most: they are longer in memory.
+/// Most events of a block: they are longer in memory.
 pub const EVENTS_MAX: usize = 1 << 18;
 
-/// How every file begins, of whatever version.
+/// The first bytes of a file of any version.
 const MAGIC_ANY: &[u8] = b"caribou-trace ";
 
-/// Tells whether a file begins as one of a trace does. That can be recorded only once: no result should take its place.
+/// Tells whether a file begins as a file of a trace does. A trace can be recorded only once: no result should take its
+/// place.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -51,7 +53,7 @@ const MAGIC_ANY: &[u8] = b"caribou-trace ";
 /// # }
 /// ```
 pub fn is_trace(path: &Path) -> bool {
-    // A pipe that is opened for reading would wait for somebody to write.
+    // To open a pipe for reading would wait for a writer.
     let mut begin = [0; MAGIC_ANY.len()];
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
@@ -63,7 +65,7 @@ pub fn is_trace(path: &Path) -> bool {
 pub enum Kind {
     /// [`RunRecord`](super::RunRecord), first of all.
     Run,
-    /// [`Names`](super::records::Names) used by what follows.
+    /// [`Names`](super::records::Names) used by later blocks.
     Names,
     /// Events of one worker.
     Events,
@@ -158,10 +160,10 @@ impl Header {
         bytes
     }
 
-    /// A header from a file, or what is wrong with it.
+    /// Decodes a header read from a file.
     ///
     /// # Errors
-    /// One line if it is no header, or promises more than a block may hold.
+    /// One line if the bytes are no header, or it promises more than a block may hold.
     pub fn from_bytes(bytes: &[u8; HEADER]) -> Result<Header, &'static str> {
         let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let eight = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
@@ -236,10 +238,10 @@ impl Block {
     }
 }
 
-/// Fills `raw` with the bytes of a block as they were before it was written.
+/// Fills `raw` with the uncompressed bytes of a block.
 ///
 /// # Errors
-/// One line if the bytes are not those that the header is about.
+/// One line if the bytes do not match the header.
 pub fn unpack(header: &Header, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), &'static str> {
     if crc32fast::hash(stored) != header.checksum {
         return Err("the checksum of the block's bytes does not match");

@@ -1,13 +1,14 @@
-//! Events as bytes: what [`Block`](super::block::Block)s of events hold.
+//! Events as bytes: the content of [`Block`](super::block::Block)s of events.
 //!
-//! An event is a tag byte and variable-length integers (LEB128; signed ones zigzag). Most of an event is said by the one
-//! before it: times count from the end of the last event, chunks from the last chunk, numbers of messages from the last
-//! number. A handler with the message it sends takes about 15 bytes. A block starts from nothing, so it can be read alone.
+//! An event is a tag byte and variable-length integers (LEB128; signed ones zigzag). An event is stored as the difference
+//! from the one before it. Times count from the end of the last event, chunks from the last chunk, message numbers from
+//! the last number. A handler with the message it sends takes about 15 bytes. A block starts from nothing, so it can be
+//! read alone.
 //!
 //! | bits of the tag | mean |
 //! |---|---|
 //! | 0-4 | which event |
-//! | 5 | its chunk is that of the last event |
+//! | 5 | it has the chunk of the last event |
 //! | 6 | it takes no time |
 //! | 7 | it begins when the last one ended |
 
@@ -40,7 +41,7 @@ mod other {
     pub(super) const RUNTIME: u64 = 0;
     pub(super) const SAME_ARRAY: u64 = 1;
     pub(super) const ANY: u64 = 2;
-    /// Of the two low bits of a number that says something else as well.
+    /// Number of low bits with one of these values; the rest is the message number.
     pub(super) const BITS: u32 = 2;
 }
 

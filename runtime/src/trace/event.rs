@@ -13,9 +13,9 @@ pub struct NameId(pub u32);
 
 /// Something that happened on one worker. Times are ns since the run began, by the clock of rank 0.
 ///
-/// Events of one worker come in the order of `end_ns`; those that take time do not overlap, except that marks, spans and
-/// counters lie inside the handler that follows them, and what a handler sent lies inside the handler before it. Points
-/// have `begin_ns == end_ns`.
+/// Events of one worker come in the order of `end_ns`. Events that take time do not overlap, with two exceptions. Marks,
+/// spans and counters lie inside the handler that follows them. The sends of a handler lie inside the handler before
+/// them. Points have `begin_ns == end_ns`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// The time at which it began.
@@ -29,8 +29,8 @@ pub struct Event {
 /// The kind of an [`Event`], with its details.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
-    /// A handler ran, and its messages left. It begins where the last slice of the worker ended: to find the message and
-    /// to hand it over is part of what it costs.
+    /// A handler ran, and its messages left. It begins where the last slice of the worker ended: its cost includes
+    /// finding the message and handing it over.
     Handler {
         /// The chunk that ran.
         chunk: ChunkId,
@@ -45,10 +45,10 @@ pub enum What {
         /// handlers (0.2 ms) at a time, and charged to the longest of the batch.
         lost_ns: u64,
     },
-    /// The chunk whose handler just ended had sent a message. Nobody could see it before `begin_ns`: that is the end of the
-    /// handler where the worker that sent it is the only one that can handle it, and else was read before the flush. So by
-    /// one clock no handler ends before its message begins, though its slice may begin before: to look for messages is part
-    /// of it.
+    /// The chunk whose handler just ended had sent a message. No worker could see it before `begin_ns`. If only the
+    /// sending worker can handle it, `begin_ns` is the end of the handler. Otherwise `begin_ns` was read before the
+    /// flush. So by one clock no handler ends before its message begins. Its slice may begin before, since it includes
+    /// the search for messages.
     Send {
         /// The sender.
         chunk: ChunkId,
@@ -67,7 +67,7 @@ pub enum What {
     Runtime {
         /// At what.
         part: Part,
-        /// In which sync; 0 where there is none.
+        /// The sync; 0 where there is none.
         sync: u64,
     },
     /// A chunk left this rank for another: from when it was taken out of its cell until it was handed to the transport.
@@ -90,7 +90,7 @@ pub enum What {
     Contribute {
         /// The chunk.
         chunk: ChunkId,
-        /// The number of the reduction among those of its array, or of the section that it is over.
+        /// The number of the reduction within its array or section.
         number: u64,
     },
     /// A chunk came to a sync with this load. A point, at the time at which the rank was measured.
@@ -160,7 +160,7 @@ pub enum Part {
     Decide,
     /// Moving chunks.
     Migrate,
-    /// Taking in what other ranks sent, and putting away messages that chunks were not ready for.
+    /// Receiving packets of other ranks, and deferring messages that chunks were not ready for.
     Keep,
     /// Writing the trace.
     Flush,

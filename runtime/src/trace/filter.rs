@@ -6,9 +6,9 @@ use std::str::FromStr;
 /// The choice of events that a trace keeps. The profile, samples and records of syncs are always kept.
 ///
 /// A list of words: `handlers`, `messages` (sends; `messages=16` one in sixteen, drawn by name), `idle`, `runtime`, `chunks`
-/// (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools), `all`, `none`.
-/// Those named are kept; if none is, all are. A minus before a word leaves it out; `array=NAME` keeps what concerns
-/// chunks of these arrays alone.
+/// (arrivals, departures, loads, contributions), `marks` (with spans and counters), `iterations` (of pools), `all`,
+/// `none`. The named events are kept; if no word names any, all are. A minus before a word leaves it out. `array=NAME`
+/// keeps only events of chunks of these arrays.
 ///
 /// ```
 /// use caribou::trace::Filter;
@@ -20,7 +20,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     kept: [bool; Class::ALL.len()],
-    /// One in so many messages.
+    /// One in this number of messages.
     arrows: u32,
     /// Names of arrays; empty for all.
     arrays: Vec<String>,
@@ -69,7 +69,7 @@ impl Filter {
         self.kept.contains(&true)
     }
 
-    /// One in so many messages of each chunk has its send kept; 0 for none.
+    /// Of each chunk, one in this number of sends is kept; 0 for none.
     pub(crate) fn arrows(&self) -> u32 {
         if self.keeps(Class::Messages) { self.arrows } else { 0 }
     }
@@ -79,7 +79,7 @@ impl Filter {
         self.arrays.is_empty() || self.arrays.iter().any(|array| array == name)
     }
 
-    /// An array that it names though there is none of that name.
+    /// An array that the filter names and that does not exist.
     pub(crate) fn unknown_array(&self, arrays: &[String]) -> Option<&str> {
         self.arrays.iter().find(|name| !arrays.contains(name)).map(String::as_str)
     }

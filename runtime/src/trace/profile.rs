@@ -1,8 +1,8 @@
 //! The bounded profile of one worker: how its time was spent, by time.
 //!
-//! The run is cut into bins of equal width. When more than [`BINS_MAX`] would be needed, neighbours are merged and the
-//! width doubles: memory stays the same however long a run takes, and the profile of a long run is coarser. (The idea of
-//! Projections' summary mode.)
+//! The run is cut into bins of equal width. When the run needs more than [`BINS_MAX`], neighbours are merged and the
+//! width doubles. So memory stays bounded, and the profile of a long run is coarser. (The idea of Projections' summary
+//! mode.)
 
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +17,16 @@ const FIRST_BIN_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// Handlers of messages of one kind; CPU time. Without a trace, one that made its chunk ready for kept messages of the
-    /// same kind and the handlers of those are each counted, and timed together.
+    /// Handlers of messages of one kind; CPU time. If a handler made its chunk ready for deferred messages of the same
+    /// kind, their handlers are each counted; without a trace they are timed together.
     Kind(NameId),
     /// Iterations of a pool; CPU time.
     Iterations,
-    /// Nothing, for want of work.
+    /// No work.
     Idle,
     /// The runtime's own work.
     Runtime(Part),
-    /// Wall time that was not CPU time: the vCPU was somebody else's, or a handler slept or did I/O.
+    /// Wall time that was not CPU time: another process had the vCPU, or a handler slept or did I/O.
     Lost,
 }
 
@@ -103,7 +103,7 @@ impl Profile {
         row.ns[last] += left_ns;
     }
 
-    /// The row of an activity. There are a few dozen, and those that matter come first.
+    /// The row of an activity. A linear search: there are a few dozen, and the frequent ones come first.
     fn row(&mut self, activity: Activity) -> &mut Row {
         let position = self.rows.iter().position(|row| row.activity == activity);
         let position = position.unwrap_or_else(|| {
@@ -130,10 +130,10 @@ impl Profile {
         self.rows.iter().filter(|row| row.activity == activity).map(Row::total_ns).sum()
     }
 
-    /// Checks that it can be true: it may come from a file. Sums of what passes do not overflow.
+    /// Checks the plausibility of a profile, which may come from a file. Sums over a valid profile do not overflow.
     ///
     /// # Errors
-    /// One line if it cannot.
+    /// One line if it is not plausible.
     pub fn check(&self) -> Result<(), &'static str> {
         const MOST: u64 = super::TIME_MAX_NS;
         if self.bin_ns == 0 || self.bin_ns > MOST {

@@ -158,7 +158,7 @@ impl EventBuffer {
 }
 
 impl Recorder {
-    /// None where nothing is recorded.
+    /// None if the rank records nothing.
     pub(crate) fn new(recording: &Arc<Recording>, worker: WorkerId, now_ns: u64) -> Option<Recorder> {
         let keeps = KeptClasses {
             any: recording.keeps_events(),
@@ -339,7 +339,7 @@ impl Recorder {
         });
     }
 
-    /// There was nothing to do since the last slice.
+    /// The worker was idle since the last slice.
     pub(crate) fn idle(&mut self, now_ns: u64) {
         let long_ns = now_ns.saturating_sub(self.last_ns);
         if long_ns > IDLE_LONG_NS {

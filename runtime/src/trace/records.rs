@@ -30,7 +30,7 @@ pub struct RunRecord {
     pub shape: Shape,
     /// The strategy or policy and its parameters, as given.
     pub lb: String,
-    /// The predictor of loads that was asked for, as given; empty where nothing is predicted.
+    /// The requested predictor of loads, as given; empty if loads are not predicted.
     pub predict: String,
     /// Number of ranks.
     pub ranks: u32,
@@ -44,7 +44,7 @@ pub struct RunRecord {
     pub pinned: bool,
     /// The directory of its trace, as the rank knows it; empty if it has none.
     pub trace: String,
-    /// The choice of what was recorded: `CARIBOU_TRACE_FILTER`.
+    /// The filter of the recording: `CARIBOU_TRACE_FILTER`.
     pub filter: String,
     /// One of `arrows` messages has its send recorded; 0 for none.
     pub arrows: u32,
@@ -83,7 +83,7 @@ pub struct Name {
     pub text: String,
 }
 
-/// New names. Their numbers continue those of the blocks before.
+/// New names. They are numbered on from the blocks before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Names {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What all workers did in a step of a program in supersteps: written by rank 0, in the order of steps. Times are ns, by its
-/// clock.
+/// The work of all workers in a step of a program in supersteps: written by rank 0, in the order of steps. Times are ns,
+/// by its clock.
 ///
 /// ```
 /// use caribou::trace::{StepRecord, StepWorker};
@@ -39,7 +39,7 @@ pub struct StepRecord {
     pub workers: Vec<StepWorker>,
 }
 
-/// What one worker did in a step. Times are ns.
+/// The work of one worker in a step. Times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepWorker {

@@ -20,7 +20,8 @@ pub struct SyncTotals {
     pub syncs: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes: as encoded where they left their process, else as they say ([`Chunk::state_bytes`](crate::Chunk::state_bytes)).
+    /// Their state, bytes: as encoded if they left their process, else by
+    /// [`Chunk::state_bytes`](crate::Chunk::state_bytes).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,
@@ -63,7 +64,7 @@ impl SyncTotals {
 pub struct SyncReport {
     /// Number of the sync, from 0.
     pub sync: u64,
-    /// True if it was a window, for which no chunk did anything; false if chunks came to a sync.
+    /// True if it was a window, without any call by chunks; false if chunks came to a sync.
     pub window: bool,
     /// Number of ranks that are active from then on, which are the first ones. None if it is not known.
     pub active: Option<u32>,
@@ -71,24 +72,25 @@ pub struct SyncReport {
     pub prediction: Prediction,
     /// The time of the decision, ns since the run began.
     pub at_ns: u64,
-    /// Completion time of the slowest rank in the phase that was measured, over what it would be with all work divided by
+    /// Completion time of the slowest rank in the measured phase, over the ideal with all work divided in proportion to
     /// the capacities; 1 is perfect.
     pub imbalance_before: f64,
     /// The same, expected for the next phase after the moves.
     pub imbalance_predicted: f64,
-    /// Time that the phase measured would have taken with all work divided by the capacities, with the windows before it that
-    /// were not decided, ns. 0 where it is not known.
+    /// Ideal time of the measured phase and of the undecided windows before it, ns: all work divided in proportion to the
+    /// capacities. 0 where it is not known.
     pub ideal_ns: u64,
     /// Largest completion time of the phase measured, ns.
     pub makespan_before_ns: u64,
     /// Largest completion time expected after the moves, ns.
     pub makespan_predicted_ns: u64,
-    /// A lower bound of the next phase under any placement, ns: all work over all capacities, or what the heaviest chunk or
-    /// what is pinned to a rank takes alone, whichever is more.
+    /// A lower bound of the next phase under any placement, ns. It is the largest of three times: all work over all
+    /// capacities, the heaviest chunk alone, the pinned chunks of a rank alone.
     pub bound_ns: u64,
     /// Chunks moved.
     pub moved: u64,
-    /// Their state, bytes: as encoded where they left their process, else as they say ([`Chunk::state_bytes`](crate::Chunk::state_bytes)).
+    /// Their state, bytes: as encoded if they left their process, else by
+    /// [`Chunk::state_bytes`](crate::Chunk::state_bytes).
     pub moved_bytes: u64,
     /// From the first rank's report to the last's, ns.
     pub collect_ns: u64,
@@ -106,32 +108,32 @@ pub struct SyncReport {
     pub before_ns: Vec<u64>,
     /// Completion time of each rank expected after the moves, ns.
     pub predicted_ns: Vec<u64>,
-    /// Chunks that the strategy wanted to move. They stay (`moved` is 0) where that is not worth its cost, unless the strategy says
-    /// otherwise: see [`Terms::must_pay`](crate::lb::Terms::must_pay).
+    /// Chunks that the strategy wanted to move. The chunks stay (`moved` is 0) if the moves do not pay, unless they need
+    /// not: see [`Terms::must_pay`](crate::lb::Terms::must_pay).
     pub proposed: u64,
     /// Time that moving them was expected to save in the next phase, ns. Where the strategy was not asked
     /// ([`was_asked`](Self::was_asked)) the most that any moves could have saved.
     pub gain_ns: u64,
-    /// The gain above which they are moved, ns: what moving them was expected to cost. In a window, that or the error of
-    /// predictions so far, over the part of their gains that plans have kept. Where the strategy was not asked, the cost of a
-    /// decision and of the cheapest move.
+    /// The gain above which they are moved, ns: the expected cost of the moves. In a window it is the larger of that and
+    /// the error of predictions so far, divided by the trust in plans (the part of their gains that plans have kept).
+    /// Where the strategy was not asked, the cost of a decision and of the cheapest move.
     #[serde(alias = "cost_ns")]
     pub needed_ns: u64,
-    /// Messages that chunks handled in the phase that was measured: how long it was, whatever a step of the program is.
-    /// 0 where nothing was measured.
+    /// Messages that chunks handled in the measured phase: its length, independent of the steps of the program. 0 where
+    /// nothing was measured.
     pub deliveries: u64,
     /// The same of the phase that was predicted, from the phases that it was predicted from.
     pub deliveries_predicted: u64,
-    /// Largest completion time of the phase that was measured had the sync before it moved nothing, by the loads and
-    /// capacities of that phase, ns. 0 where there was no sync before. Where it is smaller than `makespan_before_ns`, loads
-    /// move faster than syncs follow: the placement was old when it came.
+    /// Largest completion time of the measured phase if the sync before it had moved nothing, ns. It is by the loads and
+    /// capacities of that phase. 0 where there was no sync before. If it is smaller than `makespan_before_ns`, loads
+    /// change faster than syncs follow: the placement was outdated when it came.
     pub makespan_unmoved_ns: u64,
-    /// Chunks that stood still until the decision. None did that came with `at_sync_nowait`; one that comes to the next sync before
-    /// this is decided keeps its messages, and is not counted.
+    /// Chunks that waited for the decision. Chunks that came with `at_sync_nowait` do not wait; one that comes to the
+    /// next sync before this is decided keeps its messages, and is not counted.
     pub waited: Option<u64>,
     /// Reports of the ranks to it, where they are kept ([`Config::lb_reports`](crate::Config::lb_reports)). In a
-    /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together; in a trace all whose record is
-    /// not above 4 MiB with it.
+    /// [`Report`](crate::Report) the newest syncs have it, up to a million chunks together. In a trace each sync has it
+    /// whose record then takes at most 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Arc<PhaseReport>>,
 }
@@ -144,7 +146,7 @@ impl SyncReport {
     /// assert!(asked.was_asked());
     /// ```
     pub fn was_asked(&self) -> bool {
-        // Without moves it costs nothing to have been asked.
+        // If the strategy was asked and proposed no moves, their cost is 0.
         self.proposed > 0 || self.needed_ns == 0
     }
 }

@@ -22,7 +22,7 @@ const NAMES_MAX: usize = 16_384;
 /// The file of one rank of a trace that is being written.
 ///
 /// Records are in the file when the call returns: a process that dies leaves a trace that can be read up to there. The
-/// runtime writes traces when `CARIBOU_TRACE` says so; this is for those who make one otherwise.
+/// runtime writes traces when `CARIBOU_TRACE` says so; this is for programs that make a trace themselves.
 ///
 /// ```
 /// use caribou::trace::{End, Event, RunRecord, What, Writer};
@@ -41,7 +41,7 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     at: u64,
-    /// The size that the system lets a file have (`ulimit -f`): a byte more, and it ends the process.
+    /// The file size limit (`ulimit -f`): one more byte would end the process.
     bytes_max: u64,
     /// Place and header of each block.
     blocks: Vec<(u64, Header)>,
@@ -158,8 +158,8 @@ impl Writer {
         self.write(&Block::new(Kind::Events, worker, events.len(), times_of(events), &bytes))
     }
 
-    /// Writes records of syncs. Those with what ranks reported get a block each; what does not fit there is left out, with a
-    /// warning.
+    /// Writes records of syncs. Each record with the reports of ranks gets a block of its own. Reports that do not fit
+    /// are left out, with a warning.
     pub fn syncs(&mut self, syncs: &[SyncReport]) -> io::Result<()> {
         let together =
             |one: &SyncReport, next: &SyncReport| one.reported.is_none() && next.reported.is_none();
@@ -177,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// Warns once, however many follow.
+    /// Warns only the first time.
     fn warn_shortened(&mut self, sync: u64, bytes: usize) {
         if !std::mem::replace(&mut self.shortened, true) {
             let file = self.path.display();
@@ -193,7 +193,7 @@ impl Writer {
         if samples.is_empty() { Ok(()) } else { self.record(Kind::Samples, 0, samples.len(), &samples) }
     }
 
-    /// Writes records of steps, of so many as fit in a block.
+    /// Writes records of steps, in as many blocks as they need.
     pub fn steps(&mut self, steps: &[StepRecord]) -> io::Result<()> {
         let json = serde_json::to_vec(steps)?;
         match steps.len() {

@@ -1,8 +1,10 @@
-//! The promises of every transport, as one test that each of them passes.
+//! The promises of every transport, as one test that each transport passes.
 //!
-//! Each rank is a [`Party`]: it sends every other rank a numbered series of packets of very different sizes, in bursts, and
-//! takes what comes, one packet or some; where packets travel as bytes it writes and reads half of them itself. Beside it goes a series of freight, which is in order in itself only. Whoever drives the parties (threads, one thread in turn, processes) steps them until all are done.
-//! Then each has got every series whole and in order, and closes its transport. One that waits in vain says for what.
+//! Each rank is a [`Party`]. It sends every other rank a numbered series of packets of very different sizes, in bursts,
+//! and takes arrivals one at a time or several. Where packets travel as bytes, it writes and reads half of them itself.
+//! Beside it goes a series of freight, which is in order in itself only. The driver of the parties (threads, one thread
+//! in turn, processes) steps them until all are done. Then each has got every series whole and in order, and closes its
+//! transport. A party that waits in vain names what is missing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,12 +26,12 @@ use crate::wire::codec::{Codec, SerdeCodec};
 
 /// The length at which long packets are cut: shorter than in earnest, and longer than a batch.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Packets that each rank sends to each other; after every so many-th of them one of freight.
+/// Packets that each rank sends to each other; a packet of freight follows every `FREIGHT_EVERY` of them.
 const PACKETS: u64 = 3_000;
 const FREIGHT_EVERY: u64 = 40;
 
-/// Looks in vain at a transport, one after the other, after which what is awaited is lost: some seconds. Those of a rank
-/// that is not allowed to run do not count.
+/// Consecutive empty polls of a transport after which the awaited packet counts as lost: some seconds. Polls count
+/// instead of time, so a rank that gets no vCPU does not fail.
 const LOOKS_MAX: u64 = 4_000_000;
 
 /// The packets between the ranks under test.
@@ -164,7 +166,7 @@ fn packet(from: Rank, number: u64) -> Packet {
     }
 }
 
-/// The freight that `from` sends under this number: some of it in one message, some in two, some in its frame.
+/// The freight of `from` with this number: some travels in one message, some in two, some in its frame.
 fn freight(from: Rank, number: u64) -> Packet {
     let bytes = [100, 4 * PIECE_BYTES as u64 / 3, 60_000][(number % 3) as usize];
     Packet::Freight(bytes_of(from, number, bytes))
@@ -245,7 +247,7 @@ mod processes {
     use std::process::Command;
     use std::time::Duration;
 
-    /// A sleep of which nobody thinks that it was to be ended.
+    /// A sleep longer than any wake-up takes.
     const SLEEP_MAX: Duration = Duration::from_secs(10);
     /// Rounds of the end of a run after which a bye is lost: some seconds.
     const ROUNDS_MAX: u64 = 50_000;
@@ -300,7 +302,7 @@ mod processes {
         }
     }
 
-    /// Who speaks much keeps nobody from being heard: all speak to rank 0, which listens once everything has been said.
+    /// A busy sender does not starve the others: all send to rank 0, which polls once everything has been sent.
     fn no_sender_is_starved(
         me: Rank,
         ranks: u32,
@@ -323,7 +325,7 @@ mod processes {
         }
     }
 
-    /// Who sleeps hears of all that is sent to it, also of what waited for room: each frame is a batch of its own.
+    /// A sleeper gets all packets, also ones that waited for space: each frame is a batch of its own.
     fn a_sleeper_is_woken_for_what_waited(me: Rank, links: &mut Links) {
         const ROUNDS: u32 = 100;
         const FRAMES: u32 = 400;
@@ -370,7 +372,7 @@ mod processes {
         panic!("rank {me} waits in vain for a packet");
     }
 
-    /// The end of a run. Others may still need us to take what they send.
+    /// The end of a run. Others may still need this process to receive their packets.
     fn close(mut transport: Mpi<'_, WithFreight>) {
         let rounds = Cell::new(0);
         transport.close(&|_| rounds.replace(rounds.get() + 1) > ROUNDS_MAX);
@@ -386,7 +388,7 @@ mod processes {
         }));
     }
 
-    /// Rank 0 sends rank 1 noise. The run of rank 1 cannot end in order, and says so.
+    /// Rank 0 sends rank 1 noise. The run of rank 1 cannot end in order, and returns an error.
     fn what_is_no_frame_is_an_error_that_names_its_sender(me: Rank, links: &mut Links) {
         let noise = (me == Rank(0)).then(|| links.send_noise(1));
         let mut transport = Mpi::new(links, WithFreight(SerdeCodec::new(me)), Clock::machine());
@@ -455,7 +457,7 @@ mod processes {
         for (processes, shared_memory) in [("2", "on"), ("2", "off"), ("4", "on"), ("3", "off")] {
             let mut job = Command::new(&mpirun);
             job.args(["-n", processes]).args(oversubscribe.then_some("--oversubscribe")).arg(&me);
-            // A panic is to be heard of before the job ends.
+            // A panic must be printed before the job ends.
             job.args(["--ignored", "--exact", "--nocapture", "transport::conformance::processes::a_process"]);
             job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             let job = job.env("SHARED_MEMORY", shared_memory).output().expect("mpirun starts");

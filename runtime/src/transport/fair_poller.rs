@@ -12,9 +12,9 @@ const RECENT_SOURCES: u32 = 8;
 
 /// A round robin over places, one per source: a source that sends much must not starve the others.
 ///
-/// A poll continues where the last one stopped, from place to place: through the recent places, then through some or all of
-/// the others, and again through the recent ones. Even if sources flood, one of the others waits for at most twice as many
-/// turns as there are others.
+/// A poll continues at the place where the last one stopped. It goes through the recent places, then through some or all
+/// of the others, and again through the recent ones. Even if sources flood, one of the others waits for at most twice as
+/// many turns as there are others.
 #[derive(Default)]
 pub(super) struct FairPoller {
     place: u32,
@@ -23,8 +23,8 @@ pub(super) struct FairPoller {
     places: Vec<u32>,
     /// The position of `place` in `places`.
     position: u32,
-    /// Progress of this round, counted over the recent places and then the others. `skipped` of the others come before those
-    /// of this round.
+    /// Progress of this round, counted over the recent places and then the others. This round begins after `skipped` of
+    /// the others.
     at: u32,
     skipped: u32,
     /// The recent place that the next one replaces.
@@ -188,7 +188,7 @@ mod tests {
         }
         assert_eq!(others.len(), 100 - spoke.len(), "everybody is asked in time");
         speaks(&mut poller, 50);
-        assert!((0..3).all(|_| asked(&mut poller).contains(&50)), "and always who has answered");
+        assert!((0..3).all(|_| asked(&mut poller).contains(&50)), "and always a source that has answered");
         poller.mark_recent(51);
         assert!([50, 51].iter().all(|source| asked(&mut poller).contains(source)));
         poller.set_partial(false);

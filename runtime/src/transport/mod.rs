@@ -1,4 +1,4 @@
-//! Moves packets between ranks, and nothing else. `P` is the packet type of the program's shape.
+//! Moves packets between ranks, and does nothing else. `P` is the packet type of the program's shape.
 
 #[cfg(all(test, not(loom)))]
 mod conformance;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::ids::Rank;
 use crate::wire::codec::Encoded;
 
-/// A connection to all other ranks. Only one thread per rank calls it: worker 0, or the monitor of a pool.
+/// A connection to all other ranks. Only one thread per rank calls it: worker 0, or the communication thread of a pool.
 ///
 /// Every packet arrives exactly once. Packets from one rank to another arrive in the order they were sent, except freight
 /// (see [`Codec`](crate::wire::codec::Codec)), which is ordered only among itself. No other order is promised. No call
@@ -34,7 +34,7 @@ pub(crate) trait Transport<P> {
     /// `write`, where packets are sent as they are.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// The errors of `write`.
     fn send_written(
         &mut self,
         _to: Rank,
@@ -71,7 +71,7 @@ pub(crate) trait Transport<P> {
         }
     }
 
-    /// The rank has nothing else to do: sends everything that is still queued here. True if all of it has left.
+    /// The rank is idle: sends all packets still queued here. True if all have left.
     fn idle(&mut self) -> bool;
 
     /// Tells whether `poll` might return something. Takes no packet.
@@ -88,13 +88,13 @@ pub(crate) trait Transport<P> {
         false
     }
 
-    /// The time that this rank may sleep without missing packets; none, which means for ever, where senders wake it.
+    /// The time that this rank may sleep without missing packets. None, if senders wake it, means without limit.
     fn nap(&mut self) -> Option<Duration> {
         None
     }
 
-    /// The rank sends no more. Returns when all ranks have received all that was sent to them, or when `lost` says that the
-    /// run is lost. `lost` is given a function that lists the ranks that have not closed yet.
+    /// The rank sends no more. Returns when all ranks have received all packets, or when `lost` tells that the run is
+    /// lost. `lost` is given a function that lists the ranks that have not closed yet.
     fn close(&mut self, lost: &dyn Fn(OpenRanks<'_>) -> bool);
 }
 
@@ -103,12 +103,11 @@ pub(crate) trait PacketHandler<P> {
     /// Takes a packet from that rank. True if the handler wants more.
     fn take(&mut self, from: Rank, packet: P) -> bool;
 
-    /// As [`take`](Self::take), for an encoded packet that is nothing but its bytes, to be read in place. None if it is to
-    /// be decoded first and given to `take`.
+    /// As [`take`](Self::take), for an encoded packet without blocks, to be read in place. None if it is to be decoded
+    /// first and given to `take`.
     ///
     /// # Errors
     /// [`Error::Wire`] when the bytes cannot be read.
-    /// [`Error::Wire`] when they cannot be read.
     fn read(&mut self, _from: Rank, _bytes: &[u8]) -> Option<Result<bool, Box<Error>>> {
         None
     }

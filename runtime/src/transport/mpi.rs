@@ -253,7 +253,7 @@ impl<'l, C: Codec> Mpi<'l, C> {
         add(peer, &self.codec, now_ns, &links.communicator)?;
         self.transfers |= peer.has_transfers();
         self.waiting |= peer.has_queued();
-        // The first frame after a poll leaves at once; those that follow are batched.
+        // The first frame after a poll leaves at once; the next ones are batched.
         if peer.departures.is_full() || (self.looked && !peer.departures.ages()) {
             self.looked = false;
             self.ship(to)?;
@@ -396,8 +396,8 @@ impl<'l, C: Codec> Mpi<'l, C> {
         Ok(())
     }
 
-    /// Gives the receiver the next packets of one peer. If there are none, or they are freight, a packet of freight is sent:
-    /// as much goes as comes.
+    /// Gives the receiver the next packets of one peer. If there are none, or they are freight, a packet of freight is
+    /// sent: freight out is balanced with freight in.
     #[inline]
     fn next(&mut self, receiver: &mut dyn PacketHandler<C::Packet>) -> Result<PollOutcome, Failure> {
         if self.links.posted_receives.is_some() {

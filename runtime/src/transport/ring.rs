@@ -11,13 +11,13 @@
 //!
 //! 1. The writer writes the words of a line, then its control word (release), with the number of its lap around the ring.
 //! 2. A line is ready when its control word has the current lap of the reader (acquire). A control word of the lap before
-//!    means that the line is not ready, whatever its other words are. The reader takes a batch when its last line is ready:
-//!    lines are written in order. So the reader never waits for a line that a stopped or killed process does not write.
+//!    means that the line is not ready, independent of its other words. The reader takes a batch when its last line is
+//!    ready: lines are written in order. So the reader never waits for a line that a stopped or killed process does not
+//!    write.
 //! 3. The writer stays less than a ring ahead of the *tail*, the number of lines that the reader reports as read (release,
 //!    acquire).
-//! 4. All words are atomics. The only orderings that matter are those of control words and tail.
-//! 5. Beside the tail, each end reports its progress with the runs of numbers that MPI carries (a transport says what they
-//!    are).
+//! 4. All words are atomics. Only the orderings of control words and tail matter.
+//! 5. Beside the tail, each end reports its progress with the blocks that MPI carries (see the transport).
 //!
 //! A full ring is the back-pressure between processes of a host: the writer queues what does not fit.
 //!
@@ -62,8 +62,8 @@ pub(crate) struct Ring<W> {
 }
 
 impl<W: Deref<Target = [AtomicU64]>> Ring<W> {
-    /// The ring in these words, which are 0 at first. `said` is the line for the reports of its ends; the number of lines in
-    /// `words` is a power of two.
+    /// The ring in these words, which are 0 at first. `said` is the line for the progress reports of both ends. The
+    /// number of lines in `words` is a power of two.
     pub(crate) fn new(said: W, words: W) -> Ring<W> {
         let lines = words.len() / LINE_WORDS;
         assert!(lines.is_power_of_two(), "places wrap by a mask");

@@ -1,5 +1,5 @@
-//! A rank's way into a simulation: what it sends lies here until the simulation takes it, and what the simulation says has
-//! arrived lies here until the rank does.
+//! A rank's transport in a simulation. Sent packets lie here until the simulation takes them. Arrived packets lie here
+//! until the rank takes them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ struct SimQueues<P> {
 }
 
 impl<P> SimTransport<P> {
-    /// Both ends. A rank that has to nap is not woken for what arrives.
+    /// Both ends. A rank that has to nap is not woken for arrivals.
     pub(crate) fn connect(nap: Option<Duration>) -> (SimTransport<P>, SimEndpoint<P>) {
         let mail = Rc::new(RefCell::new(SimQueues { sent: Vec::new(), arrived: VecDeque::new() }));
         (SimTransport { mail: SimEndpoint(mail.clone()), nap }, SimEndpoint(mail))

@@ -141,7 +141,7 @@ pub trait Shared: Send + Sync {
     fn bytes(&self) -> &[u8];
 }
 
-/// Numbers on their way out, beside the bytes of what they belong to.
+/// Outgoing numbers, which travel beside the bytes of their value.
 #[derive(Clone)]
 pub(crate) struct Attachment {
     pub(crate) numbers: Arc<dyn Shared>,
@@ -149,7 +149,7 @@ pub(crate) struct Attachment {
     pub(crate) alignment: u8,
 }
 
-/// Numbers that came in beside the bytes of what they belong to, in a vector that can become the one they left.
+/// Incoming numbers, which came beside the bytes of their value, in a vector that can become part of the value.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Block {
     One(Vec<u8>),
@@ -212,16 +212,16 @@ pub(crate) const RUNS_MAX: usize = 250;
 /// The treatment of long runs by `serialize` and `deserialize` of this thread.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
-    /// Nothing: everything is in the bytes.
+    /// All numbers stay in the bytes.
     Inline,
-    /// The runs are collected; the second, that there are some.
+    /// The runs are collected; `Gathered` tells that there are some.
     Gather,
     Gathered,
     /// The runs are waiting.
     Scatter,
 }
 
-// Apart, because most packets have no long run: those touch a byte.
+// Separate variables: most packets have no long run, and touch only the byte of the mode.
 thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Inline) };
     static GATHERED: RefCell<Vec<Attachment>> = const { RefCell::new(Vec::new()) };
@@ -264,7 +264,7 @@ impl Gathering {
     }
 }
 
-/// Decodes what was encoded in [`gather`]; `blocks` are its attachments, in order.
+/// Decodes bytes encoded in [`gather`]; `blocks` are its attachments, in order.
 #[inline(always)]
 pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) -> R {
     let _back = RestoreMode;
@@ -280,7 +280,8 @@ pub(crate) fn scatter<R>(blocks: VecDeque<Block>, decode: impl FnOnce() -> R) ->
     decoded
 }
 
-/// Serialises a value with all its numbers in its bytes, also in [`gather`]: it is decoded later than what it is part of.
+/// Serialises a value with all its numbers in its bytes, also in [`gather`]: it is decoded later than the packet around
+/// it.
 pub(crate) fn serialize_inline<T: Serialize, S: Serializer>(
     value: &T,
     serializer: S,
@@ -305,7 +306,7 @@ fn attach<T: Plain>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     }
     GATHERED.with_borrow_mut(|attachments| {
         if MODE.replace(Mode::Gathered) == Mode::Gather {
-            // What a panic may have left behind.
+            // Remains of a panic.
             attachments.clear();
         }
         if attachments.len() == RUNS_MAX {
@@ -317,7 +318,7 @@ fn attach<T: Plain>(numbers: &(impl Numbers<T> + ?Sized)) -> u8 {
     })
 }
 
-/// Numbers copied out of bytes; an error if there is a part of one.
+/// Copies numbers out of bytes; an error if a number is incomplete.
 fn collect<T: Plain>(bytes: &[u8]) -> Result<Vec<T>, Torn> {
     const { assert!(size_of::<T>() > 0, "a type without bytes has nothing to write in bulk") };
     if bytes.len().is_multiple_of(size_of::<T>()) {
@@ -355,7 +356,7 @@ impl<T: Plain> Serialize for Inline<'_, T> {
     }
 }
 
-/// Deserialises what [`serialize`] wrote, into a `Vec` or anything made of one. O(n), one copy; none if the numbers came
+/// Deserialises the output of [`serialize`], into a `Vec` or a type made of one. O(n), one copy; none if the numbers came
 /// beside the bytes.
 pub fn deserialize<'de, T: Plain, V: From<Vec<T>>, D: Deserializer<'de>>(
     deserializer: D,

@@ -1,4 +1,4 @@
-//! Packets as bytes, and back: what a shape of program supplies, so that transports need not know what they carry.
+//! Packets as bytes, and back. Each shape of program supplies a codec, so that transports need not know the packets.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -14,8 +14,8 @@ use crate::ids::Rank;
 /// Most packets are shorter.
 const USUAL_BYTES: usize = 256;
 
-/// What becomes of a packet that is encoded: what travels beside its bytes, if anything does. Of one that fails, a part may stand
-/// in the bytes.
+/// The result of encoding a packet: the attachments that travel beside its bytes, if there are any. Of one that fails, a
+/// part may stand in the bytes.
 pub(crate) type Encoded = Result<Option<Vec<Attachment>>, Error>;
 
 /// Encodes and decodes the packets of one rank. Long runs of numbers travel beside the bytes (see
@@ -36,7 +36,7 @@ pub(crate) trait Codec {
     /// Decodes a packet. `blocks` came beside it, in order.
     fn decode(&self, bytes: &[u8], blocks: VecDeque<Block>) -> Result<Self::Packet, Error>;
 
-    /// The packet as it would arrive from another process.
+    /// Encodes and decodes the packet, as on the way to another process.
     #[inline(never)]
     fn round_trip(&self, mut packet: Self::Packet) -> Result<Self::Packet, Error> {
         let mut bytes = Vec::with_capacity(USUAL_BYTES);

@@ -150,7 +150,11 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let ((moved, size), (forced, forced_size)) = (sum(SyncVerdict::Moved), sum(SyncVerdict::Resized));
     let resizing = match forced {
         0 => String::new(),
-        _ => format!("; {} ({}) away from inactive ranks", plural(forced as usize, "chunk"), bytes(forced_size)),
+        _ => format!(
+            "; {} ({}) away from inactive ranks",
+            plural(forced as usize, "chunk"),
+            bytes(forced_size)
+        ),
     };
     format!(
         "{}, {moving} with moves ({}, {}){refusals}{resizing}; {}; cost {cost}; {}{}",

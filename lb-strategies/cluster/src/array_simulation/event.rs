@@ -10,7 +10,7 @@ use lb_strategies::virtual_time::events::digested;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     WorkerEvent(WorkerEvent),
-    /// A worker has executed what was no work.
+    /// A worker has executed an iteration without work.
     IterationDone {
         worker: usize,
     },
@@ -51,11 +51,11 @@ pub(super) enum Packet {
     WindowReports { sample: RankSample, chunks: Vec<ChunkReport> },
     /// Rank 0 has decided.
     Moves(Rc<[Move]>),
-    /// Nothing comes from this rank any more that was sent to where chunks were before.
+    /// The last message of this rank by the old routes has come.
     Marker,
     /// A chunk moves.
     Chunk(u32),
-    /// All leavers of a rank are gone, and everybody has come who comes.
+    /// All outgoing chunks of a rank are gone, and all incoming ones are here.
     Flushed,
     /// That holds for all ranks.
     Land,

@@ -38,7 +38,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// None yet, of so many ranks.
+    /// No reports yet, of this number of ranks.
     pub(super) fn of(ranks: usize) -> Reports {
         Reports { samples: vec![None; ranks], chunks: Vec::new() }
     }
@@ -69,7 +69,7 @@ pub(super) struct EventLoop<'r> {
     pub(super) execution: Execution<'r>,
     /// By worker.
     pub(super) running: Vec<Option<Running>>,
-    /// Of each rank, the number of its first worker, and of all, how many there are.
+    /// The number of the first worker of each rank; the last element is the number of workers.
     pub(super) firsts: Vec<usize>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) places: Vec<RankState>,
@@ -157,7 +157,7 @@ impl<'r> EventLoop<'r> {
         }
     }
 
-    /// Lets everything happen until nothing does any more.
+    /// Handles events until there are none.
     pub(super) fn run(mut self) -> ArrayRun {
         for chunk in 0..self.array.chunks {
             self.enqueue_if_ready(chunk);
@@ -348,7 +348,7 @@ impl EventLoop<'_> {
         self.send(rank, 0, Packet::Reports { phase, sample, chunks });
     }
 
-    /// What a chunk has cost since its last report.
+    /// The cost of a chunk since its last report.
     pub(super) fn take_report(&mut self, chunk: u32) -> ChunkReport {
         let it = &mut self.chunks[chunk as usize];
         let load = ChunkLoad {
@@ -434,7 +434,7 @@ impl EventLoop<'_> {
         self.occupy(rank);
     }
 
-    /// None of the leavers of a rank executes anything any more.
+    /// None of the outgoing chunks of a rank runs any more.
     pub(super) fn switch_routes(&mut self, rank: u32) {
         let others = (0..self.places.len() as u32).filter(|&to| to != rank);
         others.for_each(|to| self.send(rank, to, Packet::Marker));
@@ -454,7 +454,7 @@ impl EventLoop<'_> {
         self.enqueue_if_ready(chunk);
     }
 
-    /// Sends those away who leave, one after another, once nothing comes for them any more.
+    /// Sends outgoing chunks away, one after another, once no message comes for them any more.
     fn send_outgoing(&mut self, rank: u32) {
         let all = self.places.len() as u32 - 1;
         let place = &mut self.places[rank as usize];

@@ -12,7 +12,7 @@ pub(super) struct Chunk {
     pub(super) senders: u32,
     /// Number of messages that have come for `next`, for the iteration after it, and so on.
     received: VecDeque<u32>,
-    /// Whom messages to it are sent to; it may still be on its way there.
+    /// The rank that messages to it are sent to; it may still be on its way there.
     pub(super) rank: u32,
     /// True if it may be moved.
     pub(super) migratable: bool,
@@ -89,7 +89,7 @@ pub(super) struct RankState {
 pub(super) struct Migration {
     pub(super) outgoing: Vec<u32>,
     pub(super) outgoing_left: usize,
-    /// Of them, those that still execute an iteration here.
+    /// Number of outgoing chunks that still execute an iteration here.
     pub(super) running: usize,
     pub(super) incoming: Vec<u32>,
     pub(super) incoming_left: usize,

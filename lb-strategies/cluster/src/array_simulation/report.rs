@@ -6,7 +6,7 @@ use crate::execution::{Execution, WorkerTime};
 use lb_strategies::arrays::balancer::RankSample;
 use lb_strategies::pools::machine::Nanos;
 
-/// Bursts of so many syncs are kept, and their median is the clock of a worker.
+/// Number of syncs whose bursts are kept; their median is the clock of a worker.
 const BURSTS: usize = 5;
 
 /// The measurements of a rank.
@@ -21,7 +21,7 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    /// Those of a rank with these workers, at the beginning.
+    /// The readings of a rank with these workers, at the beginning.
     pub(super) fn new(workers: std::ops::Range<usize>, execution: &mut Execution<'_>) -> Self {
         let bursts = workers.clone().map(|worker| VecDeque::from([execution.clock(worker, 0); BURSTS]));
         Self { bursts: bursts.collect(), workers, since: 0, spent: WorkerTime::default() }

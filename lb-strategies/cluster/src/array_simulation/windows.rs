@@ -13,7 +13,7 @@ use lb_strategies::pools::machine::Nanos;
 /// Rank 0's view of windows.
 pub(super) struct Windows {
     policy: WindowPolicy,
-    /// What the open window is for.
+    /// The purpose of the open window.
     open: Look,
     opened: Nanos,
     /// True from a decision with moves until all chunks have arrived.
@@ -91,7 +91,7 @@ impl EventLoop<'_> {
         (0..ranks as u32).for_each(|to| self.send(0, to, Packet::OpenWindow));
     }
 
-    /// A rank hears of the window: it reports.
+    /// A rank is told of the window: it reports.
     pub(super) fn report_window(&mut self, rank: u32) {
         let Some(windows) = &mut self.windows else { return };
         let residents = std::mem::take(&mut windows.residents[rank as usize]);
@@ -136,7 +136,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// A rank hears of the moves in a window: it holds its chunks that leave, those that run after their iteration.
+    /// A rank is told the moves in a window: it holds its outgoing chunks, running ones after their iteration.
     pub(super) fn begin_window_migration(&mut self, rank: u32, moves: &[Move]) {
         let place = &mut self.places[rank as usize];
         let mut migration = Migration::default();

@@ -1,4 +1,4 @@
-//! Scenarios of several ranks: what one rank does to the others.
+//! Scenarios of several ranks: the effect of one rank on the others.
 
 use crate::pool_scenario::{Network, Scenario};
 use crate::series::{PerWorker, Series};
@@ -17,7 +17,7 @@ fn nanos(seconds: f64) -> Nanos {
     (seconds * SECOND as f64).round() as Nanos
 }
 
-/// M1: ranks of four workers with constant speeds, uniform in 500 ... 2000; 4 million iterations a rank.
+/// M1: ranks of four workers with constant speeds, uniform in 500 ... 2000; 4 million iterations per rank.
 pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
     let pool = Pool::new(4_000_000 * u64::from(ranks), vec![4; ranks as usize]);
     let mut rng = SplitMix64::new(1);
@@ -36,8 +36,8 @@ pub fn collapse(seconds: f64) -> Scenario {
     Scenario::new("M3", pool, move || Box::new(vcpus.clone()))
 }
 
-/// M4 and M5: two ranks of eight workers at 1000; those of rank 1 fall to 300 in every other 250 s, `phase` seconds into
-/// the period at the beginning; of `groups` groups each is 250 s behind the one before.
+/// M4 and M5: two ranks of eight workers at 1000. Workers of rank 1 fall to 300 in every other 250 s; the run begins
+/// `phase` seconds into the period. Of `groups` groups of workers each is shifted by 250 s from the one before.
 pub fn periodic(groups: u32, phase: f64) -> Scenario {
     Scenario::new("M4", Pool::new(48_000_000, vec![8; 2]), move || {
         let speed = move |worker: Worker, seconds: f64| {

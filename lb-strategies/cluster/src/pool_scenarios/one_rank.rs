@@ -1,5 +1,5 @@
-//! Scenarios of one rank: what a policy makes of workers that are unequal, collapse, stop or come late, and of iterations
-//! that are few or cost very different amounts.
+//! Scenarios of one rank. Workers are unequal, collapse, stop or come late. Iterations are few, or cost very different
+//! amounts.
 
 use crate::costs::Costs;
 use crate::pool_scenario::Scenario;

@@ -1,8 +1,8 @@
 //! Figures 6, 7 and 8 of the RUPER-LB paper (Gimenez-Alventosa, Molto and Segrelles) as speeds over time.
 //!
-//! The paper gives run times of ranks and threads, and in figure 9 speeds; the speeds behind figures 6 to 8 are chosen here
-//! such that equal shares take about as long as it measured. 2163 and 2180 iterations a second are its quiet threads; a
-//! neighbour on the other hardware thread of the core leaves 0.47 of that ([`Beside::Core`]).
+//! The paper gives run times of ranks and threads, and speeds in figure 9. Here the speeds behind figures 6 to 8 are
+//! chosen so that equal shares take about as long as it measured. Its quiet threads do 2163 and 2180 iterations per
+//! second. A neighbour on the other hardware thread of the core leaves 0.47 of that ([`Beside::Core`]).
 
 use std::f64::consts::TAU;
 
@@ -69,7 +69,7 @@ pub fn figure_8_jumps() -> Scenario {
     })
 }
 
-/// Figure 8 again: the threads wander over 64 hardware threads of 32 cores, and slow down whom they meet.
+/// Figure 8 again: the threads wander over 64 hardware threads of 32 cores, and slow down the threads they meet.
 pub fn figure_8_cores() -> Scenario {
     let host = Host { cores: 32, alone: 2250.0, together: 1030.0, hold: 200.0, seed: 8 };
     Scenario::new("F8b", figure_8_pool(), move || Box::new(HardwareThreads::new(&figure_8_pool(), host)))

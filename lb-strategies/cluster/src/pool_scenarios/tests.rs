@@ -1,4 +1,4 @@
-//! The scenarios themselves: what equal shares and the ideal take there, known before any policy is tried.
+//! The scenarios themselves: the times of equal shares and of the ideal, known before any policy is tried.
 
 use super::*;
 use lb_strategies::POOLS;

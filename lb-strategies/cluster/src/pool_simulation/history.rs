@@ -1,4 +1,4 @@
-//! The events of a run, one after the other: who executes what at which speed, and what the machines say to that.
+//! The events of a run, one after the other: execution by workers at their speeds, and the outputs of the machines.
 
 use std::ops::Range;
 
@@ -98,7 +98,7 @@ impl<'r> EventLoop<'r> {
         }
     }
 
-    /// Lets everything happen until nothing does any more.
+    /// Handles events until there are none.
     pub(super) fn run(mut self) -> PoolRun {
         for rank in 0..self.drivers.len() as u32 {
             self.tell(rank, Driver::begin);
@@ -171,7 +171,7 @@ impl<'r> EventLoop<'r> {
             Action::WakeAt(when) => self.events.at(when.max(self.now), Event::Timer { rank }),
             Action::Call { worker } => {
                 let order = self.drivers[rank as usize].take_order(worker);
-                let (counts, order) = order.expect("who is called has an order");
+                let (counts, order) = order.expect("a called worker has an order");
                 self.execute_order(rank, worker, counts, order);
             }
         }

@@ -91,8 +91,8 @@ impl Drawn {
     }
 }
 
-/// Each chunk executes each iteration once and in order, in one place at a time, after those that it hears from; a worker
-/// does one thing at a time.
+/// Each chunk executes each iteration once and in order, in one place at a time, after the chunks that send to it. A
+/// worker does one thing at a time.
 fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
     let array = &drawn.array;
     assert!(run.is_complete(array), "{whose}: {} executed of {array:?}", run.executed);
@@ -122,7 +122,7 @@ fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
     }
 }
 
-/// A chunk goes where the decisions in windows say, one after the other.
+/// A chunk follows the decisions in windows, one after the other.
 fn check_ways(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) {
     for chunk in 0..array.chunks {
         let moves = run.syncs.iter().flat_map(|sync| &sync.decision.moves);
@@ -198,8 +198,8 @@ fn a_fresh_balancer_decides_the_same_from_the_reports() {
     }
 }
 
-/// Two ranks of one worker, 256 chunks of a millisecond in a grid of 16 columns that send to those beside them, a sync every
-/// 10 of 200 iterations.
+/// Two ranks of one worker, 256 chunks of a millisecond in a grid of 16 columns that send to their neighbours. A sync
+/// every 10 of 200 iterations.
 fn demonstration() -> Array {
     Array {
         chunks: 256,
@@ -312,8 +312,8 @@ fn seconds(run: &ArrayRun) -> f64 {
 
 #[test]
 fn named_scenarios_take_what_arithmetic_says() {
-    // One phase of 25 as under none, the others by the longest rank: of demo 171 chunks on a vCPU; of R6a 33 chunks in place
-    // of 32, of R6b 24 on a slow vCPU. An iteration of R6 takes 0.1 s.
+    // One phase of 25 is as under `none`; the others take the time of the longest rank. That has 171 chunks on a vCPU in
+    // demo, 33 chunks instead of 32 in R6a, 24 on a slow vCPU in R6b. An iteration of R6 takes 0.1 s.
     let slow_s = 50.0 / 0.71;
     let demo_s = 3.64 / 128.0;
     for (name, ideal_s, none_s, refine_s) in [
@@ -360,8 +360,8 @@ fn refining_pays_also_where_the_hot_spot_is_fast_since_its_drift_is_predicted() 
     assert!(saved("spot-5", "greedy") > 0.2);
 }
 
-/// Saved in windows, with halves that swap, is about what the best strategy with the best period saves: where loads return,
-/// `greedy` spreads both halves over both ranks at its first sync.
+/// If halves swap, windows save about as much as the best strategy with the best period. Where loads return, `greedy`
+/// spreads both halves over both ranks at its first sync.
 #[test]
 fn halves_that_swap_need_no_period() {
     for iterations in [1, 3, 10, 20, 40, 80, 200] {

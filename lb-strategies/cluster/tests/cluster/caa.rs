@@ -1,5 +1,5 @@
 //! The combined adaptive algorithm beside its parts, as in figures 3 to 5 of its paper (Filipovic, Krstajic and Popovic,
-//! 2021), on the calibrated model; what is calibrated and what follows, `crossbar_cluster` says.
+//! 2021). It runs on the calibrated model of `crossbar_cluster`, which tells calibration from results.
 
 use std::sync::LazyLock;
 
@@ -65,9 +65,9 @@ fn a_slow_core_costs_shares_much_and_the_adaptive_algorithm_little() {
         RunPool::new(&Pool::new(TASKS, vec![1; 16]), &*policy, &mut vcpus).links(SECOND / 1000).run()
     };
     let (shares, adaptive) = (run("static"), run("caa,task=1"));
-    // 192 tasks each; together 15.5 a second.
+    // 192 tasks each; together 15.5 per second.
     assert_eq!(shares.makespan(), 384 * SECOND);
     assert!(adaptive.makespan() < 202 * SECOND, "{}", adaptive.makespan());
-    // Rounds of two messages a rank, and a `First` or two: nothing of it grows with the number of tasks.
+    // Rounds of two messages per rank, and a `First` or two: independent of the number of tasks.
     assert!(adaptive.messages < 200, "{}", adaptive.messages);
 }

@@ -1,14 +1,14 @@
 //! The promises of every pool policy, checked over the whole table: a new entry is tested by being listed.
 //!
-//! Speeds change at random and are zero at times, links delay at random, workers come late; all of it is a function of a
-//! seed, which a failure names with the policy.
+//! Speeds change at random and are zero at times, links delay at random, and workers come late. All of it is a function
+//! of a seed, which a failure names with the policy.
 
 use lb_strategies::Rank;
 use lb_strategies::pool::{Nanos, Pool, PoolStrategy, SECOND};
 use lb_strategies::{Listing, POOLS};
 use virtual_cluster::{Links, PoolRun, RunPool, Traces, Worker};
 
-/// Far more than any of the runs needs: what has not ended by then hangs.
+/// Far more than any run needs: a run that has not ended by then hangs.
 const END: Nanos = 20_000 * SECOND;
 
 /// Every policy with its defaults, then with the other settings that change its ways.
@@ -70,7 +70,7 @@ impl Links for Random {
     }
 }
 
-/// So many ranks with 1 to 4 workers each.
+/// This number of ranks with 1 to 4 workers each.
 fn pool(seed: u64, ranks: u64, iterations: impl Fn(u64) -> u64) -> Pool {
     let workers: Vec<u32> = (0..ranks).map(|rank| 1 + (4.0 * draw(seed, 4, rank, 0)) as u32).collect();
     let all: u32 = workers.iter().sum();
@@ -153,7 +153,7 @@ fn guided_and_factoring_ask_rarely_and_even_out_a_slow_worker() {
     let best = 70_000.0 / 3500.0 * SECOND as f64;
     let fixed = run("static");
     assert!(fixed.makespan() as f64 > 1.7 * best);
-    // Guided gives the slow worker a quarter of all, or nearly so, before anything is known; a master is a worker less.
+    // `guided` gives the slow worker nearly a quarter of all before any speed is known; a master is a worker less.
     for (spec, limit) in [("guided", 1.76), ("factoring", 1.01), ("master-worker", 1.44)] {
         let run = run(spec);
         assert!((run.makespan() as f64) < limit * best, "{spec}: {} of {best}", run.makespan());
@@ -173,12 +173,12 @@ fn the_repetition_of_phases_evens_out_what_shares_lose() {
     };
     let shares = "caa,task=1,u2=100,u3=100,u4=100";
     let (once, again) = (run(shares), run(&format!("{shares},repeat=on")));
-    // Both together do 25 a second, whichever is the faster: 96 s at best.
+    // Both together do 25 per second at any time: 96 s at best.
     assert!(once.makespan() > 200 * SECOND, "{}", once.makespan());
     assert!(again.makespan() < 98 * SECOND, "{}", again.makespan());
     let said = again.said.expect("it decides");
     assert!(said.starts_with("DD (899 left for 2 workers"), "{said}");
-    // The second look sees the change; what all rounds together have shown would take ten to follow it.
+    // The second look sees the change; the sum of all rounds would follow it only after ten.
     assert!(said.matches("left").count() < 5, "{said}");
 }
 

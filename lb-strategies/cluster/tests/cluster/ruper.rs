@@ -49,7 +49,7 @@ struct Plan {
     late: Vec<(Worker, Nanos)>,
 }
 
-/// A worker's speed at a time: jumps every 40 ms, sometimes to 0, but not for ever.
+/// A worker's speed at a time: jumps every 40 ms, sometimes to 0, but not forever.
 fn speed(seed: u64, worker: Worker, seconds: f64) -> f64 {
     let step = (seconds / 0.04) as u64;
     let mut draws =
@@ -131,7 +131,7 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / SECOND as f64
 }
 
-/// The makespan and the spread are within some seconds of those of a simple model of the same rules.
+/// The makespan and the spread are within some seconds of a simple model of the same rules.
 #[track_caller]
 fn takes(run: &PoolRun, iterations: u64, makespan: [f64; 2], spread: [f64; 2]) {
     assert!(run.is_complete(iterations));
@@ -240,8 +240,8 @@ fn it_does_not_matter_which_worker_is_slow() {
     }
 }
 
-/// A rank asks a while after a worker has reached its quota, for others that are about to: where none runs there is nobody
-/// to wait for.
+/// A rank asks a while after a worker has reached its quota, since others are about to. If no worker runs, it asks at
+/// once.
 #[test]
 fn a_pool_shorter_than_every_duration_ends_with_its_last_iteration() {
     let policy = POOLS.parse("ruper").unwrap();

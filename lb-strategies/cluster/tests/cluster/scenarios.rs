@@ -1,5 +1,5 @@
-//! The promises of policies on the named scenarios: `leases` and `auto` end within a piece of the ideal whatever
-//! happens, `ruper` shows what the RUPER-LB paper claims of it, and what it does not.
+//! The promises of policies on the named scenarios: `leases` and `auto` always end within a piece of the ideal. `ruper`
+//! shows what the RUPER-LB paper claims, and its weaknesses.
 //!
 //! Pieces of a second instead of a tenth: a tenth of the events, and the same shape.
 
@@ -44,7 +44,7 @@ fn sweep(name: &str, step: usize) -> Vec<Scenario> {
     sweep.scenarios().into_iter().step_by(step).collect()
 }
 
-/// The time beyond the ideal that a policy may take if it leaves nobody idle: the longest iteration, or two pieces, at
+/// The time beyond the ideal that a policy may take if no worker is idle. It is the longest iteration or two pieces, at
 /// the end, and four round trips to learn of it.
 fn allowed_s(scenario: &Scenario, piece_s: f64) -> f64 {
     let longest_s = match scenario.costs {
@@ -60,7 +60,7 @@ fn unit_s(scenario: &Scenario) -> f64 {
     scenario.ideal_s() * f64::from(scenario.pool.workers()) / work
 }
 
-/// Runs it, and sees that nothing is missing and that it ends as near to the ideal as it should. Gives the makespan.
+/// Runs it; checks that nothing is missing and that it ends as near to the ideal as it should. Gives the makespan.
 fn check(scenario: &Scenario, spec: &str, piece_s: f64) -> f64 {
     let (ideal, run) = (scenario.ideal_s(), run(scenario, spec));
     assert_eq!(run.executed.len(), scenario.pool.iterations, "{} under {spec}", scenario.name);
@@ -73,7 +73,7 @@ fn check(scenario: &Scenario, spec: &str, piece_s: f64) -> f64 {
     makespan
 }
 
-/// All but those of many ranks, which take long.
+/// All scenarios except the ones of many ranks, which take long.
 fn listed() -> impl Iterator<Item = Scenario> {
     let many = |name: &str| name.starts_with("M1-64") || name.starts_with("M1-256");
     SCENARIOS.iter().filter(move |entry| !many(entry.name)).map(|entry| entry.build())
@@ -105,7 +105,7 @@ fn leases_end_with_the_ideal_whenever_something_happens() {
     }
 }
 
-/// A steal more or less is worth nothing at the end, where all have little left: each rank says little.
+/// One steal more or less does not matter at the end, where all have little left: each rank reports little.
 #[test]
 fn leases_take_a_few_dozen_messages_a_rank_however_near_ranks_are() {
     for (name, most) in [("M1-2", 25), ("M1-8", 45), ("M1-8-far", 45), ("M1-64", 50)] {
@@ -161,9 +161,9 @@ fn ruper_gains_on_one_host_although_ranks_look_alike() {
     }
 }
 
-/// The distance from the ideal in the mean, in percent: no more than a model of the published program with its polls
-/// and whole seconds, and in the sweep S2, where a worker collapses near the end, as much as that, for `ruper` does not
-/// look there.
+/// The mean distance from the ideal, in percent. It is no more than in a model of the published program with its polls
+/// and whole seconds. In the sweep S2, where a worker collapses near the end, it is as much, since `ruper` does not
+/// balance there.
 #[test]
 fn ruper_is_no_worse_than_the_published_program() {
     for (name, least, published) in
@@ -177,7 +177,8 @@ fn ruper_is_no_worse_than_the_published_program() {
     }
 }
 
-/// Reports are few; claims shrink with what is left, so that a collapse leaves no rank with more than it can do in time.
+/// Reports are few. Claims shrink with the remaining iterations, so that a collapsed rank holds no more than it can do in
+/// time.
 #[test]
 fn ruper_takes_as_many_messages_as_its_reports_and_a_few_claims() {
     let counts = RUPER.map(|spec| run(&named("F7"), spec).messages);

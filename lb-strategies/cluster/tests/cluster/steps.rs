@@ -6,10 +6,10 @@ use lb_strategies::virtual_time::SplitMix64;
 use virtual_cluster::{Computed, Computing, RunSteps, StepProgram, StepsRun};
 
 const WORKERS: usize = 8;
-/// Steps of a stretch, as many as a run of dlb-jr.txt has: what it takes to notice counts little then.
+/// Steps of a stretch, as many as a run of dlb-jr.txt has: the time to notice a change counts little then.
 const STRETCH: u64 = 2000;
 
-/// Whom the weather hits in a step: how much longer a worker takes for a job that it begins.
+/// The disturbance of a step: the factor by which a worker takes longer for a job that it begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Weather {
     Quiet,
@@ -17,7 +17,7 @@ enum Weather {
     Bursts,
 }
 
-/// Stretches of weather, one after the other, of which each step is the same whatever the policy does.
+/// Stretches of weather, one after the other. Each step has the same weather under any policy.
 struct Changing {
     stretches: [Weather; 3],
     random: SplitMix64,
@@ -52,7 +52,7 @@ fn run(stretches: [Weather; 3], policy: &str) -> StepsRun {
     RunSteps::new(&program, &*policy, &mut Changing { stretches, random: SplitMix64::new(0), step: 0 }).run()
 }
 
-/// What each stretch took.
+/// The time of each stretch.
 fn stretches(run: &StepsRun) -> Vec<f64> {
     run.step_seconds.chunks(STRETCH as usize).map(|steps| steps.iter().sum()).collect()
 }

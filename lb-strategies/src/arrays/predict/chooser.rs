@@ -7,8 +7,8 @@ use crate::arrays::strategy::Terms;
 
 /// Weight of the newest error.
 const WEIGHT: f64 = 0.25;
-/// Another predictor than smoothing is chosen if its error is less than this part of that of smoothing, and left if it is
-/// more than that part.
+/// Another predictor than smoothing is chosen if its error is below the first part of smoothing's error, and left if it
+/// is above the second.
 const CHOSEN: f64 = 0.75;
 const LEFT: f64 = 0.9;
 /// The least by which its error must be less.
@@ -20,14 +20,14 @@ const TRIED: u32 = 2;
 const ERROR_MAX: f64 = 2.0;
 /// While the error of smoothing is less than this no other predictor is tried.
 const STEADY: f64 = 0.02;
-/// An error of smoothing is unusual beyond so many times the mean, and at least this.
+/// An error of smoothing is unusual beyond this multiple of the mean, and at least the second value.
 const UNUSUAL: f64 = 2.0;
 const UNUSUAL_MIN: f64 = 0.05;
 
 /// The error of a predictor.
 #[derive(Clone, Copy, Default)]
 struct Record {
-    /// Mean of the sums of the differences from what was measured, over the sum of that.
+    /// Mean, over phases, of the sum of the prediction errors divided by the sum of the measured loads.
     error: f64,
     predictions: u32,
 }
@@ -72,7 +72,7 @@ impl Chooser {
         used.map_or(0.0, |used| self.records[used].error)
     }
 
-    /// The time for which loads are expected to be as predicted, ns: none where the predictor says how they go on.
+    /// The time for which loads are expected to be as predicted, ns: none if the predictor predicts their change.
     pub(in crate::arrays) fn remaining_ns(&self) -> f64 {
         match self.chosen {
             Prediction::Auto | Prediction::Last | Prediction::Smoothing => self.regime.remaining_ns(),
@@ -80,8 +80,8 @@ impl Chooser {
         }
     }
 
-    /// The newest phase of the series, of this length, was measured: learns what predictors would have said of it.
-    /// Only smoothing, which takes the least time, unless it `tries` others.
+    /// The newest phase of the series, of this length, was measured: learns the errors of all predictors on it. Only
+    /// smoothing, which takes the least time, unless it `tries` others.
     pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>, phase_ns: f64, tries: bool) {
         let before = series.before();
         let Some(measured) = series.loads(0).filter(|_| before.phases() > 0) else { return };
@@ -146,7 +146,7 @@ impl Chooser {
     }
 }
 
-/// The sum of the differences, over the sum of what was measured. An unknown load counts as wrong.
+/// The sum of the differences, divided by the sum of the measured loads. An unknown load counts as wrong.
 fn error(predicted: &[f64], measured: &[f64]) -> f64 {
     let difference = |(predicted, measured): (&f64, &f64)| match (predicted - measured).abs() {
         difference if difference.is_nan() => measured.abs(),

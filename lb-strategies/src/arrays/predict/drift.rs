@@ -1,9 +1,9 @@
 //! Loads that move over the index space: a hot spot, a front, a cloud of particles.
 //!
-//! The chunks of an array with consecutive indices are a line, and those of rows of equal length are a grid; both are taken
-//! for rings and tori. On each axis the sums of the loads are a *profile*. The shift that maps the profile of a phase onto the
-//! next one best, over the steps between the two, is a velocity. Of the velocities of the last pairs of phases the one counts
-//! that fits all pairs best. The last phases, moved on by it, are the prediction.
+//! Chunks of an array with consecutive indices are a line, and rows of equal length are a grid. Both are taken for rings
+//! and tori. On each axis the sums of the loads are a *profile*. The shift that best maps the profile of a phase onto the
+//! next one, divided by the steps between the two, is a velocity. Of the velocities of the last pairs of phases, the one
+//! that fits all pairs best counts. The last phases, moved on by it, are the prediction.
 
 use std::ops::Range;
 
@@ -23,8 +23,8 @@ const AXIS_MIN: usize = 8;
 
 /// Drift: loads move over the indices of each array at a steady velocity.
 ///
-/// Indices are those of lines and grids, see [`Index`](https://docs.rs/caribou). Unknown for an array with other indices, and
-/// for one with a new chunk. Time: the number of chunks, and the square of the length of a profile, at most 64.
+/// Indices must form lines or grids, see [`Index`](https://docs.rs/caribou). There is no prediction for an array with
+/// other indices, or with a new chunk. Time: the number of chunks, and the square of the length of a profile, at most 64.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, predict::{Drift, Predictor, Series}};
@@ -123,7 +123,7 @@ impl Grid {
         sums
     }
 
-    /// Loads that are moved on by so many rows and columns.
+    /// The loads, moved on by this number of rows and columns.
     fn shifted(self, loads: &[f64], rows: f64, columns: f64) -> Vec<f64> {
         let (above, left) = (Shift::of(rows, self.rows), Shift::of(columns, self.columns));
         let at = |row: usize, column: usize| loads[row * self.columns + column];
@@ -184,7 +184,7 @@ impl Profile {
         Profile { loads: sums.chunks(scale).map(mean).collect(), scale }
     }
 
-    /// The sum of the squared differences from `later` if this one is moved on by so many of its places.
+    /// The sum of the squared differences from `later` if this one is moved on by `by` of its places.
     fn error(&self, later: &Profile, by: f64) -> f64 {
         let shift = Shift::of(by, self.loads.len());
         let differences = later.loads.iter().enumerate().map(|(place, later)| {
@@ -209,7 +209,8 @@ impl Profile {
     }
 }
 
-/// The velocity, in places a step, by which each profile fits the one before best; newest first, with their times.
+/// The velocity, in places per step, at which each profile best fits the one before. Profiles are newest first, with
+/// their times.
 fn velocity(profiles: &[(f64, Profile)]) -> f64 {
     let pairs = || profiles.windows(2).map(|pair| (&pair[1], &pair[0]));
     let candidates = pairs().map(|((before, profile), (after, later))| {
@@ -260,7 +261,7 @@ mod tests {
     #[test]
     fn a_cloud_is_found_where_it_goes_on_both_axes_whatever_the_lengths_of_phases() {
         let ids = ids(16, 16);
-        // It moves 0.3 rows and -0.45 columns a step.
+        // It moves 0.3 rows and -0.45 columns per step.
         let at = |step: f64| cloud(4.0 + 0.3 * step, 9.0 - 0.45 * step);
         let series = Series::of(&ids, vec![(at(1.0), 2.0), (at(4.0), 4.0), (at(7.0), 2.0), (at(10.0), 4.0)]);
         let predicted = Drift.predict(&series, 2.0).expect("it is a grid");

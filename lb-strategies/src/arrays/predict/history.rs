@@ -30,7 +30,7 @@ pub(in crate::arrays) struct History {
 }
 
 impl History {
-    /// Adds a phase of so many steps: the chunks in ascending order, with their loads.
+    /// Adds a phase of `steps` steps: the chunks in ascending order, with their loads.
     pub(in crate::arrays) fn push(
         &mut self,
         chunks: impl ExactSizeIterator<Item = (ChunkId, f64)>,
@@ -72,7 +72,7 @@ impl History {
     }
 }
 
-/// The loads of the last phases of the chunks that there are. A chunk that a phase did not have is no number in it.
+/// The loads of the current chunks in the last phases. A chunk that a phase did not have is NaN in it.
 pub struct Series<'h> {
     ids: &'h [ChunkId],
     /// Loads and steps, newest first.
@@ -80,7 +80,7 @@ pub struct Series<'h> {
 }
 
 impl<'h> Series<'h> {
-    /// A series of these chunks, in ascending order: of each phase, oldest first, the loads and the number of its steps.
+    /// A series of these chunks, in ascending order. Each phase, oldest first, has the loads and its number of steps.
     pub fn of(ids: &'h [ChunkId], phases: Vec<(Vec<f64>, f64)>) -> Series<'h> {
         let phases = phases.into_iter().rev().map(|(loads, steps)| (Cow::Owned(loads), steps));
         Series { ids, phases: phases.collect() }
@@ -101,7 +101,7 @@ impl<'h> Series<'h> {
         self.phases.len()
     }
 
-    /// The loads of the phase that is so many phases before the newest.
+    /// The loads of the phase `back` phases before the newest.
     pub fn loads(&self, back: usize) -> Option<&[f64]> {
         self.phases.get(back).map(|(loads, _)| &**loads)
     }

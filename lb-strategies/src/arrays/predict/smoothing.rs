@@ -22,7 +22,7 @@ impl Smoothing {
     /// Number of phases that are smoothed.
     pub const PHASES: usize = 4;
 
-    /// What follows these values, oldest first; none if there are none.
+    /// The value predicted to follow these values, oldest first; none if there are none.
     pub fn level(&self, values: impl Iterator<Item = f64>) -> Option<f64> {
         let weight = if self.weight > 0.0 && self.weight <= 1.0 { self.weight } else { 1.0 };
         values.reduce(|level, value| level + weight * (value - level))

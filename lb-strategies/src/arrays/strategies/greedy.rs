@@ -1,8 +1,8 @@
 //! `greedy`: chunks by falling load, each to the rank that would finish first with it.
 //!
-//! The longest-processing-time rule (Graham, "Bounds on multiprocessing timing anomalies", 1969: at most 4/3
-//! of the best on equal ranks), with capacities. It ignores where chunks are, so it moves nearly all of them:
-//! the yardstick of balance, seldom the strategy to run with.
+//! The longest-processing-time rule (Graham, "Bounds on multiprocessing timing anomalies", 1969: at most 4/3 of the best
+//! on equal ranks), with capacities. It ignores the current placement, so it moves nearly all chunks. It is the yardstick
+//! of balance, and seldom the strategy to run with.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;

@@ -1,9 +1,9 @@
 //! `greedy-refine`: as good as greedy up to a tolerance, for a fraction of the moves.
 //!
-//! Greedy is run only for its maximum completion time M. Then, heaviest chunk first, a chunk stays if its old
-//! rank finishes by M x tolerance with it; otherwise it goes to the rank that would finish first. The idea is
-//! that of GreedyRefineLB in Charm++. Where this does not beat the current placement (greedy is not always
-//! better), nothing moves.
+//! Greedy is run only for its maximum completion time M. Then, heaviest chunk first, a chunk stays if its old rank
+//! finishes by M x tolerance with it; otherwise it goes to the rank that would finish first. The idea is from
+//! GreedyRefineLB in Charm++. Where this does not beat the current placement (greedy is not always better), nothing
+//! moves.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;

@@ -14,7 +14,8 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |_| Ok(Box::new(ProgramDirected)),
 };
 
-/// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none), syncs decide, and what the program wants is done.
+/// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none),
+/// syncs decide, and the moves of the program are made.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Strategy, strategies::program::ProgramDirected, synthetic::Workload};

@@ -1,5 +1,5 @@
-//! `random`: every chunk to an available rank drawn at random. A second baseline: the balance that luck
-//! gives, and, like `rotate`, a test of migration.
+//! `random`: every chunk to an available rank drawn at random. A second baseline: the balance by chance. Like `rotate`,
+//! also a test of migration.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,34 +1,32 @@
 //! `refine`: moves as little as needed from overloaded to underloaded ranks.
 //!
-//! Algorithm 1 of the paper on refinement balancing in the cloud (arrays of chunks, with background load and
-//! unequal vCPU speeds): overloaded ranks wait in a max-heap, `overHeap`; the most loaded one, the donor,
-//! gives the largest chunk that fits some underloaded rank of `underSet` without overloading it; both are
-//! updated, and so on until no donor is left. A donor none of whose chunks fits is set aside, so the loop
-//! ends. A chunk moves at most once.
+//! Algorithm 1 of the paper on refinement balancing in the cloud (arrays of chunks, with background load and unequal vCPU
+//! speeds). Overloaded ranks wait in a max-heap, `overHeap`. The most loaded one is the donor. It gives the largest chunk
+//! that fits some underloaded rank of `underSet` without overloading it. Both are updated, and so on until no donor is
+//! left. A donor without a chunk that fits is set aside, so the loop ends. A chunk moves at most once.
 //!
 //! The paper is read freely in these points:
 //!
 //! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as
 //!   much work as a fast one. We equalise completion time = ticks / capacity: the fair part of rank p is
 //!   total x capacity_p / sum(capacity).
-//! - **Tolerance is relative** to the least completion time that is possible (the fair one, or what the
-//!   heaviest chunk needs), and it is a trigger with hysteresis: nothing moves until some rank is above 1 +
-//!   `tolerance`; then ranks are drained down to 1 + `settle`, and receivers are filled up to it. Where chunks
-//!   are too coarse for that, the level doubles until it reaches `tolerance`. Stopping at the tolerance instead
-//!   would leave that much time on the table for ever.
-//! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement
-//!   noise, which frays the boundary between ranks. Chunks within `band` of each other count as equal, and of
-//!   those the one goes whose index lies nearest the receiver: the highest for a higher rank, the lowest for
-//!   a lower one. Blocks stay contiguous, which means less communication.
-//! - **Which receiver.** The paper says one that is below the average by the tolerance and stays so, and leaves
-//!   open which. We fill every rank up to the level, the one with the most room first.
-//! - **It does not end where it stalls.** A donor that is set aside stays late. Where one does, the module `coarse`
+//! - **Tolerance is relative** to the least possible completion time: the fair one, or the time of the heaviest chunk. It
+//!   is a trigger with hysteresis. Nothing moves until some rank is above 1 + `tolerance`. Then ranks are drained down to
+//!   1 + `settle`, and receivers are filled up to it. Where chunks are too coarse for that, the level doubles until it
+//!   reaches `tolerance`. Stopping at the tolerance instead would waste that time forever.
+//! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement noise, which
+//!   frays the boundary between ranks. Chunks within `band` of each other count as equal. Of equal chunks, the one goes
+//!   with the index nearest to the receiver: the highest for a higher rank, the lowest for a lower one. Blocks stay
+//!   contiguous, which means less communication.
+//! - **Which receiver.** The paper takes any rank that is below the average by the tolerance and stays so. We fill every
+//!   rank up to the level, the one with the most room first.
+//! - **It does not end where it stalls.** A donor that is set aside stays late. If there is one, the module `coarse`
 //!   plans anew by other means.
 //!
 //! [`refine_paper`](super::refine_paper) is the paper without these, and takes each by a parameter.
 //!
-//! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the
-//! loads, plus a sort of the donors' chunks and two heap updates a move.
+//! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the loads, plus
+//! a sort of the donors' chunks and two heap updates per move.
 
 mod coarse;
 mod donors;
@@ -109,7 +107,7 @@ pub enum Equalise {
     /// The time that each rank takes for its ticks.
     #[default]
     Time,
-    /// Ticks, however fast the ranks are: equation 3 to the letter.
+    /// Ticks, independent of the speed of ranks: equation 3 taken literally.
     Ticks,
 }
 
@@ -119,7 +117,7 @@ pub enum Receivers {
     /// All ranks that are not overloaded, up to the level above which a rank is.
     #[default]
     All,
-    /// Only those that are as far below the fair time as a donor is above it, and stay so (the paper).
+    /// Only ranks that are as far below the fair time as a donor is above it, and stay so (the paper).
     Underloaded,
 }
 
@@ -184,8 +182,7 @@ impl Refine {
         }
     }
 
-    /// Drains to `settle`, then, for as long as donors are left, to twice that and so on up to `tolerance`. Says
-    /// whether none is left.
+    /// Drains to `settle`; while donors are left, doubles the level up to `tolerance`. Returns whether none is left.
     pub(crate) fn offload(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {

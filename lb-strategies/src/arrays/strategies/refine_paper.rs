@@ -1,29 +1,28 @@
 //! `refine-paper`: Algorithm 1 of the paper on refinement balancing in the cloud, and nothing else.
 //!
-//! Loads are those of the last phase, the background is that of equation 2 and stays what it was however chunks
-//! move (equation 1), ranks above the average by more than epsilon give chunks, heaviest first, to ranks that
-//! are below it by more than epsilon and stay so (equation 3), every plan is carried out, and where no chunk
-//! fits a donor stays late. [`Refine`] is what we made of it. The parameters switch on one of its changes each:
+//! Loads are the ones of the last phase. The background is by equation 2, and does not change when chunks move (equation
+//! 1). Ranks above the average by more than epsilon give chunks, heaviest first. Receivers are below it by more than
+//! epsilon and stay so (equation 3). Every plan is carried out. Where no chunk fits, a donor stays late. [`Refine`] is
+//! our variant. Each parameter switches on one of its changes:
 //!
-//! | parameter | what it changes |
+//! | parameter | change |
 //! |---|---|
-//! | `background=share` | a neighbour takes a part of whatever the rank does, not always the same time |
+//! | `background=share` | a neighbour takes a share of the rank's time, not always the same time |
 //! | `settle=0.005` | once something moves, ranks come nearer to the average than epsilon |
-//! | `receivers=all` | so do those that receive |
+//! | `receivers=all` | receivers are filled likewise |
 //! | `band=0.2` | of about equal chunks the one that borders on the receiver goes |
-//! | `coarse=on` | what to do where no chunk fits a receiver |
-//! | `smoothing=0.5` | a load that was measured once is not believed at once |
-//! | `speed-noise=0.08` | nor is a small difference of speed |
+//! | `coarse=on` | the placement is planned anew where no chunk fits a receiver |
+//! | `smoothing=0.5` | a load that was measured once is smoothed |
+//! | `speed-noise=0.08` | a small difference of speed is ignored |
 //! | `pay=on` | a plan is dropped if moving takes longer than it saves |
 //!
-//! Two things the paper leaves open. *Epsilon* is a part of the average. *What is to be equal*: equation 3 to
-//! the letter compares ticks (`equal=ticks`), which gives a slow vCPU as much work as a fast one and could not
-//! have shortened the paper's runs on unequal hosts; by default the times that ranks take for their ticks are
-//! to be equal, as in [`Refine`].
+//! The paper leaves two things open. *Epsilon*: here a part of the average. *The quantity to equalise*: equation 3 taken
+//! literally compares ticks (`equal=ticks`). That gives a slow vCPU as much work as a fast one, and could not have
+//! shortened the paper's runs on unequal hosts. By default the times of the ranks are equalised, as in [`Refine`].
 //!
-//! With a neighbour that runs whenever it can, equation 1 expects it to take no less of a rank with less work.
-//! It does take less, so on two ranks this ends at three quarters of what is possible with a small epsilon (more with
-//! a larger one, which stops it earlier, and on more ranks), and finds itself balanced.
+//! If a neighbour runs whenever it can, equation 1 expects it to take as much of a rank with less work. Really it takes
+//! less. So on two ranks with a small epsilon this ends at three quarters of the best achievable gain, and finds itself
+//! balanced. It gains more with a larger epsilon, which stops it earlier, and on more ranks.
 
 use super::refine::{Equalise, Misfit, Receivers, Refine};
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -66,7 +65,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
         Parameter {
             name: "receivers",
             default: "light",
-            meaning: "who receives: who is light and stays so, or all that are not overloaded; refine: all",
+            meaning: "the ranks that receive: light ones that stay so, or all that are not overloaded; refine: all",
         },
         Parameter {
             name: "coarse",
@@ -158,7 +157,7 @@ mod tests {
         ARRAYS.parse(spec).expect("listed").assign(snapshot)
     }
 
-    /// Equal chunks of 1 ms, so many on each rank.
+    /// Equal chunks of 1 ms, `counts` on the ranks.
     fn held(counts: &[usize]) -> Snapshot {
         let mut snapshot = Workload::Equal.snapshot(counts.iter().sum(), counts.len(), 1);
         let ranks = counts.iter().enumerate().flat_map(|(rank, &count)| std::iter::repeat_n(rank, count));
@@ -199,7 +198,7 @@ mod tests {
     fn it_stalls_at_three_quarters_of_the_gain_beside_a_neighbour_that_always_runs() {
         let mut snapshot = held(&[1200, 1200]);
         for _ in 0..6 {
-            // What the neighbour took in the phase: as much as the rank, and the rest of the time alone.
+            // The time of the neighbour in the phase: as much as the rank, and the rest of the phase alone.
             let own: Vec<u64> =
                 counts(&snapshot, &Assignment::current(&snapshot)).iter().map(|&n| n as u64).collect();
             let phase_ms = own[0].max(2 * own[1]);

@@ -1,8 +1,8 @@
-//! Shares or a master: the decision of phase 2, a pure function of what was gathered.
+//! Shares or a master: the decision of phase 2, a pure function of the reports.
 //!
-//! Four conditions speak for shares, each with a weight; shares it is if the weights of those that hold are at least half of
-//! all weights (equations 1 to 3 of the paper). Before that, if no more tasks are left than there are workers, each
-//! gets one.
+//! Four conditions favour shares, each with a weight. Shares are chosen if the conditions that hold have at least half of
+//! all weights (equations 1 to 3 of the paper). Before that, if no more tasks are left than there are workers, each gets
+//! one.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl TaskStats {
     }
 }
 
-/// The facts at the end of a round. Workers are those that have shown up, on ranks that live.
+/// The facts at the end of a round. Only workers that have shown up count, on ranks that live.
 ///
 /// ```
 /// use lb_strategies::pool::caa::RoundStats;
@@ -74,11 +74,11 @@ pub struct RoundStats {
     pub clocks: Vec<f64>,
     /// Tasks finished by each worker.
     pub done: Vec<u64>,
-    /// Of all workers together: how long tasks took.
+    /// Durations of tasks, of all workers together.
     pub tasks: TaskStats,
 }
 
-/// Below which thresholds the conditions hold, and what they weigh.
+/// The thresholds below which the conditions hold, and the weights of the conditions.
 ///
 /// ```
 /// use lb_strategies::pool::caa::decide::Thresholds;
@@ -99,7 +99,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Those of the paper's simulations.
+    /// The values of the paper's simulations.
     pub const PAPER: Self =
         Self { clocks: 0.1, workers: 32, done: 0.25, durations: 0.25, weights: [0.0, 1.0, 1.0, 0.5] };
 
@@ -140,7 +140,7 @@ impl fmt::Display for NextPhase {
     }
 }
 
-/// Decides. Without a worker to give shares to, whoever comes may ask a master.
+/// Decides. If no worker has shown up, it chooses a master, which late workers can ask.
 ///
 /// ```
 /// use lb_strategies::pool::caa::{NextPhase, RoundStats, decide, decide::Thresholds};
@@ -186,7 +186,7 @@ fn deviation(count: f64, sum: f64, squares: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// RoundStats of so many workers in which U3 and U4 hold or not.
+    /// `RoundStats` of `workers` workers in which U3 and U4 hold or not.
     fn facts(workers: u64, alike_done: bool, alike_durations: bool) -> RoundStats {
         let done = |worker| if alike_done || worker % 2 == 0 { 100 } else { 10 };
         let mut tasks = TaskStats::default();

@@ -100,7 +100,7 @@ impl Member {
         }
     }
 
-    /// A worker waits: what does it do?
+    /// Advances a waiting worker by the phase.
     fn advance(
         &mut self,
         now: Nanos,
@@ -152,7 +152,8 @@ impl Member {
         }
     }
 
-    /// Only those who are there have shares in a round that ends with the last one, so all at rest means all through.
+    /// In a round that ends with the last worker, only workers that have come have shares. So if all are at rest, all are
+    /// through.
     fn stop_if_through(&mut self, outbox: &mut Outbox<CaaMessage>) {
         if self.workers.is_at_rest() {
             self.stop(outbox);

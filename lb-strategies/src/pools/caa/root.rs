@@ -1,10 +1,10 @@
 //! The part of rank 0: it takes reports and decides in phase 2, and is the master of phase 3.
 //!
 //! Numbered rules:
-//! 1. A round of shares ends with one report from every rank. Nobody is told anything new before.
-//! 2. The first `First` of a round stops it; what comes after that changes nothing.
-//! 3. If nothing is left after a round, all are dismissed; else it is decided, and the next round or the queue begins. The
-//!    queue dismisses by itself.
+//! 1. A round of shares ends with one report from every rank. No rank is told anything new before.
+//! 2. The first `First` of a round stops it; later ones change nothing.
+//! 3. If nothing is left after a round, all are dismissed. Else rank 0 decides, and the next round or the queue begins.
+//!    The queue dismisses by itself.
 
 use super::decide::{NextPhase, RoundStats, TaskStats, Thresholds, decide};
 use super::{CaaMessage, Until, WorkerReport};
@@ -27,13 +27,13 @@ pub(super) struct CaaRoot {
     phase: Phase,
     /// Of this round, by rank.
     reports: Vec<Option<Vec<WorkerReport>>>,
-    /// It has what is left after each round; workers ask it in phase 3.
+    /// The remaining tasks after each round; workers ask it in phase 3.
     queue: Queue,
     decisions: Vec<String>,
 }
 
 impl CaaRoot {
-    /// Before phase 1, whose shares all ranks know by themselves.
+    /// The root before phase 1. All ranks know the shares of phase 1 by themselves.
     pub(super) fn new(pool: &Pool, conditions: Thresholds, rule: SizeRule, later: Until) -> Self {
         let mut queue = Queue::new(pool, rule, Master::Apart);
         queue.take(pool.iterations);
@@ -47,7 +47,7 @@ impl CaaRoot {
         }
     }
 
-    /// The decisions, one a round.
+    /// The decisions, one per round.
     pub(super) fn said(&self) -> Option<String> {
         (!self.decisions.is_empty()).then(|| self.decisions.join("; "))
     }
@@ -169,7 +169,7 @@ impl CaaRoot {
     }
 }
 
-/// Those who have finished most get one each.
+/// The workers that have finished most get one task each.
 fn one_each(facts: &RoundStats) -> Vec<u64> {
     let mut order: Vec<usize> = (0..facts.done.len()).collect();
     order.sort_by_key(|&worker| std::cmp::Reverse(facts.done[worker]));
@@ -180,7 +180,7 @@ fn one_each(facts: &RoundStats) -> Vec<u64> {
     parts
 }
 
-/// In proportion to tasks finished; equal if nobody has finished any.
+/// In proportion to tasks finished; equal if no worker has finished any.
 fn in_proportion(facts: &RoundStats) -> Vec<u64> {
     let speeds: Vec<f64> = facts.done.iter().map(|&done| done as f64).collect();
     apportion(facts.left, &speeds).unwrap_or_else(|| equal(facts.left, facts.done.len()))

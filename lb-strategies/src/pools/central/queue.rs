@@ -45,7 +45,7 @@ pub enum QueueMessage {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Master {
-    /// It executes nothing as long as there is another worker: it hands out.
+    /// It only hands out work, as long as there is another worker.
     Apart,
     /// It executes as all do.
     Works,
@@ -75,7 +75,7 @@ struct Asks {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Indices that nobody has.
+    /// Indices that were not granted.
     waiting: RangeSet,
     rule: SizeRule,
     master: Master,
@@ -89,7 +89,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Everything waits, and nobody has asked.
+    /// All indices wait, and no worker has asked.
     pub fn new(pool: &Pool, rule: SizeRule, master: Master) -> Self {
         Self {
             waiting: RangeSet::from(0..pool.iterations),
@@ -108,7 +108,7 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Takes up to `count` of those that wait, the lowest, all in one range; `None` if none waits.
+    /// Takes up to `count` of the lowest waiting indices, all in one range; `None` if none waits.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         self.waiting.take_front(count)
     }
@@ -118,14 +118,14 @@ impl Queue {
         self.waiting.insert(range);
     }
 
-    /// A worker has nothing; it is served when its turn comes.
+    /// A worker has no indices; it is served in its turn.
     pub fn ask(&mut self, rank: Rank, worker: WorkerId, fitting: u64, outbox: &mut Outbox<QueueMessage>) {
         self.granted.remove(&(rank, worker));
         self.asking.push_back(Asks { rank, worker, fitting });
         self.serve(outbox);
     }
 
-    /// Gives to those who ask while something waits; dismisses all when everything was run.
+    /// Gives indices to asking workers while some wait; dismisses all ranks when everything was run.
     pub fn serve(&mut self, outbox: &mut Outbox<QueueMessage>) {
         while self.waiting() > 0 {
             let next = self.asking.iter().position(|asks| self.works(asks));

@@ -19,19 +19,19 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizeRule {
-    /// So many.
+    /// A fixed number of iterations.
     Fixed(u64),
-    /// As many as the worker does in a given time, but no more than its part of what waits.
+    /// As many as the worker does in a given time, but no more than its part of the waiting ones.
     Fitting,
-    /// Its part of what waits, but not fewer than `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
+    /// Its part of the waiting iterations, but not fewer than `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
     Guided {
         /// k of the paper.
         least: u64,
     },
-    /// Batches of as many equal chunks as there are workers, each batch one `x`-th of what waits: Hummel, Schonberg and
-    /// Flynn, 1992.
+    /// Batches of as many equal chunks as there are workers, each batch one `x`-th of the waiting iterations: Hummel,
+    /// Schonberg and Flynn, 1992.
     Factoring {
-        /// A batch is one `x`-th of what waits; 2 is a half.
+        /// A batch is one `x`-th of the waiting iterations; 2 is a half.
         x: f64,
         /// The smallest chunk.
         least: u64,

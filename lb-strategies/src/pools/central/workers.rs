@@ -9,7 +9,7 @@
 //!       `--------------> released
 //! ```
 //!
-//! It decides nothing: what a worker gets, the machine that owns them says.
+//! It decides nothing: the machine that owns the workers assigns indices.
 
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Nobody is there yet, and nobody has anything.
+    /// No worker has come yet, and none has indices.
     pub fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
         let workers = pool.workers_of(rank) as usize;
         let steps = vec![Steps::new(pace, chunk, pool.cost_hint); workers];
@@ -86,7 +86,7 @@ impl Workers {
 
     /// A worker that waits begins its next step; false if there is none.
     pub fn run<M>(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output<M>>) -> bool {
-        debug_assert_eq!(self.states[worker.index()], State::Waiting, "only who waits begins");
+        debug_assert_eq!(self.states[worker.index()], State::Waiting, "only a waiting worker begins");
         let Some(range) = self.steps[worker.index()].next(now) else { return false };
         self.states[worker.index()] = State::Running;
         out.push(Output::Run { worker, range, copy: false });
@@ -113,7 +113,7 @@ impl Workers {
         self.states.iter().all(|&place| place != State::Running)
     }
 
-    /// Takes from all workers what they have not begun.
+    /// Takes from all workers the indices that they have not begun.
     pub fn take_rest(&mut self) -> RangeSet {
         let mut rest = RangeSet::default();
         for steps in &mut self.steps {
@@ -122,7 +122,7 @@ impl Workers {
         rest
     }
 
-    /// Everything was run: releases who waits, and later whoever comes.
+    /// Everything was run: releases the waiting workers, and later the others as they come.
     pub fn dismiss<M>(&mut self, out: &mut Vec<Output<M>>) {
         self.dismissed = true;
         for worker in self.all() {

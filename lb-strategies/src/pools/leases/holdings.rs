@@ -67,7 +67,7 @@ impl Holdings {
         self.left -= range.end - range.start;
     }
 
-    /// A rank gives up what it held.
+    /// A rank gives up a range that it held.
     pub fn give_up(&mut self, holder: Rank, range: Range<u64>) {
         self.take(holder, &range);
         self.free.insert(range);

@@ -52,13 +52,13 @@ pub struct Report {
 pub enum ReportKind {
     /// It will soon have nothing to do. Answered by one `Lease`, sooner or later, or by `Stop`.
     Want,
-    /// The root could not know what has happened.
+    /// News that the root could not predict.
     Progress,
     /// The answer to a `Steal`: these are no longer its own. They may be none.
     Stolen(Vec<Range<u64>>),
     /// It is to be without work, and gives these back. They may be none.
     Returned(Vec<Range<u64>>),
-    /// A worker is late with this piece: somebody else may execute it, too.
+    /// A worker is late with this piece: another worker may execute it, too.
     Offer {
         /// Its number there.
         piece: u64,
@@ -91,7 +91,7 @@ pub enum ReportKind {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LeaseStatus {
-    /// Iterations it holds that nobody has begun.
+    /// Iterations it holds that were not begun.
     pub pool: u64,
     /// Iterations per second of all its workers; `None` while it has not measured.
     pub speed: Option<f64>,
@@ -99,7 +99,7 @@ pub struct LeaseStatus {
     pub waiting: u32,
     /// Leases it has got so far.
     pub leases: u64,
-    /// Time from its `Want` to the `Lease`, without what the root let it wait.
+    /// Time from its `Want` to the `Lease`, without the wait at the root.
     pub rtt: Nanos,
     /// Coefficient of variation of the time of one iteration; `None` while it has not measured.
     pub variation: Option<f64>,
@@ -136,7 +136,7 @@ pub enum Order {
         /// Its indices.
         range: Range<u64>,
     },
-    /// Somebody has executed a copy of this piece of yours: does it count?
+    /// Another worker has executed a copy of this piece of yours: does it count?
     Settle {
         /// Its number.
         piece: u64,
@@ -175,11 +175,12 @@ pub struct Thieves {
 }
 
 impl Thieves {
-    /// The number of iterations that a victim with `pool` iterations and `speed` gives, so that all end together.
+    /// The number of iterations that a victim with `pool` iterations and `speed` gives, so that victim and thieves end
+    /// together.
     ///
-    /// `(pool V_k - pool_k V) / (V_k + V)`, rounded down; if a worker waits at least one, if there is one.
+    /// `(pool V_k - pool_k V) / (V_k + V)`, rounded down. If a worker waits, it is at least one, if there is one.
     ///
-    /// Root and victim both calculate it, alike, so that nobody is cut in vain again and again.
+    /// Root and victim both calculate it, alike, so that no rank is cut in vain again and again.
     pub fn part_of(&self, pool: u64, speed: Option<f64>) -> u64 {
         let speed = speed.unwrap_or(self.victim);
         let both = self.speed + speed;

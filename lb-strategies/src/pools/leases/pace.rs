@@ -1,4 +1,4 @@
-//! The length of pieces: fixed, or by what the first pieces showed.
+//! The length of pieces: fixed, or by measurements of the first pieces.
 
 use super::size::EVEN;
 use crate::pools::machine::Nanos;
@@ -10,7 +10,7 @@ const HEAVY: Nanos = 10;
 /// The factor by which long pieces are longer.
 const LONG: Nanos = 5;
 
-/// The rule for how long a worker runs between two looks at the policy.
+/// The rule for the time that a worker runs between two requests to the policy.
 ///
 /// ```
 /// use lb_strategies::pool::{SECOND, leases::Pace};
@@ -22,14 +22,15 @@ const LONG: Nanos = 5;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Always as it was said.
+    /// Always the given length.
     Fixed,
     /// Five times as long while iterations are even and cheap; single iterations if they are erratic and heavy.
     Measured,
 }
 
 impl Pace {
-    /// The length of a piece, if one of `base` was asked for, an iteration takes `iteration` and that varies so.
+    /// The length of a piece of nominal length `base`, if an iteration takes `iteration` with this coefficient of
+    /// variation.
     pub fn piece(self, base: Nanos, iteration: Nanos, variation: Option<f64>) -> Nanos {
         match (self, variation) {
             (Self::Fixed, _) | (_, None) => base,

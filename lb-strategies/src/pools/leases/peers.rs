@@ -1,7 +1,6 @@
-//! The ranks as the root knows them: their requests, their speeds, and what they must hold by now.
+//! The ranks as the root knows them: their requests, their speeds, and the iterations they must hold by now.
 //!
-//! It believes that a rank goes on as it said; the ranks see to it that this is nearly so, by
-//! [`root_link`](super::conversation).
+//! It assumes that a rank goes on as it reported; reports by [`root_link`](super::root_link) keep this nearly true.
 
 use std::ops::{Index, IndexMut};
 
@@ -29,7 +28,7 @@ pub(super) struct Peer {
     pub(super) leased: u64,
     /// Since when it wants.
     pub(super) want: Option<Nanos>,
-    /// For whom it is being cut.
+    /// The ranks for which it is being cut.
     pub(super) stealing_for: Option<Vec<Rank>>,
 }
 
@@ -68,12 +67,12 @@ impl Peers {
         self.all.len()
     }
 
-    /// Tells whether somebody is being cut for this rank.
+    /// Tells whether a rank is being cut for this one.
     pub(super) fn is_engaged(&self, rank: Rank) -> bool {
         self.all.iter().any(|peer| peer.stealing_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
     }
 
-    /// The state of a rank by now, if it goes on as it said.
+    /// The state of a rank by now, if it goes on as it reported.
     pub(super) fn holder(&self, now: Nanos, rank: Rank, wants: bool) -> Holder {
         let Peer { standing, leases, leased, reported_at: heard, .. } = &self[rank];
         let unseen = if standing.leases < *leases { *leased } else { 0 };
@@ -88,17 +87,17 @@ impl Peers {
         (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.is_present).map(|(rank, _)| rank)
     }
 
-    /// Those of them that are to have work.
+    /// The present ranks that are to have work.
     pub(super) fn active(&self) -> impl Iterator<Item = Rank> + '_ {
         self.present().filter(|&rank| !self[rank].standing.is_inactive)
     }
 
-    /// Whose `Want` is not answered.
+    /// The active ranks whose `Want` is not answered.
     pub(super) fn queue(&self) -> impl Iterator<Item = Rank> + '_ {
         self.active().filter(|&rank| self[rank].want.is_some())
     }
 
-    /// Iterations per second: as the rank says, else as fast as so many workers elsewhere are.
+    /// Iterations per second: as the rank reports, else the speed of as many mean workers of other ranks.
     pub(super) fn speed(&self, rank: Rank) -> f64 {
         let peer = &self[rank];
         let mean = || self.mean_speed().unwrap_or(1.0) * f64::from(peer.workers);

@@ -1,8 +1,8 @@
 //! The ranges of one rank, shared by its workers: chunked self-scheduling.
 //!
-//! A worker takes as many iterations as it does in `chunk` seconds, but at most `pool / (2 workers)`: towards the end the
-//! pieces shrink to single iterations, so that all workers end within one piece of each other. No worker owns more than
-//! the piece it executes. Where the ranges come from is none of its business; see [`leases`](super).
+//! A worker takes as many iterations as it does in `chunk` seconds, but at most `pool / (2 workers)`. Towards the end the
+//! pieces shrink to single iterations. So all workers end within one piece of each other. No worker owns more than the
+//! piece it executes. For the source of the ranges see [`leases`](super).
 
 use std::ops::Range;
 
@@ -11,11 +11,10 @@ use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 use crate::rank::WorkerId;
 
-/// The factor by which a worker's next piece is larger than its last at most: a first iteration may be untypically
-/// cheap.
+/// Largest ratio of a worker's next piece to its last: a first iteration may be untypically cheap.
 const GROWTH: u64 = 8;
 
-/// The ranges of one rank and who executes what.
+/// The ranges of one rank, and the pieces that its workers execute.
 ///
 /// ```
 /// use lb_strategies::WorkerId;
@@ -45,7 +44,7 @@ struct Worker {
 }
 
 impl RangePool {
-    /// Without ranges; a worker takes what it does in about `chunk`, and begins with what `cost_hint` suggests.
+    /// A pool without ranges. A worker takes as many iterations as it does in about `chunk`, at first by `cost_hint`.
     pub fn new(workers: u32, chunk: Nanos, cost_hint: Option<Nanos>) -> Self {
         let last = cost_hint.map_or(0, |cost| chunk / cost.max(1) / GROWTH);
         let worker = |_| Worker { estimator: SpeedEstimator::default(), running: None, last };
@@ -57,7 +56,7 @@ impl RangePool {
         }
     }
 
-    /// With pieces whose length is set otherwise.
+    /// Sets the pace that determines the length of pieces.
     #[must_use]
     pub fn with_pace(self, pace: Pace) -> Self {
         Self { pace, ..self }
@@ -73,7 +72,7 @@ impl RangePool {
         self.ranges.is_empty()
     }
 
-    /// Tells whether a worker executes something.
+    /// Tells whether any worker executes a range.
     pub fn is_running(&self) -> bool {
         self.workers.iter().any(|worker| worker.running.is_some())
     }
@@ -87,8 +86,7 @@ impl RangePool {
             .map(|(number, _)| number)
     }
 
-    /// The time that a worker still needs for its piece: as expected, or if it is late, as long again as it has been at
-    /// it.
+    /// The time that a worker still needs for its piece: as expected, or if it is late, as long again as so far.
     pub fn rest(&self, now: Nanos, worker: WorkerId) -> Nanos {
         let Worker { estimator, running, .. } = &self.workers[worker.index()];
         let Some((range, since)) = running else { return 0 };
@@ -97,13 +95,13 @@ impl RangePool {
         if age < whole { whole - age } else { age }
     }
 
-    /// The time that the fastest worker of this rank takes for so many iterations; `None` while no speed is known.
+    /// The time that the fastest worker of this rank takes for this number of iterations; `None` while no speed is known.
     pub fn typical(&self, iterations: u64) -> Option<Nanos> {
         let speeds = self.workers.iter().filter_map(|worker| worker.estimator.speed());
         speeds.reduce(f64::max).map(|speed| took(iterations, speed))
     }
 
-    /// A worker executes what is no piece of this pool.
+    /// A worker executes a range that is no piece of this pool.
     pub fn begin(&mut self, now: Nanos, worker: WorkerId, range: Range<u64>) {
         self.workers[worker.index()].running = Some((range, now));
     }
@@ -144,8 +142,8 @@ impl RangePool {
 
     /// Iterations per second of all workers; `None` while nothing is known. O(workers).
     ///
-    /// A worker that has been at its piece for longer than it should is as slow as that shows. Of whom nothing is known
-    /// is as fast as the mean of the others.
+    /// The speed of a worker that is late with its piece is bounded by the time so far. A worker of unknown speed counts
+    /// as fast as the mean of the others.
     pub fn speed(&self, now: Nanos) -> Option<f64> {
         let speeds = self.workers.iter().filter_map(|worker| worker.speed(now));
         let (known, sum) = speeds.fold((0u32, 0.0), |(known, sum), speed| (known + 1, sum + speed));

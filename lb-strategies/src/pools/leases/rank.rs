@@ -5,12 +5,15 @@
 //! | Working | gets a piece, or waits | `Stop` comes |
 //! | Stopped | is released | never: closed when all are released |
 //!
-//! 1. While Working, an active rank one of whose workers has come has iterations that nobody has begun, or a `Want` at the root.
-//! 2. It asks when what nobody has begun lasts for two round trips and a piece, or less: the answer is there in time.
-//! 3. What it gives up was begun by nobody, and is not its own from then on.
-//! 4. A rank that is to be without work gives back all that nobody has begun, also of a lease that was on its way, asks for
-//!    nothing, and copies none of its late pieces itself. It reports what it has executed when its last worker is through.
-//! 5. A report names what was executed since the last one; all it ever held it has reported, given up or still holds.
+//! 1. While Working, an active rank with a worker that has come has iterations that were not begun, or a `Want` at the
+//!    root.
+//! 2. It asks when its remaining iterations last for two round trips and a piece, or less: the answer is there in time.
+//! 3. The iterations it gives up were not begun, and are not its own from then on.
+//! 4. A rank that is to be without work gives back all iterations not begun, also of a lease that was in flight. It asks
+//!    for nothing, and copies none of its late pieces itself. When its last worker is through, it reports the executed
+//!    iterations.
+//! 5. A report names the iterations executed since the last one. The rank has reported, given up or still holds each
+//!    iteration it ever held.
 
 mod replication;
 
@@ -63,10 +66,10 @@ pub(super) enum Replication {
     Now,
 }
 
-/// The time to look whether the rank still runs as it said.
+/// The time to check whether the rank still runs as it reported.
 #[derive(Debug)]
 struct ProgressTimer {
-    /// Of a rank that is alone there is nobody to tell.
+    /// True if there is no other rank to tell.
     alone: bool,
     chunk: Nanos,
     next: Option<Nanos>,
@@ -119,7 +122,7 @@ impl LeaseRank {
         self.advance(now, out);
     }
 
-    /// The root says something.
+    /// Handles an order of the root.
     pub(super) fn receive(&mut self, now: Nanos, order: Order, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
             return;

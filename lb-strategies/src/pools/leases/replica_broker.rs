@@ -1,6 +1,6 @@
 //! The root side of tail replication: passes offers, questions and answers between owners and copiers.
 //!
-//! An offer is passed on once, to a rank with a waiting worker, when nothing is free and nobody can be cut.
+//! An offer is passed on once, to a rank with a waiting worker, when nothing is free and no rank can be cut.
 
 use super::holdings::Holdings;
 use super::message::Order;
@@ -38,7 +38,7 @@ impl ReplicaBroker {
         orders.push((owner, Order::Settle { piece }));
     }
 
-    /// The owner has answered; says whom.
+    /// The owner has answered; returns the rank that waits for it.
     pub(super) fn settled(&mut self, owner: Rank, piece: u64) -> Option<Rank> {
         let at = self.outstanding.iter().position(|&(of, number, _)| (of, number) == (owner, piece))?;
         Some(self.outstanding.remove(at).2)

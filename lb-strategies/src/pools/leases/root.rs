@@ -1,18 +1,20 @@
-//! The root of `leases`, on rank 0: what is free, who holds what, and the queue of those that want.
+//! The root of `leases`, on rank 0: the free ranges, the ranges that each rank holds, and the queue of requests.
 //!
 //! | a peer is | its reports | leaves when |
 //! |---|---|---|
 //! | Here | are believed | it says `Bye` |
 //! | Gone | are ignored | never |
 //!
-//! A peer that is Here may be inactive: it has given back what it held, and wants nothing.
+//! A peer that is Here may be inactive: it has given back its ranges, and wants nothing.
 //!
-//! 1. A `Want` is answered by a `Lease` while something is free; else it stays in the queue, and is looked at again
-//!    whenever any report comes.
+//! 1. A `Want` is answered by a `Lease` while something is free. Else it stays in the queue, and is looked at again when
+//!    any report comes.
 //! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
-//! 3. What is cut becomes free, and is leased in the same step to those for whom it was cut, as fast as they are.
+//! 3. Cut iterations become free. In the same step they are leased to the ranks for which they were cut, in proportion to
+//!    their speeds.
 //! 4. `Stop` is said once, to all at once, when everything is done.
-//! 5. When nobody can be cut, workers that wait execute copies of what was offered: [`copies`](super::copies).
+//! 5. When no rank can be cut, workers that wait execute copies of offered pieces:
+//!    [`replica_broker`](super::replica_broker).
 
 use std::ops::Range;
 
@@ -92,7 +94,7 @@ impl LeaseRoot {
                 ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
             }
             ReportKind::Offer { piece, range } => self.copies.offer(from, piece, range),
-            // Once stopped, nobody waits for an answer.
+            // Once stopped, no rank waits for an answer.
             ReportKind::Copied { owner, piece } if !self.stopped => {
                 self.copies.copied(owner, piece, from, orders);
             }
@@ -150,7 +152,7 @@ impl LeaseRoot {
         let ranges = self.holdings.lease(rank, count);
         let last = self.holdings.free() == 0;
         let peer = &mut self.peers[rank];
-        let since = peer.want.take().expect("only who wants is served");
+        let since = peer.want.take().expect("only a rank that wants is served");
         peer.leases += 1;
         peer.leased = ranges.iter().map(|range| range.end - range.start).sum();
         orders.push((rank, Order::Lease { ranges, queued: now.saturating_sub(since), last }));
@@ -177,7 +179,7 @@ impl LeaseRoot {
         size::lease(self.holdings.free(), part, speeds, bounds)
     }
 
-    /// Rule 3: what is given goes to the thieves in such parts that they end together.
+    /// Rule 3: divides the given iterations among the thieves so that they end together.
     fn share(&mut self, now: Nanos, thieves: &[Rank], given: u64, orders: &mut Orders) {
         let wanting = thieves.iter().copied().filter(|&thief| self.peers[thief].want.is_some());
         let thieves: Vec<Holder> = wanting.map(|thief| self.peers.holder(now, thief, true)).collect();
@@ -193,7 +195,7 @@ impl LeaseRoot {
         }
     }
 
-    /// Rule 2; whether there was anybody to steal from.
+    /// Rule 2. Returns whether there was a victim.
     fn steal(&mut self, now: Nanos, orders: &mut Orders) -> bool {
         let thieves: Vec<Rank> = self.peers.queue().filter(|&rank| !self.peers.is_engaged(rank)).collect();
         if thieves.is_empty() {

@@ -1,12 +1,12 @@
-//! The reports of a rank to the root: those it has sent, and the rules for the next.
+//! The reports of a rank to the root: the sent ones, and the rules for the next.
 //!
-//! The root thinks that a rank goes on as it said. So a rank speaks only
+//! The root assumes that a rank goes on as it reported. So a rank reports only
 //! 1. when it will soon have nothing to do (`Want`, by [`rank`](super::rank)),
 //! 2. when it has a `Want` at the root and a first worker begins to wait, or the last stops executing (`Progress`),
 //! 3. when, at a pulse, the end of its pool is far from where the root must think it is (`Progress`),
 //! 4. when it is asked.
 //!
-//! A steady rank thus says nothing between two leases, and one that collapses says so once.
+//! So a steady rank reports nothing between two leases, and a rank that collapses reports once.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::message::{LeaseStatus, Report, ReportKind, list};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 
-/// The end of a pool may be off by this part before the root hears of it.
+/// The end of a pool may be off by this part before the rank reports it.
 const TOLERANCE: f64 = 0.25;
 
 /// A rank's side of its talk with the root.
@@ -44,7 +44,7 @@ impl RootLink {
         self.leases
     }
 
-    /// The rank no longer wants what it has asked for.
+    /// The rank withdraws its `Want`.
     pub(super) fn withdraw(&mut self) {
         self.asked = None;
     }
@@ -63,7 +63,7 @@ impl RootLink {
         self.outbox.push(Report { kind: occasion, status: standing, done: list(&self.done.take()) });
     }
 
-    /// The root has answered: the round trip is what the `Want` took, without what it `queued` there.
+    /// The root has answered: the round trip is the time of the `Want` without the time it was `queued` there.
     pub(super) fn leased(&mut self, now: Nanos, count: u64, queued: Nanos) {
         let sample = self.asked.take().map_or(0, |asked| now.saturating_sub(asked).saturating_sub(queued));
         // Up at once, down slowly: to ask too late costs more than to ask too early.
@@ -72,7 +72,7 @@ impl RootLink {
         self.reported.pool += count;
     }
 
-    /// The root knows that no more than so many wait: it has given the others something itself.
+    /// The root knows that at most `waiting` workers wait: it has given the others ranges itself.
     pub(super) fn waiting(&mut self, waiting: u32) {
         self.reported.waiting = waiting;
     }

@@ -1,12 +1,12 @@
 //! The size of a lease: factoring.
 //!
-//! A lease is a part of what is free, so that leases shrink as the end comes near: early ones are cheap, late ones are
-//! even. How large a part depends on how little the time of a lease can be foretold.
+//! A lease is a part of the free iterations, so leases shrink towards the end: early ones are cheap, late ones are even.
+//! The part is smaller if the time of a lease is less predictable.
 
 use super::root_link::seconds;
 use crate::pools::machine::Nanos;
 
-/// The part of what is free that the ranks get in one round.
+/// The part of the free iterations that the ranks get in one round.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Batch;
@@ -22,7 +22,8 @@ pub enum Batch {
     /// As much as is safe for the measured variation: `1 / x` with `x = 2 + b^2 + b sqrt(b^2 + 4)` and
     /// `b = P cv / (2 sqrt(R))` (Hummel, Schonberg, Flynn: Factoring, 1992).
     Factoring,
-    /// By what the first ranges showed: three quarters while iterations are even, [`Factoring`](Self::Factoring) if not.
+    /// By measurements of the first ranges: three quarters while iterations are even, [`Factoring`](Self::Factoring) if
+    /// not.
     Measured,
 }
 
@@ -67,7 +68,7 @@ pub(super) fn lease(free: u64, part: f64, speeds: Speeds, bounds: Bounds) -> u64
     (fair.clamp(least, most.max(least)).round() as u64).clamp(1, free.max(1))
 }
 
-/// The first lease of a rank, of which nothing is known: `part` of its fair share, but something for each worker.
+/// The first lease of a rank of unknown speed: `part` of its fair share, but something for each worker.
 pub(super) fn first(iterations: u64, workers: u32, of_all: u32, part: f64) -> u64 {
     let share = iterations as f64 * f64::from(workers) / f64::from(of_all);
     ((part * share).round() as u64).max(u64::from(workers)).min(share.ceil() as u64).max(1)

@@ -1,8 +1,8 @@
 //! The speed of a worker: an average that forgets, its deviation, and a new start at a step change.
 //!
-//! A sample is one executed range: so many iterations in so long. It weighs by its duration: what is averaged is
-//! iterations over seconds, so that a thousand short ranges do not outvote a long one. It does not predict a trend, and
-//! knows nothing of ranges that are still being executed; [`range_pool`](super::range_pool) bounds the speed by those.
+//! A sample is one executed range: its iterations and its duration. It is weighted by its duration: the average is
+//! iterations over seconds, so a thousand short ranges do not outvote a long one. The average does not predict a trend,
+//! and knows nothing of running ranges; [`range_pool`](super::range_pool) bounds the speed by those.
 
 use crate::pools::machine::{Nanos, SECOND};
 
@@ -12,13 +12,14 @@ const MEMORY: f64 = 6.0;
 /// The memory also spans this many samples, so that long tasks of unequal cost are averaged, too.
 const SAMPLES: f64 = 8.0;
 
-/// A deviation below this fraction of the speed is no change, however steady the speed was.
+/// A deviation below this fraction of the speed is no change, even of a steady speed.
 const STEADY: f64 = 0.1;
 
 /// The number of standard deviations by which two samples in a row must be off to be a step change.
 const SURPRISE: f64 = 3.0;
 
-/// One range says at most this of the square of the coefficient of variation: a collapse is no property of the iterations.
+/// One range contributes at most this to the square of the coefficient of variation: a collapse is no property of the
+/// iterations.
 const VARIATION_MAX: f64 = 16.0;
 
 /// The speed of one worker, from its ranges.

@@ -1,14 +1,14 @@
-//! Whom to take from when nothing is free: pure arithmetic on what the root knows.
+//! The choice of victims when nothing is free: pure arithmetic on the root's view of the ranks.
 //!
-//! For all that want is stolen together, so that a rank that has collapsed is cut once and not once for every other. A
-//! holder is a victim if what it holds lasts longer than what the poorest thief holds, by two round trips and a part of a
-//! piece: to even out less costs more messages than it saves time. The richest are cut first, and no more of them than the
-//! thieves need to end with all the others: else each of many ranks would cut all the others again and again. Who ends
-//! with the others anyway is no thief.
+//! One steal serves all ranks that want, so that a collapsed rank is cut once and not once for every other. A holder is a
+//! victim if its iterations last longer than the poorest thief's, by two round trips and a part of a piece. To even out
+//! less costs more messages than it saves time. The richest are cut first, and only as many as the thieves need to end
+//! with all the others. Else each of many ranks would cut all the others again and again. A rank that ends with the
+//! others anyway is no thief.
 //!
-//! While all run as they said, differences stay as they are: nobody needs to look at them again until somebody speaks.
-//! While a worker waits anywhere, all ranks with waiting workers are thieves, and no others: else what is taken for them
-//! could go to faster ranks, for ever.
+//! While all ranks run as they reported, differences stay as they are: the next look is needed only at the next report.
+//! While any worker waits, exactly the ranks with waiting workers are thieves. Else the stolen iterations could go to
+//! faster ranks, forever.
 
 use super::message::Thieves;
 use super::root_link::seconds;
@@ -26,7 +26,7 @@ pub(super) struct Holder {
     pub(super) speed: f64,
     pub(super) waiting: u32,
     pub(super) rtt: Nanos,
-    /// It has asked, and nobody is being cut for it.
+    /// It has asked, and no rank is being cut for it.
     pub(super) wants: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Holder {
 #[derive(Debug, PartialEq)]
 pub(super) struct StealPlan {
     pub(super) thieves: Vec<Rank>,
-    /// Victims, and what each is told.
+    /// Victims, with the request to each.
     pub(super) requests: Vec<(Rank, Thieves)>,
 }
 
@@ -45,7 +45,7 @@ impl Holder {
     }
 }
 
-/// Picks victims and thieves, where pieces last for `chunk`; `None` if nobody has enough to be worth it.
+/// Picks victims and thieves, where pieces last for `chunk`; `None` if no rank has enough to be worth it.
 pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<StealPlan> {
     let poorest = holders.iter().filter(|holder| holder.wants).map(Holder::lasts).reduce(f64::min)?;
     let rtt = holders.iter().filter(|holder| holder.wants).map(|holder| holder.rtt).max()?;
@@ -87,7 +87,7 @@ fn fair_end(holders: &[Holder]) -> f64 {
     pool as f64 / speed.max(f64::MIN_POSITIVE)
 }
 
-/// The victims that last longest, as many as have what the thieves need to end at `end`; at least one, if there is one.
+/// The victims that last longest, as many as the thieves need to end at `end`; at least one, if there is one.
 fn richest<'h>(mut victims: Vec<&'h Holder>, end: f64, thieves: &Thieves) -> Vec<&'h Holder> {
     victims.sort_by(|one, other| other.lasts().total_cmp(&one.lasts()));
     let mut need = thieves.speed * end - thieves.pool as f64;
@@ -127,7 +127,7 @@ mod tests {
     fn what_lasts_no_longer_than_the_theft_is_left_alone() {
         assert_eq!(steal(&[holder(0, 0, true), holder(1, 20, false)], 0), None);
         assert_eq!(steal(&[holder(0, 0, false), holder(1, 1000, false)], 0), None, "nobody asks");
-        assert!(steal(&[holder(0, 0, true), holder(1, 30, true)], 0).is_some(), "who asks may be a victim");
+        assert!(steal(&[holder(0, 0, true), holder(1, 30, true)], 0).is_some(), "askers may be victims");
         assert_eq!(steal(&[holder(0, 0, true), holder(1, 30, true)], SECOND), None, "an eighth of a piece");
     }
 

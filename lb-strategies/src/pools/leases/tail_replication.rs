@@ -1,13 +1,13 @@
-//! The rank side of tail replication: who executes the same piece, and whose result counts.
+//! The rank side of tail replication: which workers execute the same piece, and which result counts.
 //!
-//! A piece begun while the root has nothing left is *open*: its result is kept apart until somebody says that it counts.
+//! A piece begun while the root has nothing left is *open*: its result is kept apart until it is settled that it counts.
 //!
 //! | a piece is | its executions | leaves when |
 //! |---|---|---|
 //! | open | the owner's, and at most one copy | the first of them is through: it commits |
-//! | settled | those still under way are discarded | never |
+//! | settled | unfinished ones are discarded | never |
 //!
-//! 1. The rank that holds a piece settles it. Who copies it elsewhere asks through the root, and waits for the answer.
+//! 1. The rank that holds a piece settles it. A rank with a copy asks through the root, and waits for the answer.
 //! 2. A piece is known by its number.
 //! 3. A piece that was settled for another rank is no longer held: its copy counts.
 
@@ -67,7 +67,7 @@ impl TailReplication {
         self.open.remove(&piece).map(|open| open.range)
     }
 
-    /// Tells whether what the worker executes can still count for this rank.
+    /// Tells whether the worker's execution can still count for this rank.
     pub(super) fn matters(&self, worker: WorkerId) -> bool {
         match self.roles.get(&worker) {
             None => true,
@@ -99,7 +99,7 @@ impl TailReplication {
         self.asking.remove(&(owner, piece))
     }
 
-    /// All who wait for answers that will not come.
+    /// The workers that wait for answers that will not come.
     pub(super) fn give_up(&mut self) -> Vec<WorkerId> {
         std::mem::take(&mut self.asking).into_iter().map(|(_, worker)| worker).collect()
     }

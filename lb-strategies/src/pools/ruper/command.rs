@@ -11,7 +11,7 @@ use crate::rank::Rank;
 pub(crate) enum Command {
     /// Tell another rank's monitor.
     Send {
-        /// Whom.
+        /// The receiver.
         to: Rank,
         /// The message.
         message: RuperMessage,

@@ -1,7 +1,7 @@
 //! The indices that are left, and the number granted to each rank, as rank 0 knows them.
 //!
-//! A rank never gives an index back. Therefore no quota may fall below what its rank was granted: this is the floor of the
-//! balance between ranks, and with it the quotas and the free indices always match, so that in the end nothing is left over
+//! A rank never gives an index back. Therefore no quota may fall below the number granted to its rank: this is the floor
+//! of the balance between ranks. With it the quotas and the free indices always match. So in the end nothing is left over
 //! and nothing is missing.
 
 use std::ops::Range;

@@ -1,11 +1,11 @@
 //! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
 //!
-//! The count that a rank reports is itself a guess, and may turn out to have been too much: then its speed is corrected
-//! by what it did on average. Its clock is made of the durations that the rank sends, so that clocks need not agree.
+//! The count that a rank reports is itself a guess, and may have been too large. Then its speed is corrected to its
+//! average. Its clock is the sum of the durations that the rank sends, so clocks need not agree.
 //!
-//! Two predictions are the difference of large numbers, each off by as much as its workers' reports are old. A rank that
-//! asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and quotas with it: so
-//! a speed that is known is corrected over `report-floor` at least.
+//! The difference of two predictions is a difference of large numbers. Each is off by the age of its workers' reports. A
+//! rank that asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and its
+//! quota would follow. So a known speed is corrected over `report-floor` at least.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::Nanos;
@@ -74,7 +74,7 @@ impl GuessWorker {
         let ratio = if self.done > self.base.done {
             (self.done - self.base.done) as f64 / (elapsed * speed)
         } else {
-            // The last prediction was too optimistic, and so was the speed: both by as much as the averages say.
+            // The last prediction was too optimistic, and so was the speed: the averages correct both.
             let before = self.base.done as f64 / seconds(self.base.age);
             let after = self.done as f64 / seconds(self.age);
             if self.base.age == 0 || before <= 0.0 { 1.0 } else { after / before }

@@ -10,10 +10,11 @@ const GROW: f64 = 1.2;
 /// The longest interval between reports of a rank, in shortest ones.
 const MPI_STRETCH: u64 = 4;
 
-/// The time to the next report of a worker whose last interval was `elapsed`, and whose speed is now `ratio` times what it was.
+/// The time to the next report of a worker whose last interval was `elapsed`. Its speed has changed by the factor
+/// `ratio`.
 ///
-/// Sooner where the speed has changed by more than `ds_max`, later where it has hardly changed; never below
-/// `report_floor`, and what would exceed the interval between rebalances falls back to 0.8 of it.
+/// Sooner if the speed has changed by more than `ds_max`, later if it has hardly changed. It is never below
+/// `report_floor`. A time that would reach the interval between rebalances falls back to 0.8 of it.
 pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> Nanos {
     let mut next = scaled(elapsed, factor(settings, ratio));
     if next >= settings.interval {
@@ -22,8 +23,8 @@ pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> 
     next.max(settings.report_floor)
 }
 
-/// The time to the next report of a rank that was asked after `interval`, and whose speed is now `ratio` times what it was:
-/// always `mpi_interval`, or with `mpi_adapt` longer where the speed has hardly changed, up to [`MPI_STRETCH`] times.
+/// The time to the next report of a rank that was asked after `interval`. Its speed has changed by the factor `ratio`. It
+/// is `mpi_interval`, or with `mpi_adapt` up to [`MPI_STRETCH`] times that if the speed has hardly changed.
 pub(crate) fn next_mpi_interval(settings: &Settings, interval: Nanos, ratio: f64) -> Nanos {
     let (shortest, longest) = (settings.mpi_interval, settings.mpi_interval.saturating_mul(MPI_STRETCH));
     if settings.mpi_adapt {

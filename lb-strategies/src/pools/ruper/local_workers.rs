@@ -1,4 +1,4 @@
-//! The workers of a rank as it sees them itself: who waits, who is at how many iterations since when.
+//! The workers of a rank as it sees them itself: the waiting ones, and the running ones with their iterations and times.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::{Nanos, SECOND};
@@ -14,7 +14,7 @@ pub(crate) enum LocalWorkerState {
     Nothing,
     /// It waits for indices, a quota or its release.
     Waiting,
-    /// It executes so many iterations, since when.
+    /// It executes this number of iterations, since that time.
     Running { iterations: u64, since: Nanos },
     /// It is released.
     Released,
@@ -43,16 +43,16 @@ impl LocalWorker {
         self.doing = LocalWorkerState::Waiting;
     }
 
-    /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then, for
-    /// a report that is late at the end of every range comes after the rebalance that it was meant for.
+    /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then. A
+    /// report is sent at the end of a range; a late one would miss the rebalance that it was meant for.
     pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
         let until = seconds(report_at.saturating_sub(now));
         let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);
         self.sizer.next().min(fitting).max(1)
     }
 
-    /// The time at which its rank reports for it, if a report was due at `due`: it is at its range for much longer than
-    /// that should have taken. `None` if it can report itself.
+    /// The time at which its rank reports for it, if a report was due at `due`: its range takes much longer than it
+    /// should. `None` if it can report itself.
     pub(crate) fn overdue_at(&self, due: Nanos, settings: &Settings) -> Option<Nanos> {
         let LocalWorkerState::Running { iterations, since } = self.doing else { return None };
         let expected = match self.sizer.speed() {

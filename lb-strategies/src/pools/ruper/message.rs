@@ -1,8 +1,8 @@
 //! Messages between rank 0 and the other ranks (paper, §2.2 and Fig. 4).
 //!
-//! The paper's monitors petition each other and wait for the answer. Here nobody waits: a request to finish carries a
-//! number that its answer echoes, so that requests of both sides may be on their way at once. A rank's durations are of
-//! its own clock; no instant is ever sent.
+//! The paper's monitors petition each other and wait for the answer. Here no monitor waits. A request to finish carries a
+//! number that its answer echoes, so that requests of both sides may be in flight at once. A rank's durations are of its
+//! own clock; no instant is ever sent.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub enum RuperMessage {
         /// Iterations it may execute in all.
         quota: u64,
     },
-    /// To a rank: its last quota, and all that is missing to it. The balance between ranks is over.
+    /// To a rank: its final quota, and all indices it lacks. The balance between ranks is over.
     End {
         /// Iterations it executes in all.
         quota: u64,

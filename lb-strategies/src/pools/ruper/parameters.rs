@@ -76,7 +76,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 pub(crate) enum Counts {
     /// Indices, each of which is run exactly once.
     Indexed,
-    /// Iterations of which one is as good as another; a few too many do no harm (Monte Carlo histories, the paper).
+    /// Interchangeable iterations; a few too many do no harm (Monte Carlo histories, the paper).
     Fungible,
 }
 
@@ -157,7 +157,7 @@ fn duration(parameters: &Parameters, key: &'static str, interval: f64) -> Result
         Some(fraction) => of_interval(fraction),
         None => number(value),
     };
-    // No duration is 0: what may happen again after a time must not happen again at once.
+    // No duration is 0: an event that repeats after a time must not repeat at once.
     seconds
         .filter(|seconds| (0.0..=LONGEST).contains(seconds))
         .map(|seconds| nanos(seconds).max(1))

@@ -1,8 +1,8 @@
 //! A rank: its task, its monitor, its indices and its workers, put together.
 //!
-//! Every input runs through the same steps: the monitor hears it; whatever is due is done; workers that wait are served;
-//! claims are sent. A command of the monitor may make a step necessary that was done already, so the steps repeat until
-//! there is no command left. They come to an end because monitors and rebalances keep a distance between two requests.
+//! Every input runs through the same steps: the monitor handles it, due work is done, waiting workers are served, claims
+//! are sent. A command of the monitor may make an earlier step necessary again, so the steps repeat until no command is
+//! left. They come to an end because monitors and rebalances keep a distance between two requests.
 
 mod serve;
 
@@ -55,7 +55,7 @@ impl RuperRank {
             _ => Link::Peer(RankMonitor::new(settings)),
         };
         let supply = match (settings.counts, &link) {
-            // Every rank numbers its own, with room for more than there are.
+            // Every rank numbers its own iterations, with room for more than there are.
             (Counts::Fungible, _) => {
                 let room = u64::MAX / u64::from(pool.ranks());
                 let first = u64::from(rank.0) * room;
@@ -115,7 +115,7 @@ impl RuperRank {
         }
     }
 
-    /// Does what the task has due by now: the rebalance, and reports of workers that cannot report themselves.
+    /// Does the due work of the task: the rebalance, and reports of workers that cannot report themselves.
     fn make_due(&mut self, now: Nanos) {
         let Some(task) = &mut self.task else { return };
         if task.rebalance_at() <= now {
@@ -130,7 +130,7 @@ impl RuperRank {
         }
     }
 
-    /// Runs what the monitor has due by now, and asks to finish if the task wants to.
+    /// Runs the due work of the monitor, and asks to finish if the task wants to.
     fn monitor(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let raised = self.task.as_mut().is_some_and(Task::take_finish_raised);
         let finish_at = self.finish_at(now);
@@ -152,9 +152,9 @@ impl RuperRank {
         }
     }
 
-    /// The time at which rank 0 is asked whether the task may finish. While workers run, a little later: those whose
-    /// quotas are of the same age reach them together, and the answer shall not find the first of them fresh and the
-    /// others as of their last reports. Where none runs there is nobody to wait for.
+    /// The time at which rank 0 is asked whether the task may finish. While workers run, it is a little later. Workers
+    /// with quotas of the same age reach them together. The answer shall not come when the first has just reported and
+    /// the others have only older reports. If no worker runs, there is none to wait for.
     fn finish_at(&self, now: Nanos) -> Nanos {
         let runs = self.own_workers.iter().any(|own| matches!(own.doing, LocalWorkerState::Running { .. }));
         if runs { now.saturating_add(self.settings.spacing) } else { now }
@@ -174,7 +174,7 @@ impl RuperRank {
         monitor.min(task.rebalance_at()).min(reports)
     }
 
-    /// Says when to wake it, if that has changed, and that it is closed, once.
+    /// Requests its next wake-up, if that has changed. Reports once that it is closed.
     fn conclude(&mut self, now: Nanos, out: &mut Vec<Output>) {
         let released = self.own_workers.iter().all(|own| own.doing == LocalWorkerState::Released);
         let linked = match &self.link {

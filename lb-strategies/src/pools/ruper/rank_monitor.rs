@@ -1,6 +1,6 @@
 //! The link of a rank to rank 0 (paper, Fig. 4 right).
 //!
-//! | state | input | what it does | next |
+//! | state | input | action | next |
 //! |---|---|---|---|
 //! | New | boot | sends `Start` | Starting |
 //! | Starting | `StartOk` | sets the total | Balancing |
@@ -10,7 +10,7 @@
 //! | Starting, Balancing | `End` | sets the total, rebalance, balance over; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
 //!
-//! It does not know which indices there are; it passes on what the rank claims and what it is granted.
+//! It does not know the indices; it passes on claims and grants.
 
 use super::command::{Command, TaskView};
 use super::message::{Reason, RuperMessage};

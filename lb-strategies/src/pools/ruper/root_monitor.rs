@@ -1,17 +1,17 @@
 //! The balance between ranks, on rank 0 (paper, Fig. 4 left; `receiveReport`, which the paper names and does not print).
 //!
-//! | state of a rank | input | what rank 0 does | next |
+//! | state of a rank | input | action of rank 0 | next |
 //! |---|---|---|---|
 //! | Absent | `Start` | sends `StartOk` with its share | Idle |
 //! | Idle | its report is due | sends `ReportRequest` | Asked |
 //! | Idle, Asked | `Report` | measures, balances; sends `Assign`, or `End` to all if the end is near | Idle |
 //! | Idle, Asked | `Claim` | sends `Granted`, within its quota | as it was |
-//! | Idle, Asked | the balance ends | sends `End` with all that is missing to its quota | Told |
+//! | Idle, Asked | the balance ends | sends `End` with all indices that its quota lacks | Told |
 //! | Absent, after the end | `Start` | sends `End` | Told |
 //! | Told | `Bye` | | Gone |
 //!
-//! Only the rank that reported hears its new quota at once; the others when they report. Rank 0 reports to itself. No
-//! state waits for one rank: a slow one delays nobody.
+//! Only the rank that reported is told its new quota at once; the others when they report. Rank 0 reports to itself. No
+//! state waits for one rank: a slow one delays no other.
 
 mod balance;
 
@@ -53,7 +53,7 @@ struct Peer {
 /// The phase of the balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nobody has reported yet: shares are as at the beginning.
+    /// No rank has reported yet: shares are as at the beginning.
     Fresh,
     Balancing,
     Over,
@@ -125,7 +125,7 @@ impl RootMonitor {
         self.own.finish = Some(at);
     }
 
-    /// The time at which it wants to be called again: the first of all that is due.
+    /// The time at which it wants to be called again: the earliest due time.
     pub(crate) fn wake_at(&self) -> Nanos {
         if self.phase == Phase::Over {
             return Nanos::MAX;
@@ -135,7 +135,7 @@ impl RootMonitor {
         due.min(self.own.finish.unwrap_or(Nanos::MAX))
     }
 
-    /// Asks whose report is due, and reports for rank 0 itself.
+    /// Asks the ranks whose reports are due, and reports for rank 0 itself.
     pub(crate) fn tick(&mut self, now: Nanos, view: TaskView, out: &mut Vec<Command>) {
         if self.wake_at() > now {
             return;
@@ -210,7 +210,7 @@ impl RootMonitor {
         out.push(Command::Send { to: rank, message: RuperMessage::StartOk { quota } });
     }
 
-    /// Balances; rank 0 hears its quota, and if the end is near, everybody.
+    /// Balances. Rank 0 is told its quota; if the end is near, all ranks are told theirs.
     fn rebalance(&mut self, view: TaskView, out: &mut Vec<Command>) {
         let eta = self.balance();
         out.push(Command::SetTotal(self.peers[0].assigned));
@@ -222,7 +222,7 @@ impl RootMonitor {
         }
     }
 
-    /// The balance is over: quotas stay, and everybody hears it in the same step.
+    /// The balance is over: quotas are final, and all ranks are told in the same step.
     fn end(&mut self, out: &mut Vec<Command>) {
         self.phase = Phase::Over;
         for rank in (1..self.peers.len() as u32).map(Rank) {

@@ -1,11 +1,12 @@
-//! The assignment step: who shall do how much (paper, Fig. 3 left), of workers in a task and of ranks in a run alike.
+//! The assignment step: the quota of each participant (paper, Fig. 3 left), of workers in a task and of ranks in a run
+//! alike.
 //!
-//! Each is assigned what it has done plus a part of the rest in proportion to its speed. The parts are whole numbers that
-//! add up exactly, which the paper's are not, and nobody is assigned less than what it cannot be relieved of.
+//! Each is assigned its done iterations plus a part of the rest in proportion to its speed. The parts are whole numbers
+//! that add up exactly, unlike the paper's. No participant is assigned less than its floor.
 
 use crate::pools::apportion::apportion;
 
-/// One of those who share.
+/// A worker or rank that shares.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Participant {
     /// Iterations it has reported.
@@ -30,9 +31,9 @@ impl Participant {
 
 /// Assigns `budget` iterations, those done included.
 ///
-/// A party that was never measured keeps its quota; the measured share what is left. Where nobody has a speed all
-/// quotas stay, if they add up to the budget, and else share the rest as they shared before. Afterwards the quotas add
-/// up to the budget, unless what is done or cannot be taken back exceeds it.
+/// A party that was never measured keeps its quota; the measured ones share the rest. If no party has a speed, all quotas
+/// stay if they add up to the budget. Else they share the rest as they shared before. Afterwards the quotas add up to the
+/// budget, unless done iterations or floors exceed it.
 pub(crate) fn share(budget: u64, parties: &mut [Participant]) {
     let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
     let rest = budget.saturating_sub(done);
@@ -69,7 +70,7 @@ fn by_open(rest: u64, parties: &mut [&mut Participant]) {
     }
 }
 
-/// Raises quotas to their floors, and takes what that costs from the others in proportion to what they can spare.
+/// Raises quotas to their floors, and takes the excess from the others in proportion to their spare iterations.
 fn respect_floors(budget: u64, parties: &mut [Participant]) {
     for party in parties.iter_mut() {
         party.assigned = party.assigned.max(party.floor);

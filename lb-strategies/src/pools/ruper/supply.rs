@@ -1,8 +1,9 @@
-//! The indices of a rank: what it holds, and when it claims more.
+//! The indices of a rank: the ones it holds, and its claims for more.
 //!
-//! A rank claims ahead of need, so that its workers do not wait for the answer, but not far ahead: what it has claimed
-//! nobody else can do, should it become slow. It has claimed enough for the time of two messages and two chunks at least,
-//! and at most for a small part of what is left, so that it still ends in time if it becomes as many times slower.
+//! A rank claims ahead of need, so that its workers do not wait for the answer. It does not claim far ahead: if it
+//! becomes slow, no other rank can do the claimed indices. Its claims last for at least two messages and two chunks. They
+//! last for at most a small part of the remaining time, so that it still ends in time if it becomes slower by the inverse
+//! of that part.
 
 use std::ops::Range;
 
@@ -31,7 +32,7 @@ enum Claims {
     Over,
     /// A claim may be sent. The last one was answered after `round_trip`.
     Possible { round_trip: Nanos },
-    /// One is under way.
+    /// A claim is in flight.
     Sent { at: Nanos },
 }
 
@@ -53,7 +54,7 @@ impl Supply {
         Self { granted: held.len(), held, claims: Claims::Over }
     }
 
-    /// A rank that has none and claims what it needs.
+    /// A rank that has none and claims as many as it needs.
     pub(crate) fn claiming() -> Self {
         Self { held: RangeSet::default(), granted: 0, claims: Claims::Possible { round_trip: 0 } }
     }
@@ -103,7 +104,7 @@ impl Supply {
         }
     }
 
-    /// The balance is over: whatever comes has come.
+    /// The balance is over: no more indices come.
     pub(crate) fn close(&mut self) {
         self.claims = Claims::Over;
     }

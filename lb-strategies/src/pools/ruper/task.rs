@@ -1,9 +1,9 @@
 //! One task in one process: its workers, and the balance between them (paper, Table 1 right, Figs. 2 and 3 left).
 //!
-//! Workers report at times of their own; a rebalance now and then gives each a new quota by what was reported, without
-//! anybody waiting. What a task wants done is its state, which its owner reads after each call: the [`quota`](Task::quota)
-//! of a worker, when it [reports](Task::report_at), when to [look again](Task::rebalance_at), and whether the task asks
-//! rank 0 whether it may finish. The task knows no indices, only how many a worker has [taken](Task::took).
+//! Workers report at times of their own. Now and then a rebalance gives each a new quota by the reports, and no worker
+//! waits for it. A task takes no action itself: its owner reads its state after each call. The state tells the
+//! [`quota`](Task::quota) of a worker, its [next report](Task::report_at), the [next rebalance](Task::rebalance_at), and
+//! whether to ask rank 0 to finish. The task knows no indices, only how many a worker has [taken](Task::took).
 
 mod finish;
 mod rebalance;
@@ -49,7 +49,7 @@ pub(crate) enum Report {
     Final,
 }
 
-/// The workers of one process and what they shall do together.
+/// The workers of one process and their common quota.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     settings: Settings,
@@ -77,7 +77,7 @@ struct RankBalance {
 }
 
 impl Task {
-    /// A task of `total` iterations for so many workers, who share them equally until they have shown their speeds.
+    /// A task of `total` iterations for this number of workers, which share them equally until their speeds are known.
     pub(crate) fn new(settings: &Settings, total: u64, workers: usize) -> Self {
         let quotas = apportion::equal(total, workers);
         let report = Schedule { at: Nanos::MAX, interval: settings.first_interval };
@@ -132,7 +132,7 @@ impl Task {
         self.workers.iter().map(|worker| worker.predicted(now)).fold(0, u64::saturating_add)
     }
 
-    /// Tells whether a worker has nothing to do and may not leave.
+    /// Tells whether a worker has no iterations left and may not leave.
     pub(crate) fn any_parked(&self) -> bool {
         self.workers.iter().any(|worker| worker.stage == Stage::Parked)
     }
@@ -142,7 +142,7 @@ impl Task {
         std::mem::take(&mut self.across.finish_raised)
     }
 
-    /// A worker starts. Who starts after the first rebalance gets an equal part of what is left.
+    /// A worker starts. After the first rebalance it gets an equal part of the rest.
     pub(crate) fn start(&mut self, now: Nanos, worker: WorkerId) -> Result<(), TaskError> {
         let index = self.index(worker)?;
         self.workers[index].start(now)?;

@@ -1,7 +1,7 @@
-//! One worker of a task: what it shall do, what it has reported, and how fast it is (paper, Table 1 left, Fig. 2 right).
+//! One worker of a task: its quota, its reports, and its speed (paper, Table 1 left, Fig. 2 right).
 //!
-//! A worker's speed is that between its last two reports, nothing older and nothing smoothed. It does not know other
-//! workers; who shares what with whom is the [`Task`](super::task::Task)'s business.
+//! A worker's speed is measured between its last two reports, without older ones and without smoothing. It does not know
+//! other workers; the [`Task`](super::task::Task) divides the iterations.
 
 use super::parameters::{Settings, seconds};
 use super::task::TaskError;
@@ -23,7 +23,7 @@ pub(crate) enum Stage {
 /// The outcome of a report for a worker's speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measure {
-    /// It is `ratio` times what it was; 1 where there was none before.
+    /// It has changed by the factor `ratio`; 1 where there was none before.
     Recorded {
         /// New speed by old.
         ratio: f64,
@@ -121,7 +121,7 @@ impl Worker {
         Ok(Measure::Recorded { ratio: if before > 0.0 { speed / before } else { 1.0 } })
     }
 
-    /// Iterations it has probably done by `now`; not capped by what is assigned.
+    /// Iterations it has probably done by `now`; not capped by its quota.
     pub(crate) fn predicted(&self, now: Nanos) -> u64 {
         match (self.stage, self.speed) {
             (Stage::Running, Some(speed)) if now > self.clock.reported => {

@@ -1,4 +1,4 @@
-//! The groups of one controller from the own one upwards, and what their files say.
+//! The groups of one controller from the own one upwards, and the values in their files.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,10 +18,10 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Those of a process or thread by its `/proc/.../cgroup` and `/proc/.../mountinfo`; none if its hierarchy of that
-    /// controller is not mounted.
+    /// The levels of a process or thread by its `/proc/.../cgroup` and `/proc/.../mountinfo`; none if the hierarchy of
+    /// the controller is not mounted.
     ///
-    /// A controller is in one hierarchy: that of version 2 only if it has none of its own.
+    /// A controller is in one hierarchy: in the one of version 2 only if it has none of its own.
     pub(super) fn of(controller: &str, membership: &str, mountinfo: &str) -> Option<Levels> {
         let of_version = |version| {
             let group = membership.lines().find_map(|line| own_path(line, version, controller))?;
@@ -46,7 +46,8 @@ impl Levels {
         self.folders.iter().filter_map(of_level).min_by(|one, other| one.vcpus.total_cmp(&other.vcpus))
     }
 
-    /// Time that a quota of any level has kept threads from running, ns. What two levels do at once counts twice.
+    /// Time that a quota of any level has kept threads from running, ns. Time throttled by two levels at once counts
+    /// twice.
     pub(super) fn throttled_ns(&self, read: Read<'_>) -> u64 {
         let stats = self.folders.iter().filter_map(|folder| read(&folder.join("cpu.stat")));
         stats.filter_map(|stat| parse_throttled(&stat)).sum()
@@ -116,7 +117,7 @@ fn parse_max(max: &str) -> Option<f64> {
     ratio(quota_us, period_us)
 }
 
-/// vCPUs' worth: what may be used of each period. `-1` is no quota.
+/// The quota in vCPUs: the time allowed over the period. `-1` is no quota.
 fn ratio(quota_us: &str, period_us: &str) -> Option<f64> {
     let [quota_us, period_us] = [quota_us, period_us].map(|text| text.trim().parse::<u64>().ok());
     let (quota_us, period_us) = (quota_us?, period_us.filter(|&period_us| period_us > 0)?);

@@ -7,8 +7,8 @@
 //! | none | elsewhere, or in a container without it: as if all vCPUs were alike |
 //!
 //! A core is named by its lowest vCPU that is online, a cache likewise, a NUMA domain by the number the kernel gave it.
-//! So the names mean the same to all processes of a host, whatever their affinity masks and their source. Nothing here
-//! decides which worker is bound to which vCPU.
+//! So the names mean the same to all processes of a host, independent of their affinity masks and their source. Nothing
+//! here decides which worker is bound to which vCPU.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(crate) struct Vcpu {
     pub(crate) numa: u32,
 }
 
-/// The places of these vCPUs, in the order given. Takes 70 us a vCPU by `/sys`, and some milliseconds by hwloc.
+/// The places of these vCPUs, in the order given. Takes 70 us per vCPU by `/sys`, and some milliseconds by hwloc.
 pub(crate) fn layout(allowed: &[usize]) -> Vec<Vcpu> {
     #[cfg(feature = "hwloc")]
     match hwloc::layout(allowed) {
@@ -46,9 +46,9 @@ fn read_sys(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/sys/devices/system/{path}")).ok()
 }
 
-/// The layout by what `read` finds; none if it finds no cores.
+/// The layout from the files that `read` finds; none if it finds no cores.
 ///
-/// Many virtual machines say nothing of caches, and kernels without NUMA nothing of domains: then all share one.
+/// Many virtual machines do not report caches, and kernels without NUMA do not report domains. Then all vCPUs share one.
 fn sys_layout(allowed: &[usize], read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Vcpu>> {
     let domains = domains(read).unwrap_or_default();
     let vcpu = |&number: &usize| {
@@ -107,9 +107,9 @@ mod hwloc {
 
     use super::Vcpu;
 
-    /// The layout by hwloc, or why there is none: then what it found is not this machine.
+    /// The layout by hwloc, or the reason why it does not describe this machine.
     pub(super) fn layout(allowed: &[usize]) -> Result<Vec<Vcpu>, String> {
-        // With those that a cgroup keeps from us, or two processes would name one core differently.
+        // Includes vCPUs that a cgroup forbids: without them two processes would name one core differently.
         let builder = Topology::builder().with_flags(BuildFlags::INCLUDE_DISALLOWED);
         let topology = builder.map_err(|why| why.to_string())?.build().map_err(|why| why.to_string())?;
         if !topology.is_this_system() {

@@ -1,19 +1,20 @@
-//! The plan of workers on vCPUs: from what each rank may use, the workers of all ranks and their vCPUs. Pure.
+//! The plan of workers on vCPUs: takes the resources of each rank, returns the workers of all ranks and their vCPUs.
+//! Pure.
 //!
 //! Ranks whose affinity masks overlap form a *group*; groups know nothing of each other.
 //!
-//! 1. A rank that the launcher bound (`mpirun --bind-to`) overlaps with nobody: it is a group of its own and keeps to
+//! 1. A rank that the launcher bound (`mpirun --bind-to`) overlaps with no other: it is a group of its own and keeps to
 //!    its mask.
-//! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next so many, so that the
-//!    workers of a rank, and ranks that follow each other, are neighbours.
+//! 2. A group's vCPUs are ordered by domain, cache, core and number. Each rank takes the next ones in this order. So the
+//!    workers of a rank are neighbours, and so are consecutive ranks.
 //! 3. Where a group has a physical core for every worker, hyperthread siblings stay idle.
 //! 4. A rank skips vCPUs to stay within one cache, or else one domain, if enough are left for the ranks that follow.
-//! 5. Workers that nobody asked for are no more than a CPU quota keeps busy. Where a quota allows less than all workers
-//!    can use, they must not spin: what one spins away another could have used.
-//! 6. A group that does not find seats for all is better placed by the operating system: nobody of it is pinned, and
-//!    as its workers then share vCPUs they must not spin.
+//! 5. A default number of workers is at most what a CPU quota keeps busy. Where a quota allows less than all workers can
+//!    use, they must not spin: another worker could have used that time.
+//! 6. The operating system places a group that has too few vCPUs for its workers: no worker of it is pinned. Its workers
+//!    share vCPUs, so they must not spin.
 //!
-//! The number of ranks is not decided here, nor what a rank with more workers is worth to a strategy.
+//! The number of ranks is not decided here, nor the capacity of a rank with more workers.
 
 mod display;
 
@@ -55,12 +56,12 @@ pub(crate) struct RankResources {
     pub(crate) workers: Option<u32>,
 }
 
-/// The plan of all workers of all ranks. Displays as one line, however many they are.
+/// The plan of all workers of all ranks. Displays as one line, for any number of ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// The hosts, in the order of their first ranks.
     pub(crate) hosts: Vec<String>,
-    /// One entry a rank, in rank order.
+    /// One entry per rank, in rank order.
     pub(crate) placements: Vec<RankPlacement>,
     /// vCPUs of the groups that are crowded.
     oversubscribed_vcpus: usize,
@@ -83,7 +84,7 @@ pub(crate) struct RankPlacement {
     pub(crate) avoid_spinning: bool,
 }
 
-/// Seats the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
+/// Places the workers of all ranks. Depends on its arguments only, so that every rank can make the same plan.
 ///
 /// Takes O(n log n) time, where n is the length of all [`RankResources::vcpus`] together; a group whose masks differ takes
 /// O(ranks x vCPUs) of its own.
@@ -200,7 +201,7 @@ fn groups<'p>(places: &'p [RankResources], host_of: &[u32]) -> Vec<Group<'p>> {
     groups
 }
 
-/// The part of each rank: those of a host that are in one control group share its quota evenly.
+/// The quota of each rank: ranks of one control group of a host share its quota evenly.
 fn quotas(places: &[RankResources], host_of: &[u32]) -> Vec<Option<f64>> {
     let mut members = LiteMap::<(u32, &str), u32>::new();
     for (place, &host) in places.iter().zip(host_of) {
@@ -272,11 +273,12 @@ impl Group<'_> {
 
     /// Hands out `vcpus`, which are in order and enough, block by block.
     ///
-    /// Those with the smallest masks choose first: if masks contain each other or are the same, that finds seats for
-    /// all whenever there are. Masks that overlap in other ways come from no launcher, and may end up crowded.
+    /// Ranks with the smallest masks choose first. If masks contain each other or are the same, this finds vCPUs for all
+    /// workers whenever there are enough. Masks that overlap in other ways come from no launcher, and may end up crowded.
     fn map_workers_on(&self, vcpus: &[Vcpu]) -> Option<Vec<Vec<usize>>> {
         let alike = self.members.iter().all(|member| member.place.vcpus == self.members[0].place.vcpus);
-        // What may be skipped. With different masks it is not known which rank will need the skipped vCPUs.
+        // Number of vCPUs that may be skipped. With different masks it is not known which rank will need the skipped
+        // vCPUs.
         let mut spare = if alike { vcpus.len() - self.workers() as usize } else { 0 };
         let mut taken = vec![false; vcpus.len()];
         let mut blocks = vec![Vec::new(); self.members.len()];

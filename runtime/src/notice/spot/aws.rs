@@ -21,7 +21,7 @@ pub(super) struct Aws {
     has_advised: bool,
 }
 
-/// What the service does with the machine, and when.
+/// The action of the service on the machine, and its time.
 #[derive(Deserialize)]
 struct InstanceAction {
     action: String,
@@ -54,7 +54,7 @@ impl Service for Aws {
 }
 
 impl Aws {
-    /// What is at this path; none if nothing is.
+    /// The resource at this path; none if there is none.
     fn read(&mut self, path: &str, http: &Http) -> Result<Option<String>, String> {
         let mut answer = self.read_with_token(path, http)?;
         if answer.status == 401 {

@@ -12,12 +12,12 @@ use super::{Event, Service, is_plain};
 
 const EVENTS: &str = "/metadata/scheduledevents?api-version=2020-07-01";
 const NAME: &str = "/metadata/instance/compute/name?api-version=2021-02-01&format=text";
-/// Events after which what the machine had in memory is gone.
+/// Events that destroy the memory of the machine.
 const FATAL: [&str; 4] = ["Preempt", "Terminate", "Redeploy", "Reboot"];
 
 #[derive(Default)]
 pub(super) struct Azure {
-    /// That of this machine, once it is known.
+    /// The name of this machine, once it is known.
     name: Option<String>,
 }
 
@@ -27,7 +27,7 @@ struct Document {
     events: Vec<Scheduled>,
 }
 
-/// What is scheduled for which machines.
+/// An event that is scheduled for some machines.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Scheduled {

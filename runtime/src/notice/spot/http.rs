@@ -14,8 +14,8 @@ const ADDRESS: &str = "169.254.169.254";
 /// Longest answer: the events of a machine take some hundred bytes each.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// The time of each part of a request; together about a second. One limit for the whole request would have `ureq` look up the
-/// address in a thread, which nothing waits for.
+/// The time of each part of a request; together about a second. With one limit for the whole request, `ureq` would look
+/// up the address in a thread that is never joined.
 const CONNECT_MAX: Duration = Duration::from_millis(300);
 const SEND_MAX: Duration = Duration::from_millis(100);
 const ANSWER_MAX: Duration = Duration::from_millis(400);
@@ -40,7 +40,7 @@ pub(super) struct Answer {
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
 impl Http {
-    /// Asks at this address, or at that of the clouds, until the run stops.
+    /// Asks at this address, by default at the one of the clouds, until the run stops.
     pub(super) fn new(address: Option<SocketAddr>, stop: Arc<Stop>) -> Http {
         let config = Agent::config_builder()
             .timeout_connect(Some(CONNECT_MAX))
@@ -70,7 +70,7 @@ impl Http {
         self.ask(path, || request.send_empty())
     }
 
-    /// The error says what was asked and why there is no answer.
+    /// The error names the request and the reason why there is no answer.
     fn ask(
         &self,
         path: &str,

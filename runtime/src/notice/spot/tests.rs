@@ -1,4 +1,4 @@
-//! The services against a server on this machine, which says what they say, or what they never would.
+//! The clients of the services against a server on this machine, with real and with impossible answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ const EVENTS: &str = r#"{"DocumentIncarnation": 1, "Events": [
     {"EventId": "2", "EventType": "Preempt", "Resources": ["other"], "NotBefore": "Sun, 29 Nov 2026 09:00:00 GMT"},
     {"EventId": "3", "EventType": "Preempt", "Resources": ["other", "Own"], "NotBefore": "Sun, 29 Nov 2026 10:00:00 GMT"}]}"#;
 
-/// What the server does with a connection.
+/// The action of the server on a connection.
 enum Reply {
     Whole(Vec<u8>),
     /// A byte every 50 ms.
@@ -106,7 +106,7 @@ fn polled(service: &mut dyn Service, http: &Http) -> Option<Event> {
     answers.find_map(Result::ok).expect("the server answers")
 }
 
-/// What a service says in the first poll, and then that the machine is taken back.
+/// The result of the first poll, and of a later one in which the machine is taken back.
 fn taken_back_later(cloud: Cloud, reply: fn(request: &str, later: bool) -> Reply) -> (Option<Event>, String) {
     let later = Arc::new(AtomicBool::new(false));
     let is_later = later.clone();
@@ -219,7 +219,7 @@ fn what_no_service_would_say_is_never_a_notice() {
         b"\0\xff\x1b[2J".to_vec(),
         b"HTTP/1.1 200 OK\r\n".to_vec(),
         format!("HTTP/1.1 200 OK\r\nX: {long}\r\n\r\nTRUE").into_bytes(),
-        // Without the header of Google's, the body of a notice is that of somebody else.
+        // Without Google's header, the notice is from another server.
         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nTRUE".to_vec(),
         b"HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 9\r\n\r\nTRUE".to_vec(),
         b"HTTP/1.1 302 OK\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec(),
@@ -255,7 +255,7 @@ fn a_service_that_takes_too_long_gives_no_notice() {
     Cloud::ALL.into_iter().for_each(|cloud| assert_no_notice(cloud, "silent", Vec::new(), |_| Reply::Never));
 }
 
-/// Neither where all answers are these bytes, nor where those are which could be a notice.
+/// There is no notice if all answers are these bytes, or only the ones that could be a notice.
 fn assert_no_notice(cloud: Cloud, what: &str, bytes: Vec<u8>, reply: fn(Vec<u8>) -> Reply) {
     let reply_to = move |head: &str, is_all: bool| match head {
         _ if head.starts_with("PUT") && !is_all => whole(200, "secret"),
@@ -276,7 +276,7 @@ fn assert_no_notice(cloud: Cloud, what: &str, bytes: Vec<u8>, reply: fn(Vec<u8>)
     }
 }
 
-/// A watcher of this server, what it gives notice by, and what hears that it does.
+/// A watcher of this server, its notification, and the receiver of its wake-ups.
 fn watcher(server: &Server, spot: Spot) -> (Watcher, Arc<Notification>, Receiver<()>) {
     let (sender, woken) = channel();
     let wake = Box::new(move || {

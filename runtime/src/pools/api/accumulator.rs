@@ -1,20 +1,20 @@
-//! Accumulators: the trait, and what merges as a sum, part by part or as a collection.
+//! Accumulators: the trait, and types that merge as a sum, part by part or as a collection.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// A result that the iterations of a pool add up to.
 ///
-/// Each worker has one, and at the end they are merged: first those of a rank, in the order of its workers, then those of
-/// all ranks. Which iterations went into which depends on the run, so a result that is the same every time needs a merge
-/// that does not care (integers; floating-point sums differ in their last bits). Sums of integers saturate, as those of
-/// [`Reducer::Sum`](crate::Reducer::Sum) do; what an iteration adds by itself is up to the program.
+/// Each worker has one. At the end they are merged: first within a rank, in the order of its workers, then across ranks.
+/// The assignment of iterations to workers depends on the run. So a reproducible result needs a merge that is associative
+/// and commutative (integers; floating-point sums differ in their last bits). Merged sums of integers saturate, as in
+/// [`Reducer::Sum`](crate::Reducer::Sum); the program itself adds within an iteration.
 ///
 /// | type | merge | cost of a merge |
 /// |---|---|---|
-/// | `u64`, `i64`, `f64` | the sum; of integers the nearest that there is | O(1) |
-/// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part by itself | that of the parts |
-/// | `Vec<A>`, `Box<[A]>` | element by element; see there for different lengths | that of the elements |
+/// | `u64`, `i64`, `f64` | the sum, which saturates for integers | O(1) |
+/// | tuples of up to eight, arrays `[A; N]` of up to 32 | each part by itself | the sum over the parts |
+/// | `Vec<A>`, `Box<[A]>` | element by element; see there for different lengths | the sum over the elements |
 /// | [`Min`](crate::pools::Min), [`Max`](crate::pools::Max) | the smallest, the largest value | O(1) |
 /// | [`Smallest`](crate::pools::Smallest), [`Largest`](crate::pools::Largest) | the k smallest, the k largest values | O(k) |
 /// | [`Histogram`](crate::pools::Histogram) | counts, bin by bin | O(bins) |
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!((hits.inside, hits.all), (4, 5));
 /// ```
 ///
-/// Parts of other ranks come encoded: a field that serde skips is lost on the way. One rank alone encodes nothing; two do.
+/// Parts of other ranks come encoded: a field that serde skips is lost. A single rank encodes nothing.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say how two of it are merged",
     note = "to collect results use `Collected<T>`, to add them `u64`, `i64` or `f64`, to add them element by element `Vec` or \
@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
             `Histogram`; your own type implements `Accumulator`"
 )]
 pub trait Accumulator: Serialize + DeserializeOwned + Send + 'static {
-    /// Adds what another has accumulated.
+    /// Adds the value of another accumulator.
     fn merge(&mut self, other: Self);
 }
 
@@ -71,7 +71,7 @@ impl Accumulator for i64 {
     }
 }
 
-/// Nothing: what the iterations do is done elsewhere.
+/// No result: the iterations have their effect elsewhere.
 impl Accumulator for () {
     fn merge(&mut self, (): ()) {}
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Min`] and [`Smallest`] are [`Max`] and [`Largest`] of reversed values. All four ask only for `PartialOrd`, so that floats
 //! do without a wrapper. A value that is not comparable with itself (a NaN, and a tuple that holds one) is left out, as
-//! `f64::max` does. Among the others the order must be total, as it is of numbers, strings and tuples of them; then the
-//! result is the same (by `==`) however the values are spread over workers and ranks.
+//! `f64::max` does. Among the others the order must be total, as it is for numbers, strings and their tuples. Then the
+//! result (by `==`) does not depend on how values are spread over workers and ranks.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -73,8 +73,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
     }
 }
 
-/// The smallest value, in the unit of the values. Adding one and merging take O(1). What [`Max`] says of indices and NaN
-/// holds here too; of two tuples with the same first part, the one with the smaller second part is smaller.
+/// The smallest value, in the unit of the values. Adding one and merging take O(1). The rules of [`Max`] on indices and
+/// NaN hold here too; of two tuples with the same first part, the one with the smaller second part is smaller.
 ///
 /// ```
 /// use caribou::pools::Min;
@@ -119,8 +119,8 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 
 /// The k largest values, in the unit of the values, or all where there are fewer. Equal values are all kept.
 ///
-/// A value that is not among them costs one comparison, one that is O(k); of n values in random order about k ln(n / k) are.
-/// Merging takes O(k). What [`Max`] says of indices and NaN holds here too.
+/// A value below the k largest costs one comparison, any other O(k). Of n values in random order about k ln(n / k) are
+/// among the k largest when they come. Merging takes O(k). The rules of [`Max`] on indices and NaN hold here too.
 ///
 /// ```
 /// use caribou::pools::Largest;
@@ -135,7 +135,7 @@ impl<T: PartialOrd + Serialize + DeserializeOwned + Send + 'static> Accumulator 
 /// All workers need the same k.
 ///
 /// # Panics
-/// When two are merged whose k differ: the larger k has values that the other one has dropped, and no merge finds them.
+/// If two with different k are merged: the one with the smaller k has dropped values that the result needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Largest<T> {
     k: usize,

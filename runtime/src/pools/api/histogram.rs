@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::accumulator::Accumulator;
 
-/// A histogram with bins of equal width over a range, in the unit of the values. Values below, from the upper end on, and
-/// NaN are counted apart, so that no value is lost.
+/// A histogram with bins of equal width over a range, in the unit of the values. Values below the range, values from its
+/// upper end on, and NaN are counted apart: no value is lost.
 ///
-/// A bin has its lower edge and not its upper one. Adding a value takes O(1), merging O(bins); counts are exact, whatever the
+/// A bin has its lower edge and not its upper one. Adding a value takes O(1), merging O(bins). Counts are exact in any
 /// order. For bins of equal ratio add the logarithm.
 ///
 /// ```
@@ -44,8 +44,8 @@ impl Histogram {
     /// An empty one of `bins` bins, which divide `range` equally.
     ///
     /// # Panics
-    /// If there are no bins, if the range is empty, not finite or wider than the largest `f64`, or if `f64` has too few
-    /// numbers there for so many bins.
+    /// If there are no bins. If the range is empty, not finite or wider than the largest `f64`. If `f64` has too few
+    /// numbers in the range for the bins.
     #[must_use]
     pub fn new(range: Range<f64>, bins: usize) -> Self {
         let extent = range.end - range.start;
@@ -137,7 +137,7 @@ impl Histogram {
         self.nan
     }
 
-    /// The number of all values, those outside the range and NaN included.
+    /// The number of all values, including NaN and values outside the range.
     #[must_use]
     pub fn total(&self) -> u64 {
         let all = self.counts.iter().chain([&self.below, &self.above, &self.nan]);

@@ -31,7 +31,7 @@ use crate::wire::{self, WireError};
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Every worker of every rank stops after the range in hand; the pool ends with what it has.
+    /// Every worker of every rank stops after its current range; the pool ends with the result so far.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -113,22 +113,23 @@ impl<'p> Pool<'p> {
         self
     }
 
-    /// The pool stops when somebody cancels.
+    /// The pool stops when `cancel` is called.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: &Cancel) -> Pool<'p> {
         self.cancel = Some(cancel.clone());
         self
     }
 
-    /// Tells how far all ranks together are, at most so often and at the end, in every process. All processes must want
-    /// that, or none. It is called by the thread that speaks to other ranks, which wait meanwhile.
+    /// Calls `tell` with the progress of all ranks, at most once per `every` and at the end, in every process. Either all
+    /// processes set it or none. The thread that communicates with other ranks calls `tell`, and the other ranks wait
+    /// meanwhile.
     #[must_use]
     pub fn on_progress(mut self, every: Duration, tell: impl Fn(PoolProgress) + Sync + 'p) -> Pool<'p> {
         self.progress = Some(ProgressCallback { every, tell: Box::new(tell) });
         self
     }
 
-    /// The facts that policies are told, of so many iterations.
+    /// The facts that policies are told, for this number of iterations.
     pub(crate) fn facts(&self, iterations: u64, workers: Vec<u32>) -> lb_strategies::pool::Pool {
         let mut facts = lb_strategies::pool::Pool::new(iterations, workers);
         facts.cost_hint = self.cost_hint.map(ns_of);
@@ -136,7 +137,7 @@ impl<'p> Pool<'p> {
     }
 }
 
-/// More often nobody is told of progress, ns.
+/// Least interval between two reports of progress, ns.
 const PROGRESS_MIN_NS: u64 = 1_000_000;
 
 fn ns_of(time: Duration) -> u64 {
@@ -160,7 +161,7 @@ impl<'p, A, I, B> Work<'p, A, I, B> {
         Work { pool, init, body, undone, restored, accumulates: PhantomData }
     }
 
-    /// The pool is restarted: these iterations count, with what they have accumulated in the process of rank 0.
+    /// The pool is restarted: these iterations count, with their accumulated value in the process of rank 0.
     pub(crate) fn go_on_from(
         &self,
         done: Vec<Range<u64>>,

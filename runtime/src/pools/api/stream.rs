@@ -18,8 +18,8 @@ pub struct Stream(Pcg64Mcg);
 
 /// The random numbers of an iteration: always the same for the same two numbers. Making one takes a few ns.
 ///
-/// The generator is PCG XSL 128/64 (MCG); where it starts is `seed` and `iteration`, mixed by SplitMix64, so that streams
-/// of neighbouring iterations have nothing in common.
+/// The generator is PCG XSL 128/64 (MCG); it starts at `seed` and `iteration`, mixed by SplitMix64, so that streams of
+/// neighbouring iterations are independent.
 #[must_use]
 pub fn stream(seed: u64, iteration: u64) -> Stream {
     let low = mix(seed ^ mix(iteration.wrapping_add(GOLDEN)));

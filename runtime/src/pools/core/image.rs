@@ -1,15 +1,15 @@
-//! What a checkpoint has of a worker of a pool.
+//! The image of a worker of a pool in a checkpoint.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// What a worker has done.
+/// The work that a worker has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkerImage {
     /// The indices of the iterations that are in it, in any order.
     pub(crate) done: Vec<Range<u64>>,
-    /// What it has accumulated, encoded.
+    /// Its accumulated value, encoded.
     #[serde(with = "crate::wire::bulk")]
     pub(crate) accumulated: Vec<u8>,
 }

@@ -22,7 +22,7 @@ use crate::pools::report::PoolWorker;
 /// A packet between the ranks of a pool.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum PoolPacket {
-    /// A message from the machine of one rank to that of another.
+    /// A message from the machine of one rank to the machine of another.
     Machine(#[serde(serialize_with = "crate::wire::bulk::serialize_inline")] Message),
     /// Rank 0 asks for a progress report at this interval.
     SubscribeProgress { every_ns: u64 },
@@ -36,11 +36,11 @@ pub(crate) enum PoolPacket {
     Cancel,
     /// Ranks 0 to `active` - 1 have work from now on. From rank 0.
     Resize { active: u32 },
-    /// Rank 0 makes a checkpoint: the workers copy what they have done.
+    /// Rank 0 makes a checkpoint: the workers copy their work.
     Save { number: u64 },
     /// The sender has written its file of the checkpoint, or has failed to. To rank 0.
     Written(Result<Written, String>),
-    /// The sender was told to end, by whom this says. To rank 0.
+    /// The sender got a notice to end from this source. To rank 0.
     Notice(String),
     /// The sender asks for a checkpoint, since its machine may be taken back soon. To rank 0.
     Ask,
@@ -62,7 +62,7 @@ pub(crate) struct Part {
     pub(crate) workers: Vec<PoolWorker>,
     /// Number of messages that its machine sent.
     pub(crate) messages: u64,
-    /// What its machine reports on its decisions, if anything.
+    /// The report of its machine on its decisions, if there is one.
     pub(crate) said: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct PoolResult {
     pub(crate) workers: Vec<PoolWorker>,
     /// Number of messages that the machines sent.
     pub(crate) messages: u64,
-    /// What the machine of the lowest rank that reports anything says on its decisions.
+    /// The report on decisions from the lowest rank that has one.
     pub(crate) said: Option<String>,
     /// True if not all iterations were executed.
     pub(crate) cancelled: bool,

@@ -11,7 +11,8 @@ pub(crate) struct Undone {
 }
 
 impl Undone {
-    /// All of `0..iterations` that are in none of these ranges. The error says which iteration is there twice, or is none.
+    /// All of `0..iterations` that are in none of these ranges. The error names an iteration that is there twice, or does
+    /// not exist.
     pub(crate) fn beside(iterations: u64, mut done: Vec<Range<u64>>) -> Result<Undone, String> {
         done.retain(|range| !range.is_empty());
         done.sort_unstable_by_key(|range| range.start);
@@ -44,7 +45,8 @@ impl Undone {
         self.count
     }
 
-    /// The indices of the iterations of these numbers, in order. O(log n) in the number n of ranges, and O(1) for each range that is returned.
+    /// The indices of the iterations of these numbers, in order. Takes O(log n) in the number n of ranges, and O(1) for
+    /// each returned range.
     pub(crate) fn indices(&self, numbers: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let begin =
             self.ranges.partition_point(|(first, range)| first + (range.end - range.start) <= numbers.start);

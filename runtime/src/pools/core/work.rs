@@ -9,7 +9,7 @@ use crate::wire::WireError;
 /// The accumulated value of a worker, a rank or the whole pool.
 pub(crate) type Accumulated = Box<dyn Any + Send>;
 
-/// What a pool that is restarted had done before.
+/// The work of a restarted pool before the restart.
 pub(crate) struct Restored {
     /// The indices of the iterations that are in it.
     pub(crate) done: Vec<Range<u64>>,
@@ -25,10 +25,10 @@ pub(crate) trait PoolWork: Sync {
     /// The indices of the iterations of these numbers.
     fn indices(&self, numbers: &Range<u64>) -> Vec<Range<u64>>;
 
-    /// What was done before the pool was restarted. Once, in the process of rank 0.
+    /// The work from before the restart. Once, in the process of rank 0.
     fn take_restored(&self) -> Option<Restored>;
 
-    /// What a restart compares.
+    /// The description of the pool that a restart compares.
     fn signature(&self) -> PoolSignature;
 
     /// The value of no iterations.

@@ -3,7 +3,7 @@
 //! | part of the run | does |
 //! |---|---|
 //! | rank 0 | says that a checkpoint is due: [`Save`](PoolPacket::Save) |
-//! | a worker | when its range ends, copies what it has accumulated, with the iterations that are in it |
+//! | a worker | when its range ends, copies its accumulated value, with the iterations that are in it |
 //! | a rank | when all its workers have, writes the copies, and tells rank 0: [`Written`](PoolPacket::Written) |
 //! | rank 0 | when all ranks have, completes the checkpoint |
 //!
@@ -15,7 +15,7 @@
 //!    merged and counted at once.
 //! 2. Each iteration is counted once in the whole run. So no two copies have one in common, and a restart that executes the
 //!    iterations which are in no copy counts each once.
-//! 3. A restarted run gives what was accumulated before to one worker, as if that had executed it.
+//! 3. A restarted run gives the earlier accumulated value to one worker, as if this worker had executed its iterations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,7 +56,7 @@ impl Copies {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// A worker's copy for this checkpoint, or its last one. True if those of all workers are there.
+    /// A worker's copy for this checkpoint, or its last one. True if the copies of all workers are there.
     pub(super) fn put(
         &self,
         worker: WorkerId,
@@ -93,7 +93,7 @@ fn are_there(images: &[Option<NumberedImage>], number: u64) -> bool {
     images.iter().all(|image| image.as_ref().is_some_and(|&(made, _)| made >= number))
 }
 
-/// What a rank makes checkpoints with.
+/// The checkpoints of a rank: its store and the copies of its workers.
 pub(crate) struct RankCheckpoints {
     pub(super) copies: Copies,
     store: Arc<Store>,
@@ -141,12 +141,12 @@ impl<'m> Checkpointer<'m> {
         }
     }
 
-    /// When there is something to do at the latest, ns since the run began.
+    /// The next time at which work is due, ns since the run began.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.schedule.as_ref().and_then(Schedule::next_ns)
     }
 
-    /// Tells whether there is something to do now, but for the time.
+    /// Tells whether there is work now, apart from due times.
     pub(super) fn has_work(&self) -> bool {
         self.listener.as_ref().is_some_and(|listener| listener.has_any())
             || self.io.as_ref().is_some_and(Background::has_ended)
@@ -193,7 +193,7 @@ impl<'m> Checkpointer<'m> {
         Ok(packets)
     }
 
-    /// Rank 0 has said that a checkpoint is due: the workers make copies as soon as they can.
+    /// Rank 0 has announced that a checkpoint is due: the workers make copies as soon as they can.
     pub(super) fn save(&mut self, number: u64) {
         self.saving = Some(number);
         self.checkpoints.copies.wanted.store(number, Ordering::Release);
@@ -255,7 +255,7 @@ impl<'m> Checkpointer<'m> {
         Ok(())
     }
 
-    /// The run has ended: waits for what is being written.
+    /// The run has ended: waits for the write in progress.
     pub(super) fn end(&mut self) {
         self.io.take().into_iter().for_each(Background::join);
     }

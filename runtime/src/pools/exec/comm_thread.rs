@@ -6,10 +6,10 @@
 //! |---|---|
 //! | a packet has come | handles the packet |
 //! | a worker has left a packet for another rank | sends the packet |
-//! | a time has come: of the driver, of a progress report, of a sample of the workers | does what is due |
+//! | a time has come: of the driver, of a progress report, of a sample of the workers | does the due work |
 //! | all workers of the rank have handed in their results | sends the rank's part to rank 0 |
 //! | the run is to be shrunk or expanded, on rank 0 | tells all ranks |
-//! | all workers have copied what they have done, or a copy is written | goes on with the [checkpoint](super::checkpoint) |
+//! | all workers have made their copies, or a copy is written | goes on with the [checkpoint](super::checkpoint) |
 //!
 //! # How it ends
 //!
@@ -55,7 +55,7 @@ pub(super) struct CommThread<'m> {
     peers: Peers<'m>,
     /// True if each rank is a process, and so needs the result.
     processes: bool,
-    /// What all other ranks have been told, by this rank or by another.
+    /// The news that all other ranks have been told, by this rank or by another.
     told: BTreeSet<News>,
     progress: Progress,
     wait_detector: WaitDetector,
@@ -68,7 +68,7 @@ pub(super) struct CommThread<'m> {
     deliver: &'m dyn Fn(Accumulated, PoolResult),
 }
 
-/// What is told to all ranks once.
+/// News that is told to all ranks once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     Cancelled,

@@ -11,7 +11,7 @@ use crate::wire::codec::{Codec, SerdeCodec};
 
 /// Longest time until a packet is noticed that does not wake the communication thread, ns.
 pub(super) const NAP_MAX_NS: u64 = 20_000_000;
-/// Sleep while packets wait for a receiver that has no room for them; longer if nothing has come for a while.
+/// Sleep while packets wait for a receiver without space; longer if no packet has come for a while.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 /// Between hosts the longest sleep is the time since the last packet divided by this number.
 const NAP_PART: u64 = 32;

@@ -44,7 +44,7 @@ impl Progress {
         self.others.insert(from, done);
     }
 
-    /// The number to send, if a report is due and the number has changed. `done_here` is that of this rank.
+    /// The number to send, if a report is due and the number has changed. `done_here` is the number of this rank.
     pub(super) fn report(&mut self, now_ns: u64, done_here: impl FnOnce() -> u64) -> Option<u64> {
         if !self.reports.is_due(now_ns) {
             return None;

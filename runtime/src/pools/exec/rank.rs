@@ -222,7 +222,7 @@ mod tests {
     use crate::threads::team::Team;
     use crate::wire::WireError;
 
-    /// Work of which no iteration is executed.
+    /// Work without executed iterations.
     struct Untouched;
 
     impl PoolWork for Untouched {

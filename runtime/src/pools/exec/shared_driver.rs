@@ -25,7 +25,7 @@ use crate::threads::sleep::Sleeper;
 use crate::threads::sync::{Mutex, MutexGuard};
 use crate::threads::team::Team;
 
-/// The index of the communication thread's sleeper; those of the workers follow.
+/// The index of the communication thread's sleeper; the workers' sleepers follow.
 const COMM_THREAD: usize = 0;
 
 pub(super) struct SharedDriver {
@@ -148,7 +148,7 @@ mod loom_tests {
 
     const WORKER: WorkerId = WorkerId(0);
 
-    /// What the machine does when a worker asks for an order: it sends a message, or waits for a time.
+    /// The reaction of the machine when a worker asks for an order: it sends a message, or waits for a time.
     enum Way {
         Message,
         Time,

@@ -70,7 +70,7 @@ const IDLE_POLLS_MAX: u32 = 10_000;
 /// Runs a pool under simulation.
 ///
 /// # Errors
-/// Those of a real run.
+/// The errors of a real run.
 pub(crate) fn run(
     work: &dyn PoolWork,
     config: &Config,

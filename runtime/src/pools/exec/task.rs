@@ -1,4 +1,4 @@
-//! Cooperative tasks: what workers and communication threads do, in steps that do not block.
+//! Cooperative tasks: the work of workers and communication threads, in steps that do not block.
 //!
 //! | runs a task | where it sleeps |
 //! |---|---|
@@ -34,7 +34,7 @@ pub(super) trait StepTask {
     /// Tells whether a sleeping task has something to do. Changes nothing.
     fn has_work(&mut self) -> bool;
 
-    /// Says what the task does, for the report of a panic.
+    /// The activity of the task, for the report of a panic.
     fn doing(&self) -> String;
 
     /// Called after the last step, also if that panicked.

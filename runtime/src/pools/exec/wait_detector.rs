@@ -18,7 +18,7 @@ pub(super) struct WaitDetector {
     samples: Periodic,
     /// The last sample, if all workers waited.
     last: Option<Vec<ActivitySample>>,
-    /// What rank 0 was told last.
+    /// The last value sent to rank 0.
     last_sent: bool,
     /// On rank 0: the ranks whose workers all wait.
     waiting: BTreeSet<Rank>,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `New` | makes the initial value to accumulate into |
 //! | `Wants` | asks for an order, and follows it if there is one |
-//! | `Waits` | follows the order that has come, or copies what it has done for a [checkpoint](super::checkpoint) |
+//! | `Waits` | follows the order that has come, or copies its work for a [checkpoint](super::checkpoint) |
 //! | `Runs` | executes the range |
 //! | `Through` | nothing: the result was handed in |
 //!
@@ -35,7 +35,7 @@ pub(super) struct Worker<'p> {
     state: State,
     /// None before the first step, and after the result was handed in.
     accumulated: Option<Accumulated>,
-    /// The iterations whose results are in `accumulated`, but for those before a restart.
+    /// The iterations whose results are in `accumulated`, except the ones from before a restart.
     checksum: IterationChecksum,
     /// Where checkpoints are made, the indices of all of them.
     done: Vec<Range<u64>>,
@@ -77,7 +77,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Makes what it accumulates into: of nothing, or, for one worker of a restarted pool, of what was done before.
+    /// Makes the value to accumulate into. One worker of a restarted pool gets the value from before the restart.
     fn begin(&mut self) -> State {
         let (shared, mut accumulated) = (self.shared, self.shared.work.init());
         if shared.rank == ROOT
@@ -98,7 +98,7 @@ impl<'p> Worker<'p> {
         self.accumulated.is_some() && self.shared.checkpoints.as_ref().is_some_and(wanted)
     }
 
-    /// Copies what it has done for a checkpoint, if one waits for it, or for all later ones if this is the `last` copy.
+    /// Copies its work for a checkpoint, if one waits for it. The `last` copy is for all later checkpoints.
     fn save(&mut self, last: bool) {
         let Some(checkpoints) = self.shared.checkpoints.as_ref().filter(|_| last || self.is_to_save()) else {
             return;
@@ -202,7 +202,7 @@ impl<'p> Worker<'p> {
         State::Wants
     }
 
-    /// Adds executed iterations to those that count.
+    /// Counts executed iterations.
     fn count(&mut self, executed: &Range<u64>) {
         if self.shared.checkpoints.is_some() {
             let indices = self.shared.work.indices(executed);

@@ -1,9 +1,9 @@
 //! One time for all hosts: each process' clock against rank 0's.
 //!
-//! Every host counts its monotonic clock from its own start. Rank 0 and one process of another host exchange a short
-//! message a few times; the round with the shortest way there and back bounds the error best (Cristian 1989): if the
-//! answer was given in the middle of a round of `d` ns, the offset is right to within `d / 2`. Processes of rank 0's host
-//! read the same clock. It is done when a run begins and when it ends, so that drift can be taken out of a trace.
+//! Every host counts its monotonic clock from its own start. Rank 0 and one process of each other host exchange a short
+//! message a few times. The shortest round trip bounds the error best (Cristian 1989). If a round takes `d` ns and the
+//! answer is taken to come from its middle, the offset is right to within `d / 2`. Processes of rank 0's host read the
+//! same clock. This is done when a run begins and when it ends, so that a trace can be corrected for drift.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const CLOCK_CHANNEL: Channel = Channel::new(4);
 pub(crate) struct ClockAlignment {
     /// Reading of this process' clock when rank 0's showed that moment.
     origin_ns: u64,
-    /// Each rank's clock minus rank 0's, and the error of that, ns.
+    /// Each rank's clock minus rank 0's, and the error of the difference, ns.
     offsets_ns: Vec<(i64, u64)>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn offsets(begin: &ClockAlignment, end: &ClockAlignment) -> Vec<Clock
     both.map(offset).collect()
 }
 
-/// One round: when rank 0 asked, what the other's clock showed, when rank 0 had the answer, ns.
+/// One round, ns: the time of the request, the other's clock, the time of the answer.
 struct Round {
     asked_ns: u64,
     shown_ns: u64,
@@ -110,7 +110,7 @@ fn receive(communicator: &Communicator, from: u32) -> Result<u64, MpiError> {
     Ok(numbers[0])
 }
 
-/// The other clock minus rank 0's, and the error of that, from the shortest round, ns.
+/// The other clock minus rank 0's, and the error of the difference, from the shortest round, ns.
 fn offset(rounds: &[Round]) -> (i64, u64) {
     let length = |round: &&Round| round.answered_ns - round.asked_ns;
     let shortest = rounds.iter().min_by_key(length).expect("there are rounds");

@@ -205,7 +205,7 @@ impl OutboundFrames {
         }
     }
 
-    /// Publishes how many blocks have left, on a ring: there the receiver does not go on calling MPI for ever.
+    /// Publishes the number of blocks that have left, on a ring: there the receiver stops calling MPI.
     pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
             ring.publish_sent(blocks);

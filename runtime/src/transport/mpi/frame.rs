@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Bye = 2,
 }
 
-/// The lane of a frame's blocks. Frames are in order only with those of their lane.
+/// The lane of a frame's blocks. Frames are in order only within their lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Lane {
     Express = 0,

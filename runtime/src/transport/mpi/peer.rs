@@ -1,8 +1,8 @@
 //! The link of one process to another: frames out and in, over a ring or in batches, and the blocks that travel beside them.
 //!
 //! Frames are read in the order they were written. Frames with blocks beside them take one of two *lanes* (see
-//! [`blocks`](super::blocks)), and stay in order only with those of their lane. Chunks, which take long, use the second, so
-//! that messages need not wait for the chunks before them.
+//! [`blocks`](super::blocks)), and stay in order only within their lane. Chunks, which take long, use the second, so that
+//! messages need not wait for the chunks before them.
 //!
 //! **Progress.** MPI works on a message only while it is called, on both sides. For example, the receiver may have all of a
 //! block while Open MPI has not yet sent the notice that frees it at the sender. So a block is *in flight* until its

@@ -6,13 +6,13 @@
 //! 1. Algorithm 1 with the largest chunks first, aiming at half of the tolerance, and where that leaves donors
 //!    on beyond the tolerance.
 //! 2. The same, aiming at the tolerance.
-//! 3. Packing as in `greedy-refine`: heaviest first, what does not fit goes where it finishes first. It alone
-//!    clears a rank for a chunk that nearly fills one.
+//! 3. Packing as in `greedy-refine`: heaviest first, and a chunk that does not fit goes where it finishes first. Only
+//!    packing clears a rank for a chunk that nearly fills one.
 //!
-//! If none reaches it, the plan that ends first is taken, and of those about equal the one with fewest moves.
+//! If none reaches it, the plan that ends first is taken; of about equal ones the plan with fewest moves.
 //!
-//! Half of the tolerance is aimed at because at the tolerance itself the noise of the next phase would start the
-//! next refinement, and more chunks would move in the long run.
+//! It aims at half of the tolerance: at the tolerance itself, the noise of the next phase would start another refinement.
+//! So more chunks would move in the long run.
 
 use super::{Donors, Plan, Refine, swap_chunks};
 use crate::arrays::finish_first::by_falling_load;
@@ -22,7 +22,7 @@ use crate::arrays::strategies::greedy_refine;
 
 /// The part of the tolerance that is aimed at.
 const AIM: f64 = 0.5;
-/// Algorithm 1 drains to twice the least time at most: what is later is left to the other ways.
+/// Algorithm 1 drains to twice the least time at most: the other ways handle later ranks.
 const LEVEL_MAX: f64 = 1.0;
 
 /// The best plan for coarse chunks from `start`, never worse than the `stalled` one of Algorithm 1.

@@ -1,9 +1,8 @@
 //! The chunks of the donors, each donor ready to give up the best one for a receiver.
 //!
-//! A donor's chunks are cut into classes by falling load: a class holds the loads within `band` of its
-//! heaviest. Classes are gone through from the heaviest; inside a class the order is that of the index, and
-//! the chunk nearest the receiver goes first. With a band of 0 a class holds equal loads only, and the order
-//! is the paper's: largest first.
+//! A donor's chunks are cut into classes by falling load: a class holds the loads within `band` of its heaviest. The
+//! heaviest class goes first. Inside a class the order is by index, and the chunk nearest to the receiver goes first.
+//! With a band of 0 a class holds equal loads only, and the order is the paper's: largest first.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -37,7 +36,7 @@ struct DonorQueue {
     all: Range<usize>,
     /// The rest of the class in turn, by rising id.
     class: VecDeque<Candidate>,
-    /// Those of the lighter classes.
+    /// The chunks of the lighter classes.
     lighter: Range<usize>,
 }
 
@@ -90,8 +89,8 @@ impl<'a> Donors<'a> {
         held.lighter = held.all.clone();
     }
 
-    /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`, and among its like,
-    /// those within `band` of each other, the one nearest `end`.
+    /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`. Of chunks within `band` of
+    /// each other it takes the one nearest to `end`.
     ///
     /// A chunk that does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
     /// the last time.

@@ -1,9 +1,9 @@
-//! The loop of Algorithm 1 at one level: every available rank above a limit is a donor, every one below it, or
-//! below a lower one, a receiver.
+//! The loop of Algorithm 1 at one level. Every available rank above a limit is a donor. Every available rank below it, or
+//! below a lower limit, is a receiver.
 //!
-//! `overHeap` of the paper is a priority queue of ranks whose completion times change. `underSet` is a plain heap: its top
-//! falls with each move, which is most of the loop, and there a queue with an index by rank takes 1.6 to 3.5 times as long
-//! (10^6 chunks on 10^4 ranks).
+//! `overHeap` of the paper is a priority queue of ranks whose completion times change. `underSet` is a plain heap: its
+//! top falls with each move, which is most of the loop. A queue with an index by rank takes 1.6 to 3.5 times as long
+//! there (10^6 chunks on 10^4 ranks).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,13 +40,13 @@ impl HeadroomKey {
 pub(super) struct Limits {
     /// Ranks that finish later give chunks away until they do not.
     pub(super) donor_ns: u64,
-    /// Others receive chunks for as long as they finish by this; not above the other limit.
+    /// Others receive chunks as long as they finish by this time, which is not above the other limit.
     pub(super) receiver_ns: u64,
 }
 
 /// Moves chunks off ranks that finish late, without letting another one finish late.
 ///
-/// Says whether no rank is left that should give.
+/// Returns whether no rank is left that should give.
 pub(super) fn offload(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
     // The most room never grows: a rank that becomes a receiver has less than it just gave.
     let (mut over, mut under) = (OverHeap::default(), BinaryHeap::new());

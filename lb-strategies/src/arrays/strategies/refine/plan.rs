@@ -1,4 +1,4 @@
-//! A placement in the making: where chunks are now, and what that means for every rank.
+//! A placement in the making: the current rank of each chunk, and the load of every rank.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
@@ -16,8 +16,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The current placement, with unavailable ranks emptied: their chunks go, heaviest first, where they
-    /// finish first.
+    /// The current placement with unavailable ranks emptied. Their chunks, heaviest first, go where they finish first.
     pub(crate) fn evacuated(snapshot: &Snapshot, model: Background) -> Self {
         let mut assignment = Assignment::current(snapshot);
         let mut loads = Loads::placed(snapshot, &assignment, model);
@@ -43,14 +42,14 @@ impl Plan {
         Self { assignment, loads, least_ns }
     }
 
-    /// The same with ranks that take a nanosecond a tick, so that ticks are equalised rather than times.
+    /// The same with ranks that take a nanosecond per tick, so that ticks are equalised rather than times.
     pub(crate) fn in_ticks(mut self) -> Self {
         self.loads.capacity.fill(1.0);
         self.least_ns = self.loads.fair_ns();
         self
     }
 
-    /// The same with levels that are not below what the heaviest chunk needs wherever it is.
+    /// The same with levels that are not below the time of the heaviest chunk on its best rank.
     pub(crate) fn above_heaviest(mut self, snapshot: &Snapshot, model: Background) -> Self {
         let heaviest_ns = self.pinned(snapshot, model).heaviest_ns(snapshot);
         self.least_ns = self.least_ns.max(heaviest_ns as f64);

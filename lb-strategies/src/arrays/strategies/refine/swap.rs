@@ -10,10 +10,10 @@ use crate::rank::Rank;
 /// The number of earliest ranks that are tried against the latest one.
 const PARTNERS: usize = 8;
 
-/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load. Empty until somebody looks.
+/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load. Empty until the rank is looked at.
 type MovableChunks = Vec<(u64, usize)>;
 
-/// The chunks of ranks that nobody looked at, linked rank by rank: few ranks are ever looked at.
+/// The chunks of ranks that were not looked at, linked rank by rank: few ranks are ever looked at.
 struct UnvisitedRanks<'a> {
     snapshot: &'a Snapshot,
     /// Per rank, the position of its last chunk; none once it is looked at.
@@ -54,8 +54,8 @@ struct Swap {
 
 /// Exchanges chunks until the maximum is at most `settled_ns` or no exchange with the latest rank lowers it.
 ///
-/// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At
-/// most one exchange a rank, and a few more: the tail is long and brings little.
+/// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At most one
+/// exchange per rank, and a few more: the tail is long and gains little.
 pub(crate) fn swap_chunks(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
     let mut unseen = UnvisitedRanks::new(snapshot, plan);
     let mut held = vec![MovableChunks::new(); snapshot.ranks.len()];

@@ -1,4 +1,4 @@
-//! Promises of `refine` beyond those of every strategy.
+//! Promises of `refine` beyond the ones of every strategy.
 
 use super::*;
 use crate::arrays::metrics::{Moved, max_over_avg};
@@ -114,7 +114,7 @@ fn hot_spots_of_coarse_chunks_do_not_stall_it() {
 
 #[test]
 fn where_no_placement_meets_the_tolerance_the_best_one_is_found() {
-    // Eight equal chunks a rank, one rank at half speed: four of its chunks go, and four others hold nine.
+    // Eight equal chunks per rank, one rank at half speed: four of its chunks go, and four others hold nine.
     let mut snapshot = Workload::Equal.snapshot(80, 10, 1);
     snapshot.ranks[3].speed = 0.5;
     let assignment = Refine::default().assign(&snapshot);

@@ -1,4 +1,4 @@
-//! Copies on a rank: it begins them, offers its own late pieces, and gives up those that nobody will settle.
+//! Copies on a rank: it begins them, offers its own late pieces, and gives up copies that will not be settled.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,8 +18,8 @@ impl LeaseRank {
         }
     }
 
-    /// Copies late pieces, whose rest takes longer than two copies and round trips: by a waiting worker, or by an offer
-    /// to the root.
+    /// Copies late pieces, by a waiting worker or by an offer to the root. A piece is late if its rest takes longer than
+    /// two copies and round trips.
     pub(super) fn copy_late(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.copies != Replication::Now || !self.pool.is_empty() {
             return;

@@ -11,7 +11,7 @@ use crate::pools::ruper::worker::Stage;
 use crate::rank::{Rank, WorkerId};
 
 impl RuperRank {
-    /// Serves all who wait, again after each rebalance: quotas may have changed.
+    /// Serves all waiting workers, again after each rebalance: quotas may have changed.
     pub(super) fn serve(&mut self, now: Nanos, out: &mut Vec<Output>) {
         loop {
             let before = self.task.as_ref().map(Task::rebalances);

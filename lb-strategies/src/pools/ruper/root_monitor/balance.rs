@@ -1,4 +1,4 @@
-//! The arithmetic between ranks: what a report changes, who gets how many iterations, and which.
+//! The arithmetic between ranks: the effect of a report, the quota of each rank, and the granted indices.
 
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ impl RootMonitor {
     pub(super) fn balance(&mut self) -> f64 {
         let (mut parties, mut quotas) = (Vec::new(), Vec::new());
         for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
-            // Who is absent and has no quota any more has missed the deadline.
+            // An absent rank without a quota has missed the deadline.
             if peer.stage == Stage::Absent && peer.assigned == 0 {
                 continue;
             }

@@ -71,12 +71,12 @@ fn only_a_reporting_rank_gets_a_new_quota() {
     let mut root = balancing(9000, 3, "");
     let assign = |quota| send(1, RuperMessage::Assign { sequence: 0, quota });
     assert_eq!(receive(&mut root, 300, 1, report(300, 300)), [Command::SetTotal(3000), assign(3000)]);
-    // Rank 0 does 2 a second, rank 1 does 1: of 6000 - 900 that are left rank 0 gets two thirds.
+    // Rank 0 does 2 per second, rank 1 does 1: rank 0 gets two thirds of the remaining 6000 - 900.
     assert_eq!(tick(&mut root, 300, 600), [Command::SetTotal(600 + 3400)]);
     assert_eq!(root.peers[1].assigned, 300 + 1700);
 }
 
-/// Race 4 of the published protocol: whoever's report ends the balance, all hear of it in the same step.
+/// Race 4 of the published protocol: when the report of any rank ends the balance, all are told in the same step.
 #[test]
 fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
     let mut root = balancing(900, 3, "");
@@ -109,7 +109,7 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
     assert_eq!(root.wake_at(), Nanos::MAX);
 }
 
-/// Races 3 and 9: the share of a rank that is absent returns, and a late one gets what is left for it.
+/// Races 3 and 9: the share of an absent rank is redistributed, and a late rank gets the rest.
 #[test]
 fn a_rank_that_starts_late_gets_a_part_of_what_is_left() {
     let mut root = RootMonitor::new(&Settings::of(""), &Pool::new(900, vec![2; 3]));

@@ -1,4 +1,4 @@
-//! The rebalance of a task (paper, Fig. 3 left), and what it expects of the time to the end.
+//! The rebalance of a task (paper, Fig. 3 left), and its prediction of the time to the end.
 
 use super::Task;
 use crate::pools::machine::Nanos;
@@ -33,10 +33,10 @@ pub(super) struct Rebalances {
 }
 
 impl Task {
-    /// Looks how far everybody is, and shares what is left by speed (paper, Fig. 3 left).
+    /// Reads the progress of all workers, and shares the rest by speed (paper, Fig. 3 left).
     pub(crate) fn rebalance(&mut self, now: Nanos, urgency: Urgency) {
         if self.workers.iter().all(|worker| !worker.is_working()) {
-            // Who starts late sets the next one.
+            // A late start sets the next one.
             self.rebalances.next = Nanos::MAX;
             return;
         }
@@ -87,7 +87,7 @@ impl Task {
         if speed > 0.0 { left as f64 / speed } else { f64::INFINITY }
     }
 
-    /// The assignment step: workers that have not started have nothing, those that have finished keep what they had.
+    /// The assignment step: workers that have not started have nothing, finished ones keep their quotas.
     pub(super) fn assign(&mut self) {
         let finished = self.workers.iter().filter(|worker| worker.stage == Stage::Finished);
         let budget = self.total.saturating_sub(finished.map(|worker| worker.done).sum());

@@ -1,4 +1,4 @@
-//! The golden vectors of a task, and what holds whatever its workers report.
+//! The golden vectors of a task, and its invariants under any reports of its workers.
 
 use super::*;
 use crate::pools::machine::SECOND;
@@ -40,7 +40,7 @@ fn a_rebalance_shares_what_is_left_by_speed_and_adds_up() {
     assert_eq!(quotas(&task), [633, 327, 40]);
 }
 
-/// Golden vector 2b: shares of what is left, by counts of different ages, end at different times.
+/// Golden vector 2b: shares of the rest, by counts of different ages, end at different times.
 #[test]
 fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
     let mut task = three_workers(&settings(""));

@@ -1,7 +1,6 @@
 //! A plan as one line for people: `2 hosts, 4 ranks x 2 workers, pinned: a 0-1 2-3, b 0-1 2-3`.
 //!
-//! A list that gets too long for a line is shortened: the vCPUs of each host rather than of each rank, then only their
-//! number.
+//! A list that is too long for a line is shortened: first to the vCPUs of each host, then to their number.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -11,7 +10,7 @@ use super::{Plan, RankPlacement};
 /// A line longer than this is made shorter.
 const LINE_CHARS_MAX: usize = 160;
 
-/// The separator between the ranks that are pinned and those that are not.
+/// The separator between pinned ranks and others.
 const BETWEEN: &str = "; ";
 
 impl fmt::Display for Plan {
@@ -57,7 +56,7 @@ impl Plan {
         self.placements.iter().filter_map(|seats| Some((seats, seats.vcpus.as_deref()?)))
     }
 
-    /// The pinned vCPUs of each host, a list a rank.
+    /// The pinned vCPUs of each host, one list per rank.
     fn by_host_and_rank(&self) -> Vec<Vec<&[usize]>> {
         let mut lists = vec![Vec::new(); self.hosts.len()];
         for (seats, vcpus) in self.pinned() {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A machine of `vcpus` vCPUs: `threads` hyperthreads a core, `per_cache` vCPUs a cache, two caches a domain. As on
+/// A machine of `vcpus` vCPUs: `threads` hyperthreads per core, `per_cache` vCPUs per cache, two caches per domain. As on
 /// real ones the second hyperthreads are numbered after all the first.
 fn machine(vcpus: u32, threads: u32, per_cache: u32) -> Vec<Vcpu> {
     let cores = vcpus / threads;

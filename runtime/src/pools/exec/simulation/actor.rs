@@ -12,7 +12,7 @@ use crate::threads::sleep::Sleeper;
 
 pub(super) struct Actor<'r> {
     shared: &'r Shared<'r>,
-    /// The vCPU of the actor; a communication thread has that of worker 0.
+    /// The vCPU of the actor; a communication thread has the one of worker 0.
     pub(super) place: Place,
     /// None for the communication thread.
     pub(super) worker: Option<WorkerId>,

@@ -42,7 +42,7 @@ impl Channel {
     }
 }
 
-/// Reports from any thread that a process is lost, so that no operation waits for it for ever.
+/// Reports from any thread that a process is lost, so that no operation waits for it forever.
 #[derive(Clone, Default)]
 pub(crate) struct Alarm(Arc<AtomicBool>);
 
@@ -226,7 +226,7 @@ impl Communicator {
         bytes: usize,
     ) -> Result<Request, MpiError> {
         let (mut request, count) = (MaybeUninit::uninit(), count_of(bytes)?);
-        // SAFETY: as the caller says (rule 2).
+        // SAFETY: by the contract of the caller (rule 2).
         unsafe {
             call!(MPI_Irecv(
                 start.cast(),

@@ -154,7 +154,7 @@ impl Sendings {
 pub(crate) struct Receiving {
     requests: Requests,
     buffer: Option<Buffer>,
-    /// Bytes to receive, and bytes whose receives were started.
+    /// Bytes to receive, and the number of them whose receives were started.
     bytes: usize,
     started: usize,
 }
