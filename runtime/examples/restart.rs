@@ -1,0 +1,56 @@
+//! A run that dies and continues from its checkpoint.
+#![expect(clippy::print_stdout, reason = "it is a program")]
+
+use caribou::checkpoint::Settings;
+use caribou::{Chunk, Config, Ctx, Error, Reducer, Report, Target};
+use serde::{Deserialize, Serialize};
+
+const COUNTERS: u32 = 8;
+
+/// Counts the messages that go round a ring of chunks.
+#[derive(Default, Serialize, Deserialize)]
+struct Counter {
+    count: u64,
+}
+
+/// True in the first run.
+struct Dies(bool);
+
+impl Chunk for Counter {
+    type Index = u32;
+    type Message = ();
+
+    fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
+        ctx.send((ctx.index() + 1) % COUNTERS, ());
+    }
+
+    fn receive(&mut self, (): (), ctx: &mut Ctx<'_, Self>) {
+        self.count += 1;
+        match self.count {
+            // By default a run makes one every 10 minutes, without being asked.
+            5_000 => ctx.checkpoint(),
+            70_000 if ctx.service::<Dies>().0 => return ctx.fail("the machine is gone"),
+            100_000 => return ctx.contribute(0, Reducer::Sum, vec![self.count], Target::Exit),
+            _ => {}
+        }
+        ctx.send((ctx.index() + 1) % COUNTERS, ());
+    }
+}
+
+fn run(config: Config, dies: bool) -> Result<Report, Error> {
+    caribou::run(config, move |setup| {
+        setup.service(Dies(dies));
+        setup.array(COUNTERS, |_| Counter::default());
+    })
+}
+
+fn main() -> Result<(), Error> {
+    let dir = std::env::temp_dir().join(format!("caribou-restart-{}", std::process::id()));
+    if let Err(error) = run(Config::from_env()?.ranks(2).checkpoint(Settings::new(&dir)), true) {
+        println!("{error}");
+    }
+    // On another number of ranks. A line on standard error names the checkpoint.
+    let report = run(Config::from_env()?.ranks(3).restart(&dir), false)?;
+    println!("{} messages in all", report.value::<Vec<u64>>()?[0]);
+    std::fs::remove_dir_all(dir).map_err(|why| Error::System { why: why.to_string() })
+}
