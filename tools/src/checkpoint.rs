@@ -1,6 +1,7 @@
 //! `caribou checkpoint`: the checkpoints of a directory, what is in one, and whether they are whole.
 
 use std::fmt::Display;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,12 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Error> {
     | Command::Verify(Directory { dir })) = command;
     let all = checkpoints(dir)?;
     match command {
-        Command::List(_) => write!(out, "{}", table(&all))?,
+        Command::List(_) => {
+            write!(out, "{}", table(&all))?;
+            if dir.join("unfinished").exists() {
+                writeln!(out, "The run has no result yet: it goes on, or has ended early.")?;
+            }
+        }
         Command::Inspect(_) => inspect(&all[0], out)?,
         Command::Verify(_) => verify(&all, out)?,
     }
@@ -49,11 +55,14 @@ fn checkpoints(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     let all = list(dir);
     if all.is_empty() {
-        let (dir, what) = match dir.metadata() {
-            Ok(metadata) if metadata.is_dir() => (dir.display(), "has no complete checkpoint"),
-            Ok(_) => (dir.display(), "is a file"),
-            Err(_) => (dir.display(), "does not exist or cannot be read"),
+        let what = match dir.metadata() {
+            Ok(metadata) if !metadata.is_dir() => "is a file".into(),
+            _ => match fs::read_dir(dir) {
+                Ok(_) => "has no complete checkpoint".into(),
+                Err(why) => format!("cannot be read ({why})"),
+            },
         };
+        let dir = dir.display();
         return Err(Error::Usage(format!(
             "{dir} {what}, expected a directory that CARIBOU_CHECKPOINT has named, or one of its checkpoints"
         )));
