@@ -44,7 +44,7 @@ fn run(config: Config, dies: bool) -> Result<Report, Error> {
     })
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = std::env::temp_dir().join(format!("caribou-restart-{}", std::process::id()));
     if let Err(error) = run(Config::from_env()?.ranks(2).checkpoint(Settings::new(&dir)), true) {
         println!("{error}");
@@ -52,5 +52,6 @@ fn main() -> Result<(), Error> {
     // On another number of ranks. A line on standard error names the checkpoint.
     let report = run(Config::from_env()?.ranks(3).restart(&dir), false)?;
     println!("{} messages in all", report.value::<Vec<u64>>()?[0]);
-    std::fs::remove_dir_all(dir).map_err(|why| Error::System { why: why.to_string() })
+    std::fs::remove_dir_all(dir)?;
+    Ok(())
 }
