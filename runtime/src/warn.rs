@@ -1,4 +1,4 @@
-//! Warnings for the person who started a program: the run went on, or ended well.
+//! Lines for the person who started a program: the run went on, or ended well.
 
 use std::io::{Write, stderr};
 
@@ -11,6 +11,11 @@ pub(crate) fn warn(text: &str) {
     if get_default(|dispatch| dispatch.is::<NoSubscriber>()) {
         print_line(&format!("caribou: {text}"));
     }
+}
+
+/// Tells of a change that the user or the system asked for.
+pub(crate) fn tell(text: &str) {
+    print_line(&format!("caribou: {text}"));
 }
 
 /// A line on standard error, in one piece: other processes may be writing too. If the stream is closed, the line is

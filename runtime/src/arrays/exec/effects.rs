@@ -9,7 +9,7 @@ use crate::arrays::core::routing::message_list::{MessageList, Outbox, OutboxEntr
 use crate::error::Error;
 use crate::ids::{CellId, ChunkId, Sender, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
-use crate::warn::warn;
+use crate::warn::tell;
 
 impl Worker<'_> {
     /// Hop 2, the flush, for a handler that has left effects: applies them and sends its messages, in order.
@@ -190,7 +190,7 @@ impl HandlerHost for Worker<'_> {
             requests.resized(active);
         }
         if !self.shared.clock.is_virtual() {
-            warn(line);
+            tell(line);
         }
     }
 

@@ -48,7 +48,7 @@ use crate::pools::core::work::Accumulated;
 use crate::run::watchdog::sample_interval;
 use crate::text::resized;
 use crate::transport::handle::TransportHandle;
-use crate::warn::warn;
+use crate::warn::tell;
 
 pub(super) struct CommThread<'m> {
     shared: &'m Shared<'m>,
@@ -228,7 +228,7 @@ impl<'m> CommThread<'m> {
         let Some(requests) = self.shared.resizes.as_ref().filter(|_| !self.is_cancelled()) else { return };
         let Some(active) = requests.take().filter(|&active| active != requests.active()) else { return };
         if !self.shared.clock.is_virtual() {
-            warn(&resized(active as usize, self.peers.ranks as usize, requests.active() as usize));
+            tell(&resized(active as usize, self.peers.ranks as usize, requests.active() as usize));
         }
         requests.resized(active);
         self.broadcast(|| PoolPacket::Resize { active });
