@@ -112,7 +112,7 @@ impl Activity {
         self.chunks.retain(|chunk, _| here.contains(chunk));
     }
 
-    /// The rank on which a chunk began; none before it was seen to handle anything.
+    /// The rank on which a chunk began; none if it was not told and the chunk was not seen yet.
     pub(super) fn home(&self, chunk: ChunkId) -> Option<Rank> {
         Some(self.chunks.get(&chunk)?.home)
     }

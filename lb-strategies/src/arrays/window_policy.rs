@@ -92,7 +92,7 @@ pub enum Look {
     Wait,
     /// Open one, which ends the last: nothing is decided.
     Begin,
-    /// Open one, and add the time since the last to the next decision.
+    /// Open one, and add the measurements since the last to the next decision.
     Collect,
     /// Open one, and decide by the measurements since the last.
     Decide,

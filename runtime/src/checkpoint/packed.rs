@@ -1,5 +1,5 @@
-//! Compression of the files of ranks: LZ4 frames. Compressing takes less time than a disk of less than 1 GB/s needs for the saved
-//! bytes. Blocks that cannot be compressed are stored as they are.
+//! Compression of the files of ranks: LZ4 frames. Compressing takes less time than a disk of up to 1 GB/s needs to write
+//! the same bytes uncompressed. Blocks that cannot be compressed are stored as they are.
 
 use std::io::{self, Read, Write};
 

@@ -17,7 +17,8 @@
 //! 3. The writer stays less than a ring ahead of the *tail*, the number of lines that the reader reports as read (release,
 //!    acquire).
 //! 4. All words are atomics. Only the orderings of control words and tail matter.
-//! 5. Beside the tail, each end reports its progress with the blocks that MPI carries (see the transport).
+//! 5. Beside the tail, each end reports its progress with the blocks that MPI carries, called runs here (see the
+//!    transport).
 //!
 //! A full ring is the back-pressure between processes of a host: the writer queues what does not fit.
 //!

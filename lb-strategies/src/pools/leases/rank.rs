@@ -7,7 +7,7 @@
 //!
 //! 1. While Working, an active rank with a worker that has come has iterations that were not begun, or a `Want` at the
 //!    root.
-//! 2. It asks when its remaining iterations last for two round trips and a piece, or less: the answer is there in time.
+//! 2. It asks when its iterations not begun last for two round trips and a piece, or less: the answer is there in time.
 //! 3. The iterations it gives up were not begun, and are not its own from then on.
 //! 4. A rank that is to be without work gives back all iterations not begun, also of a lease that was in flight. It asks
 //!    for nothing, and copies none of its late pieces itself. When its last worker is through, it reports the executed

@@ -10,8 +10,8 @@
 //! 1. A `Want` is answered by a `Lease` while something is free. Else it stays in the queue, and is looked at again when
 //!    any report comes.
 //! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
-//! 3. Cut iterations become free. In the same step they are leased to the ranks for which they were cut, in proportion to
-//!    their speeds.
+//! 3. Cut iterations become free. In the same step they are leased to the ranks for which they were cut, in such parts
+//!    that these ranks end together.
 //! 4. `Stop` is said once, to all at once, when everything is done.
 //! 5. When no rank can be cut, workers that wait execute copies of offered pieces:
 //!    [`replica_broker`](super::replica_broker).

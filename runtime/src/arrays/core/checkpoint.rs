@@ -44,7 +44,7 @@
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
 //! | the search for quiescence | it begins again; messages that wait for it are saved |
 //! | measurements of the balancer | the restarted run may be on other machines, and a few windows replace them |
-//! | placement, under another number of ranks or if not all were active | chunks restart at home |
+//! | placement, under another number of ranks, if not all were active, or under a strategy that moves no chunk | chunks restart at home |
 //! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
 

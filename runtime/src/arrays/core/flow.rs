@@ -19,9 +19,9 @@
 //!    ([`FlowControl::block`], [`FlowControl::count_acked`]). The sender's own rank blocks it while that rank is full.
 //! 3. *Scope.* A blocked chunk handles no message, not even a deferred one ([`FlowControl::park_if_blocked`]). All other
 //!    chunks go on. The packets of protocols are never held back, except acks.
-//! 4. *No way past.* A chunk that was blocked when it left is blocked on its new rank, and an inserted chunk begins blocked.
-//!    All destinations that block there block it, and so does that rank if it is full ([`FlowControl::blocking`]). Migrating or
-//!    inserting a chunk therefore cannot bypass flow control.
+//! 4. *No way past.* A chunk that was blocked when it left, and an inserted chunk, are blocked by all destinations that block
+//!    on their new rank. That rank blocks them too if it is full ([`FlowControl::blocking`]). Migrating or inserting a chunk
+//!    therefore cannot bypass flow control.
 //! 5. *Broadcasts* go to all ranks by way of rank 0. A rank has one window for its broadcasts. Each broadcast counts with its
 //!    bytes on the rank with the [most receivers](receivers). The request for an ack travels with a broadcast to all ranks. A
 //!    rank where chunks have received any broadcast since the last request defers its ack. It acknowledges as soon as it is not

@@ -1,5 +1,5 @@
-//! Load balancing: rank 0 collects the costs of chunks, decides, and chunks migrate. All chunks come to a sync and are
-//! measured there. In a window, ranks measure their chunks as they run.
+//! Load balancing: rank 0 collects the costs of chunks, decides, and chunks migrate. Rank 0 gets the
+//! costs at a sync, to which all chunks come, or in a window. In a window, ranks report the costs of chunks while these run.
 //!
 //! | module | part |
 //! |---|---|

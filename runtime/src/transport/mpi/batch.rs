@@ -205,7 +205,8 @@ impl OutboundFrames {
         }
     }
 
-    /// Publishes the number of blocks that have left, on a ring: there the receiver stops calling MPI.
+    /// Publishes the number of blocks that have left, on a ring: only there can the receiver stop
+    /// calling MPI, once it knows this number.
     pub(crate) fn publish_sent(&self, blocks: u64) {
         if let Out::Ring(ring) = &self.out {
             ring.publish_sent(blocks);

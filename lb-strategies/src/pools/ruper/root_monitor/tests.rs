@@ -109,7 +109,8 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
     assert_eq!(root.wake_at(), Nanos::MAX);
 }
 
-/// Races 3 and 9: the share of an absent rank is redistributed, and a late rank gets the rest.
+/// Races 3 and 9: the share of an absent rank is redistributed, and a late rank gets an equal part
+/// of the rest.
 #[test]
 fn a_rank_that_starts_late_gets_a_part_of_what_is_left() {
     let mut root = RootMonitor::new(&Settings::of(""), &Pool::new(900, vec![2; 3]));

@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //! 1. Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order.
-//! 2. A migrating chunk carries the number of the next broadcast of its old rank. When the chunk arrives, it is given from the
-//!    log the broadcasts that its new rank has applied since that number.
+//! 2. A migrating chunk carries the number of the broadcast that its old rank would apply next. When the chunk arrives, it is
+//!    given from the log the broadcasts from that number on that its new rank has applied.
 //! 3. A rank logs broadcasts from the moment it knows an assignment until its incoming chunks have been admitted, and at no
 //!    other time.
 //! 4. A chunk inserted by a handler receives the broadcasts that reach its rank after it did.

@@ -7,7 +7,7 @@
 //! | input | output, to the parent |
 //! |---|---|
 //! | the last of the array's chunks on this rank contributes | the partial result of this rank and its children so far |
-//! | a later contribution or partial result | the same, at once |
+//! | a later contribution or partial result | only this one, at once |
 //! | the rank is idle, or has worked for long | all that it has not passed on |
 //!
 //! # Rules

@@ -9,7 +9,7 @@
 //! | rank | input | output |
 //! |---|---|---|
 //! | not the root | the last of the section's chunks on this rank contributes | the partial result, to the root |
-//! | not the root | a later contribution | the same, to the root, at once |
+//! | not the root | a later contribution | only this one, to the root, at once |
 //! | not the root | the rank is idle | all that it has not passed on, to the root |
 //! | root | all chunks of the section have contributed | the result |
 //!

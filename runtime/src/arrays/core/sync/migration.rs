@@ -59,8 +59,8 @@
 //! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index still moves, since all
 //!    ranks switch its route: the old rank sends the pending messages of the index in place of the chunk.
 //! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed. If it
-//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched already uses the new
-//!    routes of chunks on other ranks, in its old epoch. So the epoch of a waiting insertion says nothing once all have
+//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched yet uses the new
+//!    routes of chunks on other ranks all the same, in its old epoch. So the epoch of a waiting insertion says nothing once all have
 //!    flushed.)
 //!
 //! # Proof that messages stay in order
