@@ -1,7 +1,8 @@
 //! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
 //!
-//! The count that a rank reports is itself a guess, and may have been too large. Then its speed is multiplied by the
-//! ratio of its average now to its average at the last correction. Its clock is the sum of the durations that the rank sends, so clocks need not agree.
+//! The count that a rank reports is itself a guess, and may have been too large. Then its speed is multiplied by the ratio
+//! of its average now to its average at the last correction. Its clock is the sum of the durations that the rank sends, so
+//! clocks need not agree.
 //!
 //! The difference of two predictions is a difference of large numbers. Each is off by the age of its workers' reports. A
 //! rank that asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and its
