@@ -53,6 +53,7 @@ mod store;
 
 pub use saved::{Saved, list};
 pub use settings::Settings;
+pub use store::is_unfinished;
 
 pub(crate) use saved::{
     Content, Manifest, PoolSignature, SuperstepsState, Written, chosen, newest_whole, offering_older,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use caribou::checkpoint::{Saved, list};
+use caribou::checkpoint::{Saved, is_unfinished, list};
 use presentation::Table;
 use presentation::format::{bytes, duration, plural};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Error> {
     match command {
         Command::List(_) => {
             write!(out, "{}", table(&all))?;
-            if dir.join("unfinished").exists() {
+            if is_unfinished(dir) {
                 writeln!(out, "The run has no result yet: it goes on, or has ended early.")?;
             }
         }

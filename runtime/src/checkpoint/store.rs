@@ -195,12 +195,21 @@ impl Drop for Store {
 /// Marks the directory of a run that begins. A disk without room is no reason not to begin.
 fn mark_unfinished(dir: &Path) -> Result<(), String> {
     let path = dir.join(UNFINISHED);
-    match write_new(&path, |_| Ok(())) {
+    match create_new(&path) {
         Err(why) if why.kind() != io::ErrorKind::StorageFull => {
             Err(format!("{} cannot be written: {why}", path.display()))
         }
         _ => Ok(()),
     }
+}
+
+/// Tells whether a run that writes to this directory has no result yet: it goes on, or has ended early.
+///
+/// ```
+/// assert!(!caribou::checkpoint::is_unfinished("nowhere"));
+/// ```
+pub fn is_unfinished(dir: impl AsRef<Path>) -> bool {
+    dir.as_ref().join(UNFINISHED).exists()
 }
 
 /// The run that wrote to this directory has its result.
@@ -261,14 +270,18 @@ fn lock(dir: &Path) -> Result<File, String> {
     }
 }
 
-/// Writes a new file to the disk. A file or a link of that name is replaced, and no link is followed.
-fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Written> {
+/// Creates a file that only its owner can read. A file or a link of that name is replaced, and no link is followed.
+fn create_new(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
         _ => {}
     }
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    let mut out = BufWriter::with_capacity(BUFFER_BYTES, Checksummed::new(file));
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Writes a new file to the disk. A file or a link of that name is replaced, and no link is followed.
+fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<Written> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, Checksummed::new(create_new(path)?));
     write(&mut out)?;
     let (written, file) = out.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
     file.sync_all()?;
