@@ -168,20 +168,23 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_charged_follows_the_cpu_clock_within_a_batch() {
-        // Real clocks: spin for some batches, then compare the sum of charges with the thread's CPU time.
-        let clock = crate::threads::clock::Clock::machine();
-        let (mut meter, before) = (Meter::new(clock.now_ns()), thread_cpu_ns());
-        let mut charged = 0i64;
-        while thread_cpu_ns() - before < 20_000_000 {
-            let cpu_clock_ns = meter.is_due(clock.now_ns()).then(thread_cpu_ns);
-            charged += meter.lap(CellId(0), clock.now_ns()) as i64;
-            if let Some(cpu_clock_ns) = cpu_clock_ns {
-                charged -= meter.close(cpu_clock_ns).0.map_or(0, |refund| refund.ns as i64);
+    fn cpu_time_charged_follows_the_cpu_clock_through_preemptions() {
+        // A thread that is preempted in every tenth lap, for longer than any lap takes.
+        let (mut wall_ns, mut cpu_ns, mut charged_ns) = (0u64, 0u64, 0u64);
+        let mut meter = Meter::new(wall_ns);
+        meter.close(cpu_ns);
+        for lap in 0..1000u64 {
+            let own_ns = 20_000 + lap % 7 * 5_000;
+            let preempted_ns = if lap % 10 == 3 { 1_000_000 + lap * 1_000 } else { 0 };
+            wall_ns += own_ns + preempted_ns;
+            cpu_ns += own_ns;
+            let is_due = meter.is_due(wall_ns);
+            charged_ns += meter.lap(CellId(0), wall_ns);
+            if is_due {
+                charged_ns -= meter.close(cpu_ns).0.map_or(0, |refund| refund.ns);
             }
         }
-        charged -= meter.close(thread_cpu_ns()).0.map_or(0, |refund| refund.ns as i64);
-        let used = (thread_cpu_ns() - before) as i64;
-        assert!((charged - used).abs() < 3 * BATCH_NS as i64, "charged {charged}, used {used}");
+        charged_ns -= meter.close(cpu_ns).0.map_or(0, |refund| refund.ns);
+        assert_eq!(charged_ns, cpu_ns);
     }
 }

@@ -1,5 +1,6 @@
 //! A strategy that takes its time holds up nobody who does not wait for it, and is not asked where that cannot pay.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -289,20 +290,18 @@ fn a_trace_tells_what_a_worker_did_while_the_strategy_thought_beside_it() {
     let config = Config::default().ranks(1).trace(&dir);
     run(&config, Second::WaitsForHandlers, End::Syncs(3), CHUNKS, &Scene::default()).expect("it ends");
     let trace = Trace::open(&dir).expect("it was recorded");
-    let decided = &trace.syncs[1];
-    let (mut handlers, mut meanwhile, mut deciding_ns) = (0, 0, 0);
+    let (mut slices, mut handlers) = (Vec::new(), Vec::new());
     let problems = trace.for_each(|_, _, event| match event.what {
-        What::Handler { .. } => handlers += u32::from(deciding_ns > 0),
-        What::Runtime { part: Part::Decide, sync: 1 } => {
-            deciding_ns += event.end_ns - event.begin_ns;
-            // Those between the first slice, in which it was asked, and the last, in which its answer was taken.
-            meanwhile = handlers;
-        }
+        What::Handler { .. } => handlers.push(event.begin_ns..event.end_ns),
+        What::Runtime { part: Part::Decide, sync: 1 } => slices.push(event.begin_ns..event.end_ns),
         _ => {}
     });
     assert!(problems.is_empty() && trace.problems.is_empty(), "{problems:?}");
-    assert!(meanwhile > 0, "what the strategy waited for is in it");
-    assert!(0 < deciding_ns && deciding_ns < decided.decide_ns, "its own part, and not the strategy's");
+    let (asked, answered) = (slices.first().expect("recorded"), slices.last().expect("recorded"));
+    let meanwhile = handlers.iter().filter(|handler| asked.end <= handler.start && handler.end <= answered.start);
+    assert!(meanwhile.count() > 0, "handlers that the strategy waited for lie between the worker's slices");
+    let overlaps = |handler: &Range<u64>| slices.iter().any(|slice| slice.start < handler.end && handler.start < slice.end);
+    assert!(!handlers.iter().any(overlaps), "a slice of the decision holds the worker's own part alone");
     let _ = std::fs::remove_dir_all(&dir);
 }
 
