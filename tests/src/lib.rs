@@ -59,3 +59,11 @@ pub fn seeds(usual: u64) -> Range<u64> {
     let first = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     first.map_or(0..seeds, |seed: u64| seed..seed + 1)
 }
+
+/// How often something must happen in this sweep, if it happens `count` times in the `usual` number of seeds. Fewer than 20
+/// seeds need not meet it at all.
+pub fn expected(count: u64, usual: u64) -> u64 {
+    let seeds = seeds(usual);
+    let seeds = seeds.end - seeds.start;
+    if seeds < 20 { 0 } else { count * seeds / usual }
+}
