@@ -1,11 +1,12 @@
-//! Whole numbers in proportion to weights, exactly: largest remainders.
+//! Splits a whole number exactly in proportion to weights, by largest remainders.
 
-/// Splits `total` in proportion to `speeds`; `None` if no speed is positive (and there is something to split).
+/// Splits `total` in proportion to `speeds`; `None` if no speed is positive and there is something to split.
 ///
-/// The parts add up to `total` exactly. Weights are `round(v / v_max * 2^32)`, at least 1 for a positive speed; leftover
-/// units go one each to the largest remainders, ties to the lowest index. Then the *probe rule*: if there are at least as
-/// many units as entries, an entry that got none gets one from the largest part. So a worker that stood still can show
-/// that it runs again. The same on every platform; valid up to `total = u64::MAX`. O(n log n).
+/// The parts add up to `total` exactly. Weights are `round(v / v_max * 2^32)`, at least 1 for a positive speed.
+/// Leftover units go to the largest remainders, one each; of equal remainders, the lowest index comes first. Then the
+/// *probe rule* holds: if there are at least as many units as entries, an entry without a unit gets one from the
+/// largest part. So a worker that had stopped can show that it runs again. The result is the same on every platform,
+/// and valid up to `total = u64::MAX`. O(n log n).
 ///
 /// ```
 /// use lb_strategies::pool::apportion;
@@ -36,7 +37,7 @@ pub fn apportion(total: u64, speeds: &[f64]) -> Option<Vec<u64>> {
     Some(parts)
 }
 
-/// Equal parts; the first are one larger where it does not divide.
+/// Equal parts; the first parts are larger by one if `total` is not divisible.
 ///
 /// ```
 /// assert_eq!(lb_strategies::pool::apportion::equal(10, 4), [3, 3, 2, 2]);

@@ -1,25 +1,23 @@
 //! Strategies for arrays of chunks: a [`Snapshot`](snapshot::Snapshot) of measurements goes in, an
 //! [`Assignment`](snapshot::Assignment) of chunks to ranks comes out.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`balancer`] | from the reports of a phase to a decision, all of the below |
-//! | `activity` | messages that chunks handle, where windows cut steps |
-//! | `balanced_units` | the snapshot that a strategy sees: groups of chunks count as one |
-//! | `estimate` | the capacity of a rank: its share and its speed |
-//! | [`snapshot`] | the measurements and the decision |
-//! | [`strategy`] | the trait of strategies, and the model of a neighbour |
-//! | [`strategies`] | one file per strategy |
-//! | [`metrics`] | how good is a placement, and how good could it be |
-//! | [`mod@predict`] | the loads of the next phase |
-//! | `scatter` | a placement for loads that cannot be followed |
-//! | [`mod@accept`] | whether a move pays |
-//! | `move_price` | the cost of a move on this machine |
-//! | `regime` | how long shares and loads stay as they are |
-//! | `judgement` | whether to believe that, where phases are windows |
-//! | [`period`] | whether chunks are balanced at syncs or in windows |
-//! | [`window_policy`] | when to open a window |
-//! | [`synthetic`] | workloads to study strategies with |
+//! | [`balancer`] | makes a decision from the reports of a phase, with all modules below |
+//! | `report` | defines the reports of a phase |
+//! | `activity` | counts the messages of chunks, because windows cut steps in the middle |
+//! | `estimate` | estimates the share and speed of each rank |
+//! | [`mod@predict`] | predicts the loads of the next phase |
+//! | `balanced_units` | makes groups of chunks into one chunk for the strategy |
+//! | [`snapshot`], [`strategy`] | define the input and output of a strategy, and its trait |
+//! | [`strategies`] | has one file per strategy |
+//! | `loads`, [`metrics`] | compute the completion times of a placement, and bounds |
+//! | `scatter`, `scatter_trial` | place chunks once if their loads cannot be followed |
+//! | `homing` | prefers moves back to the rank where a chunk began |
+//! | [`mod@accept`], `judgement` | compare the gain of a plan with its cost, at syncs and in windows |
+//! | `move_price`, `regime` | predict the cost of moves, and how long a plan stays good |
+//! | [`period`], [`window_policy`] | define when chunks are balanced, and when a window opens |
+//! | [`synthetic`] | generates workloads to compare strategies on |
 
 pub mod accept;
 mod activity;

@@ -1,11 +1,11 @@
-//! The message for a name that is not on a list.
+//! Suggests the nearest known name for a name that is not on a list.
 
 use std::fmt;
 
-/// Characters that people write where a comma belongs.
+/// Characters that users write where a comma belongs.
 pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 
-/// A name that is not on a list, with the list and the nearest name on it.
+/// A name that is not on a list, with the list and the nearest name.
 ///
 /// ```
 /// use lb_strategies::Choice;
@@ -17,15 +17,14 @@ pub(crate) const NO_COMMA: [char; 4] = [':', '=', ';', ' '];
 pub struct Choice {
     /// The name as written.
     pub given: String,
-    /// The nearest known name, if one is near.
+    /// The nearest known name; none if no name is near.
     pub nearest: Option<&'static str>,
-    /// All names that are known.
+    /// All known names.
     pub known: Vec<&'static str>,
 }
 
 impl Choice {
-    /// Looks for the known name nearest to `given`; one is suggested if at most a third of its letters
-    /// differ.
+    /// Finds the known name nearest to `given`. A name is suggested if at most a third of its letters differ.
     pub fn new(given: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
         let known: Vec<_> = known.into_iter().collect();
         let given_name = given.split(NO_COMMA).next().unwrap_or(given).trim().to_lowercase();
@@ -35,7 +34,7 @@ impl Choice {
         Self { given: given.to_owned(), nearest, known }
     }
 
-    /// The name as written, and the one that may have been meant.
+    /// The name as written, and the nearest name as a question.
     pub(crate) fn suggestion(&self) -> String {
         match self.nearest {
             Some(nearest) => format!("{:?}, did you mean {nearest:?}?", self.given),

@@ -1,4 +1,4 @@
-//! A policy as a person selects it: its name, its parameters, and its constructor.
+//! Describes a policy as a user selects it: its name, its parameters, and its constructor.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 use crate::spec::settings_of;
 
-/// A line of a [`Table`](crate::Table) of policies: `Entry<dyn Strategy>` for arrays, `Entry<dyn PoolStrategy>` for
+/// A row of a [`Table`](crate::Table) of policies: `Entry<dyn Strategy>` for arrays, `Entry<dyn PoolStrategy>` for
 /// pools.
 ///
 /// ```
@@ -21,7 +21,7 @@ use crate::spec::settings_of;
 /// # Ok::<(), lb_strategies::ParseError>(())
 /// ```
 pub struct Entry<P: ?Sized> {
-    /// The name before the first comma of a specification.
+    /// The name, which comes before the first comma of a specification.
     pub name: &'static str,
     /// The policy in one line.
     pub summary: &'static str,
@@ -31,7 +31,7 @@ pub struct Entry<P: ?Sized> {
     pub build: fn(&Parameters) -> Result<Box<P>, ParseError>,
 }
 
-// Derived, these would ask the same of `P`.
+// Derived implementations would require `P: Clone` and `P: Copy`.
 impl<P: ?Sized> Clone for Entry<P> {
     fn clone(&self) -> Self {
         *self
@@ -41,7 +41,7 @@ impl<P: ?Sized> Clone for Entry<P> {
 impl<P: ?Sized> Copy for Entry<P> {}
 
 impl<P: ?Sized> Entry<P> {
-    /// Makes this policy with the parameters in `spec`, which begins with its name.
+    /// Makes this policy with the parameters in `spec`, which starts with the policy's name.
     ///
     /// # Errors
     /// If the parameters are wrong, or the policy panicked when it was made.

@@ -1,16 +1,15 @@
-//! Pure load-balancing policies: a [`Snapshot`] of measurements goes in, an [`Assignment`] of chunks to ranks comes out.
+//! Load-balancing policies without IO: a [`Snapshot`] of measurements goes in, an [`Assignment`] to ranks comes out.
 //!
 //! ```text
 //! measure -> Snapshot -> predict -> Strategy::assign -> Assignment -> accept? -> migrate
 //!            snapshot    predict    strategies/*        snapshot      accept     (of arrays/)
 //! ```
 //!
-//! This crate is the bottom of Caribou: the runtime, the offline tool and every simulation call the same
-//! policies, and the policies can call none of them. It therefore does no IO, reads no clock, starts no
-//! thread, prints nothing and depends on no hash order. The same snapshot and seed give the same answer on
-//! every run.
+//! This crate is the bottom of Caribou: the runtime, the `caribou` command and every simulation call the same policies,
+//! and policies call none of them. The crate does no IO, reads no clock, starts no thread, prints nothing and depends
+//! on no hash order. The same snapshot and seed give the same answer on every run.
 //!
-//! A first program: two equal ranks, one beside a busy neighbour that leaves it half of its vCPU.
+//! A first program has two equal ranks. A busy neighbour leaves one of them half of its vCPU.
 //!
 //! ```
 //! use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot, ARRAYS};
@@ -34,20 +33,15 @@
 //! # Ok::<(), lb_strategies::ParseError>(())
 //! ```
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`arrays`] | how arrays of chunks are balanced |
-//! | [`pools`] | how pools of independent iterations are |
-//! | [`supersteps`] | how steps on divisible data are |
-//! | [`shape`] | the shapes of programs, each with its policies |
-//! | [`apportion`](mod@apportion) | whole numbers in proportion to speeds |
-//! | [`entry`], [`table`], [`tables`] | a policy by its name, the policies of a shape, the tables of all shapes |
-//! | [`parameters`], [`spec`] | the parameters of a policy, and how a person writes them |
-//! | [`renamed`] | former names of parameters |
-//! | [`parse_error`], [`choice`] | errors in a person's input |
-//! | [`virtual_time`] | tools of every simulation: events, links, vCPUs |
-//!
-//! Arrays, pools and supersteps know nothing of each other.
+//! | [`arrays`], [`pools`], [`supersteps`] | the policies for each shape of program; none of the three uses another |
+//! | [`shape`] | names the shapes of programs |
+//! | [`apportion`](mod@apportion) | splits whole numbers in proportion to speeds |
+//! | [`entry`], [`table`], [`tables`] | describe a policy by its name, all policies of a shape, and the tables of all shapes |
+//! | [`parameters`], [`spec`], [`renamed`] | read the parameters of a policy as users write them, with old names |
+//! | [`parse_error`], [`choice`] | define the errors in a user's input, with suggestions |
+//! | [`virtual_time`] | has the tools of every simulation: events, links, vCPUs |
 #![forbid(unsafe_code)]
 
 pub mod apportion;

@@ -1,6 +1,6 @@
-//! The middle of some numbers, in one way everywhere.
+//! Computes the median, for all policies in the same way.
 
-/// The number in the middle, or the mean of the two there; none of no numbers. Takes O(n log n).
+/// The number in the middle, or the mean of the two in the middle; none if there are no numbers. O(n log n).
 ///
 /// ```
 /// assert_eq!(lb_strategies::median(vec![9.0, 1.0, 5.0]), Some(5.0));

@@ -1,4 +1,4 @@
-//! The parameters of a policy, and the values a person gives them.
+//! Reads the values that a user gives to the parameters of a policy.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use crate::choice::Choice;
 use crate::parse_error::ParseError;
 use crate::renamed::renamed;
 
-/// A parameter of a strategy.
+/// A parameter of a policy.
 ///
 /// ```
 /// use lb_strategies::ARRAYS;
@@ -26,7 +26,7 @@ pub struct Parameter {
     pub meaning: &'static str,
 }
 
-/// The values of one specification, defaults included.
+/// The values of all parameters of one specification, including defaults.
 ///
 /// ```
 /// use lb_strategies::{Parameter, Parameters};
@@ -43,8 +43,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Reads `key=value` pairs, separated by commas, over the defaults of the parameters that `strategy`
-    /// takes. The old name of a [renamed](mod@crate::renamed) parameter counts as the new one.
+    /// Reads `key=value` pairs, separated by commas. Parameters that are not given have their default. The old name of
+    /// a [renamed](mod@crate::renamed) parameter counts as the new one.
     pub fn read(
         strategy: &'static str,
         parameters: &'static [Parameter],
@@ -126,7 +126,7 @@ impl Parameters {
         self.one_of(key, &[("on", true), ("off", false)])
     }
 
-    /// The value of `key`: the choice that belongs to one of these words.
+    /// The value of `key` as one of these words; returns the choice beside the word.
     pub fn one_of<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Result<T, ParseError> {
         let chosen = choices.iter().find(|(word, _)| *word == self.value(key));
         let words = || choices.iter().map(|&(word, _)| word).collect::<Vec<_>>().join(" or ");
@@ -140,13 +140,13 @@ impl Parameters {
             .unwrap_or_else(|| panic!("it asks for the parameter {key:?}, which is not among those it lists"))
     }
 
-    /// The error that the value of `key` is not as `expected`.
+    /// The error for a value of `key` that is not as `expected`.
     pub(crate) fn bad(&self, key: &'static str, expected: String) -> ParseError {
         ParseError::BadValue { strategy: self.strategy, key, value: self.value(key).to_owned(), expected }
     }
 }
 
-/// The name that the parameter `key` has now, unless a parameter is called so.
+/// The present name of the parameter `key`, which may be an old name.
 fn present_name<'k>(strategy: &str, parameters: &[Parameter], key: &'k str) -> &'k str {
     let is_known = parameters.iter().any(|parameter| parameter.name == key);
     let present = renamed(strategy).find(|renamed| !is_known && renamed.old == key);

@@ -1,9 +1,9 @@
-//! Errors in a specification.
+//! Defines the errors in the specification of a policy.
 
 use crate::choice::{Choice, NO_COMMA};
 use crate::shape::Shape;
 
-/// The fault in a specification; one line with the fault, the place and the expectation.
+/// An error in a specification. Its text is one line with the error, the place and what is expected.
 ///
 /// ```
 /// let Err(error) = lb_strategies::ARRAYS.parse("refine,tolerence=0.1") else { unreachable!() };
@@ -15,35 +15,35 @@ use crate::shape::Shape;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Name a listed strategy.
+    /// The name of the policy is unknown.
     #[error("unknown strategy {} known: {known}{}", choice.suggestion(), comma_hint(&choice.given))]
     UnknownStrategy {
-        /// The name, and those there are.
+        /// The name, with the known names.
         choice: Choice,
-        /// Those there are, by shape where they are of several.
+        /// The known names, listed by shape if they are of several shapes.
         known: String,
     },
-    /// Choose a policy for programs of this shape.
+    /// The policy is for programs of another shape.
     #[error("`{name}` balances {of}, but this is {}: use one of {}", here.program(), known.join(", "))]
     Misplaced {
         /// The policy that was named.
         name: String,
-        /// The shape it is for.
+        /// The shape that the policy is for.
         of: Shape,
         /// The shape of the program.
         here: Shape,
-        /// Policies for that.
+        /// The policies for this shape.
         known: Vec<&'static str>,
     },
-    /// Use a listed key, or none.
+    /// The policy has no such parameter.
     #[error("strategy {strategy}: unknown parameter {choice}")]
     UnknownParameter {
         /// The strategy that was named.
         strategy: &'static str,
-        /// The key, and those it takes.
+        /// The key, with the known keys.
         choice: Choice,
     },
-    /// Write `key=value`.
+    /// The parameter has no value.
     #[error("strategy {strategy}: parameter \"{key}\" has no value, expected {key}=VALUE")]
     MissingValue {
         /// The strategy that was named.
@@ -51,15 +51,15 @@ pub enum ParseError {
         /// The key without a value.
         key: String,
     },
-    /// Give each parameter once.
+    /// The parameter is given twice.
     #[error("strategy {strategy}: parameter \"{key}\" is given twice")]
     Twice {
         /// The strategy that was named.
         strategy: &'static str,
-        /// The key that is there again.
+        /// The repeated key.
         key: String,
     },
-    /// Correct the strategy.
+    /// The policy panicked when it was made.
     #[error("strategy {strategy}: it panicked when it was made: {panic}")]
     Panicked {
         /// The strategy that was named.
@@ -67,7 +67,7 @@ pub enum ParseError {
         /// The message of the panic.
         panic: String,
     },
-    /// Correct the value.
+    /// The value of the parameter is not allowed.
     #[error("strategy {strategy}: {key}={value:?} is not {expected}")]
     BadValue {
         /// The strategy that was named.

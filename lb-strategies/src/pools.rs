@@ -1,23 +1,19 @@
-//! Policies for pools: N independent iterations, no state to move, only ranges of indices.
+//! Policies for pools: N independent iterations without state. A policy decides which worker executes which iterations.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`policy`] | the trait of policies |
-//! | [`machine`] | the machine that it makes for a rank, with the promises of the machine and of its driver |
-//! | [`driver`] | drives the machine of a rank, for runs and simulations |
-//! | [`message`] | messages between the machines of a pool, with their type erased |
-//! | [`range_set`] | sets of indices |
-//! | [`sizer`] | number of iterations that a worker takes at once |
-//! | [`steps`] | the steps in which a worker executes its indices |
-//! | [`equal`] | `static`: equal shares, the baseline |
-//! | [`central`] | a queue at rank 0 that workers ask: the machinery of the next three |
-//! | [`master_worker`] | `master-worker`: batches of a fixed size or time from a worker that does nothing else |
-//! | [`guided`] | `guided`: each takes its part of the rest |
-//! | [`factoring`] | `factoring`: half of the rest in equal chunks, again and again |
-//! | [`caa`] | `caa`: equal shares, then a look, then shares or a master |
+//! | [`policy`], [`machine`], [`message`] | the trait of a policy, its state machine on one rank, and the messages between ranks |
+//! | [`driver`] | runs the machine of a rank, in runs and simulations |
+//! | [`range_set`], [`sizer`], [`steps`] | sets of iterations, and how many of them a worker takes and executes at once |
+//! | [`equal`] | `static`: equal parts, with which other policies are compared |
+//! | [`central`] | a queue at rank 0, on which the next three policies are built |
+//! | [`master_worker`] | `master-worker`: one worker only hands out batches of a fixed size or time |
+//! | [`guided`] | `guided`: each worker takes its part of the remaining iterations |
+//! | [`factoring`] | `factoring`: half of the remaining iterations in equal chunks, repeatedly |
+//! | [`caa`] | `caa`: equal parts, then a comparison of speeds, then new parts or a master |
 //! | [`ruper`] | `ruper`: RUPER-LB, quotas from reported speeds on two levels |
 //! | [`leases`] | `leases`: ranges on loan, taken back from ranks that are late |
-//! | [`auto`] | `auto`: the same, with sizes by measurements |
+//! | [`auto`] | `auto`: `leases` with sizes from measurements |
 
 pub mod auto;
 pub mod caa;

@@ -1,4 +1,4 @@
-//! The names of ranks and of their workers.
+//! Defines the numbers of ranks and of their workers.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Display for Rank {
     }
 }
 
-/// The number of a worker within its rank. Workers of different ranks may have the same.
+/// The number of a worker on its rank. Workers of different ranks may have the same number.
 ///
 /// ```
 /// use lb_strategies::WorkerId;

@@ -1,8 +1,8 @@
-//! Parameters that once had another name. The old name is still read; help lists the new one alone.
+//! Keeps the old names of renamed parameters. Old names are still read, but help shows only the new ones.
 
 use std::fmt;
 
-/// A parameter of a policy by its old and its present name. To show it is to warn of the old one.
+/// A parameter of a policy with its old and its present name. Its text warns of the old name.
 ///
 /// ```
 /// use lb_strategies::POOLS;
@@ -12,15 +12,15 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renamed {
-    /// The policy that takes it.
+    /// The policy that has the parameter.
     pub strategy: &'static str,
-    /// The name that it had.
+    /// The old name.
     pub old: &'static str,
-    /// The name that it has.
+    /// The present name.
     pub new: &'static str,
 }
 
-/// All that were renamed. A rename is a line here.
+/// All renamed parameters, one per line.
 const RENAMED: &[Renamed] = &[Renamed { strategy: "ruper", old: "checkpoint", new: "interval" }];
 
 /// The renamed parameters of the policy `strategy`.
@@ -29,7 +29,7 @@ pub(crate) fn renamed(strategy: &str) -> impl Iterator<Item = Renamed> {
 }
 
 impl Renamed {
-    /// Tells if the old name is in `settings`, as a key or in a value.
+    /// True if the old name is in `settings`, as a key or in a value.
     pub(crate) fn is_used_in(self, settings: &str) -> bool {
         settings.split([',', '=', '/']).any(|word| word.trim() == self.old)
     }

@@ -1,10 +1,10 @@
-//! The shapes of programs: each is balanced by policies of its own.
+//! Defines the shapes of programs. Each shape has its own policies.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A shape of program.
+/// The shape of a program: its kind of parallelism.
 ///
 /// ```
 /// use lb_strategies::Shape;
@@ -16,20 +16,20 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
-    /// Chunks that talk to each other, and stay where they are between two syncs.
+    /// Chunks that exchange messages, and change ranks only at syncs or in windows.
     #[default]
     #[serde(rename = "arrays", alias = "")]
     Arrays,
     /// Independent iterations.
     #[serde(rename = "pool")]
     Pools,
-    /// Steps on divisible data, each of which ends when all workers are through.
+    /// Steps on divisible data. Each step ends when all workers have finished.
     #[serde(rename = "supersteps")]
     Supersteps,
 }
 
 impl Shape {
-    /// A program of this shape, with its article.
+    /// A program of this shape in words, with an article.
     pub fn program(self) -> &'static str {
         match self {
             Self::Arrays => "an array of chunks",
@@ -47,7 +47,7 @@ impl Shape {
         }
     }
 
-    /// Its name in the record of a run.
+    /// The name of the shape in the record of a run.
     pub fn recorded(self) -> &'static str {
         match self {
             Self::Arrays => "arrays",

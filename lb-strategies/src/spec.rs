@@ -1,4 +1,4 @@
-//! Specifications as people write them: a name, then `key=value` pairs, separated by commas; and lists of them.
+//! Reads specifications of policies as users write them: a name and `key=value` pairs, with commas; and lists of these.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ pub(crate) fn settings_of(spec: &str) -> &str {
     spec.split_once(',').map_or("", |(_, settings)| settings)
 }
 
-/// Splits a list of strategies with commas between them: a part `key=value` is a parameter of the strategy before it, any
-/// other part begins the next strategy. A `;` may stand between two strategies as well, and always begins the next.
+/// Splits a list of policies at its commas: a part `key=value` is a parameter of the policy before it, and any other
+/// part begins the next policy. A `;` always begins the next policy.
 ///
 /// ```
 /// use lb_strategies::spec::split_list;
@@ -28,7 +28,7 @@ pub(crate) fn settings_of(spec: &str) -> &str {
 /// ```
 ///
 /// # Errors
-/// Where a strategy has no name.
+/// If a policy has no name.
 pub fn split_list(list: &str) -> Result<Vec<String>, Nameless> {
     let mut specs: Vec<String> = Vec::new();
     for group in list.split(';') {
@@ -46,7 +46,7 @@ pub fn split_list(list: &str) -> Result<Vec<String>, Nameless> {
     Ok(specs)
 }
 
-/// The strategies of a list as a person is shown how it was read.
+/// The policies of a list, as the list was read, for users.
 ///
 /// ```
 /// use lb_strategies::spec::{read_as, split_list};
@@ -57,7 +57,7 @@ pub fn read_as(specs: &[String]) -> String {
     specs.join(" | ")
 }
 
-/// The fault in a list of strategies: one of them has no name. Shown, it is a line that says how the list was read.
+/// The error that a policy in a list has no name. Its text is a line that shows how the list was read.
 ///
 /// ```
 /// let error = lb_strategies::spec::split_list("none,,greedy").unwrap_err();
@@ -68,9 +68,9 @@ pub fn read_as(specs: &[String]) -> String {
 pub struct Nameless {
     /// The list as it was written.
     pub list: String,
-    /// The text in the place of a name: empty, or a parameter.
+    /// The text where a name should be: empty, or a parameter.
     pub part: String,
-    /// The strategies before it.
+    /// The policies before it.
     pub specs: Vec<String>,
 }
 

@@ -1,20 +1,23 @@
-//! Policies for supersteps: units of data that can be divided anew between any two steps, and copied.
+//! Policies for supersteps: steps on units of data, which can be divided anew and copied between any two steps.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`policy`] | the inputs and the answers of a policy |
-//! | [`row`] | where to cut a row of units |
-//! | [`pace`] | the time of a worker for a unit |
-//! | [`smoothing`] | predicts the next number of a series |
-//! | `redivide` | whether it pays to divide anew |
-//! | [`race`](mod@race) | the time of a group where jobs have copies |
-//! | [`line`](mod@line) | a straight line through points |
-//! | `equal` | `equal`: equal shares, the baseline |
+//! | [`policy`] | defines the inputs and outputs of a policy |
+//! | [`row`] | divides a row of units |
+//! | [`pace`], [`smoothing`] | measure the time of a worker per unit, and predict it |
+//! | `redivide`, `regret` | decide whether a new division pays, and whether another method would |
+//! | [`race`](mod@race) | computes the time of a group of workers that compute copies |
+//! | [`line`](mod@line) | fits a straight line to points |
+//! | `equal` | `equal`: equal shares, with which other policies are compared |
 //! | `load_factor` | `load-factor`: shares times load factors (jacobi-factor.txt) |
 //! | `des` | `des`: shares in proportion to predicted speeds (dlb-jr.txt) |
-//! | `replicate` | `replicate`: the first to finish counts (dlb-jr.txt) |
-//! | `dlb_jr` | `dlb-jr`: either of the two (dlb-jr.txt) |
-//! | `adaptive` | `adaptive`: the one that did best lately |
+//! | `replicate` | `replicate`: several workers compute each share, and the first result counts (dlb-jr.txt) |
+//! | `dlb_jr` | `dlb-jr`: `des` or `replicate`, whichever is expected to be faster (dlb-jr.txt) |
+//! | `adaptive` | `adaptive`: whichever of these was fastest lately |
+//!
+//! Sources are named by file. dlb-jr.txt: Dobber, van der Mei and Koole, "Dynamic Load Balancing and Job Replication in
+//! a Global-Scale Grid Environment: a Comparison". jacobi-factor.txt: Al-Ameedi and Fanfakh, "Performance Improvement
+//! for Parallel Message Passing Applications", 2021.
 
 mod adaptive;
 mod des;

@@ -1,7 +1,7 @@
-//! A table of policies, and how a person selects one of them: `refine,tolerance=0.1`.
+//! Keeps the policies for a shape of program, and selects one as a user writes it: `refine,tolerance=0.1`.
 //!
-//! Our tables are constants rather than registries that plug-ins fill at start: one can read them, and their order is the
-//! same everywhere. A program puts its own policies before ours, in a copy.
+//! Our tables are constants, and not filled by plug-ins at start, so that they can be read and have the same order
+//! everywhere. A program adds its own policies to a copy.
 
 use crate::choice::Choice;
 use crate::entry::Entry;
@@ -10,7 +10,7 @@ use crate::renamed::{Renamed, renamed};
 use crate::shape::Shape;
 use crate::spec::{name_of, settings_of};
 
-/// The policies for one shape of program, simplest first; [`ARRAYS`](crate::ARRAYS), [`POOLS`](crate::POOLS) and
+/// The policies for one shape of program, simplest first. [`ARRAYS`](crate::ARRAYS), [`POOLS`](crate::POOLS) and
 /// [`SUPERSTEPS`](crate::SUPERSTEPS) are ours.
 ///
 /// ```
@@ -35,7 +35,7 @@ impl<P: ?Sized> Clone for Table<P> {
 }
 
 impl<P: ?Sized> Table<P> {
-    /// A table of `ours`. `shape_of` tells which shape the policy of a name is for, to explain why it is not in this table.
+    /// A table of `ours`. `shape_of` returns the shape that a policy is for, to explain why it is not in this table.
     pub(crate) const fn new(
         shape: Shape,
         ours: &'static [Entry<P>],
@@ -44,12 +44,12 @@ impl<P: ?Sized> Table<P> {
         Self { shape, ours, own: Vec::new(), shape_of }
     }
 
-    /// Adds a policy of the program's own. Its name takes precedence over one of ours.
+    /// Adds a policy of the program. Its name takes precedence over our names.
     pub fn register(&mut self, entry: Entry<P>) {
         self.own.push(entry);
     }
 
-    /// The entries, the program's own first.
+    /// All entries, the program's own first.
     pub fn iter(&self) -> impl Iterator<Item = &Entry<P>> {
         self.own.iter().chain(self.ours)
     }
@@ -62,7 +62,7 @@ impl<P: ?Sized> Table<P> {
     /// Makes the policy that `spec` describes: a name, then `key=value` pairs, separated by commas.
     ///
     /// # Errors
-    /// If the name in `spec` is unknown, or of a policy for another shape, or its parameters are wrong.
+    /// If the name is unknown, or is a policy for another shape, or the parameters are wrong.
     pub fn parse(&self, spec: &str) -> Result<Box<P>, ParseError> {
         let name = name_of(spec);
         match (self.find(spec), (self.shape_of)(name)) {
@@ -75,7 +75,7 @@ impl<P: ?Sized> Table<P> {
         }
     }
 
-    /// The old names of parameters in `spec`, of a policy of ours: they are read, but a person should be told.
+    /// The old parameter names in `spec`, if it names one of our policies. They are read, but users should be warned.
     pub fn old_names(&self, spec: &str) -> impl Iterator<Item = Renamed> {
         let is_own = self.own.iter().any(|entry| entry.name == name_of(spec));
         let is_ours = !is_own && self.find(spec).is_some();
@@ -90,7 +90,7 @@ impl<P: ?Sized> Table<P> {
     }
 }
 
-/// The queries that every table answers, for policies of any shape.
+/// What every table can do, for policies of any shape.
 pub trait Listing {
     /// The shape of the programs that the policies balance.
     fn shape(&self) -> Shape;
@@ -98,10 +98,10 @@ pub trait Listing {
     /// Names of the policies, the program's own first.
     fn names(&self) -> Vec<&'static str>;
 
-    /// Names of the program's own.
+    /// Names of the program's own policies.
     fn own_names(&self) -> Vec<&'static str>;
 
-    /// The table as text for a person: each policy, then its parameters with their defaults.
+    /// The table as text for users: each policy, then its parameters with their defaults.
     ///
     /// ```
     /// use lb_strategies::{ARRAYS, Listing};
@@ -109,7 +109,7 @@ pub trait Listing {
     /// ```
     fn help(&self) -> String;
 
-    /// The error where the policy `name`, which is for programs of the shape `of`, is given to one of this shape.
+    /// The error if the policy `name`, which is for programs of shape `of`, is used for a program of this shape.
     ///
     /// ```
     /// use lb_strategies::{Listing, POOLS, Shape};
@@ -139,10 +139,10 @@ impl<P: ?Sized> Listing for Table<P> {
     }
 }
 
-/// Columns of a table for a person.
+/// Width of the help text, in letters.
 const HELP_WIDTH: usize = 100;
 
-/// Settings, with their meanings beside them.
+/// Settings in a column, with their meanings beside them.
 fn in_columns(rows: &[(String, &str)]) -> String {
     let left = rows.iter().map(|(setting, _)| setting.len()).max().unwrap_or(0) + 2;
     let line = |(setting, meaning): &(String, &str)| {
@@ -151,7 +151,7 @@ fn in_columns(rows: &[(String, &str)]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// The words of `text` in lines of at most `width` letters, where its words are no longer.
+/// The words of `text` in lines of at most `width` letters. A longer word has its own line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Every table of policies, and the queries that need all of them.
+//! Defines the tables of policies of all shapes, and functions that need all of them.
 
 use crate::arrays::strategy::Strategy;
 use crate::choice::Choice;
@@ -44,7 +44,7 @@ fn shape_of(name: &str) -> Option<Shape> {
     tables.iter().find(|table| table.names().contains(&name)).map(|table| table.shape())
 }
 
-/// All tables as text for a person, each under the shape that it is for.
+/// All tables as text for users, each under its shape.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, POOLS, help};
@@ -55,7 +55,7 @@ pub fn help(tables: &[&dyn Listing]) -> String {
     tables.iter().map(section).collect::<Vec<_>>().join("\n")
 }
 
-/// The error that no table of `tables` has the policy that `spec` names. It suggests policies of all of them.
+/// The error for a `spec` whose name is in no table of `tables`. It suggests a policy of any of them.
 pub fn unknown(tables: &[&dyn Listing], spec: &str) -> ParseError {
     let choice = Choice::new(name_of(spec), tables.iter().flat_map(|table| table.names()));
     let of_shape = |table: &&dyn Listing| format!("for {} {}", table.shape(), table.names().join(", "));
@@ -63,17 +63,17 @@ pub fn unknown(tables: &[&dyn Listing], spec: &str) -> ParseError {
     ParseError::UnknownStrategy { choice, known }
 }
 
-/// A name under which a policy of a program's own cannot be selected.
+/// The error for a name by which a program's own policy cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` {why}")]
 pub struct BadName {
     /// The name.
     pub name: &'static str,
-    /// The fault in it.
+    /// What is wrong with the name.
     pub why: String,
 }
 
-/// Checks that each of the program's own policies in `tables` can be selected by its name.
+/// Checks that each of the program's own policies in `tables` can be selected by name.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Entry, POOLS, check_own};
@@ -84,7 +84,7 @@ pub struct BadName {
 /// ```
 ///
 /// # Errors
-/// The first name that is not one word, or names two policies.
+/// The first name that is not one word, or that two policies have.
 pub fn check_own(tables: &[&dyn Listing]) -> Result<(), BadName> {
     let own: Vec<_> = tables.iter().flat_map(|table| table.own_names()).collect();
     for (position, &name) in own.iter().enumerate() {

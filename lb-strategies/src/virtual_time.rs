@@ -1,14 +1,13 @@
-//! Virtual time: tools of every simulation, of a cluster or of the runtime itself.
+//! Virtual time: the tools of every simulation, of a cluster or of the runtime itself. They are deterministic: clocks,
+//! threads and random numbers come from their inputs only.
 //!
-//! Deterministic: its only clocks, threads and random numbers are in its input.
-//!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`events`] | the queue of events |
-//! | [`links`], [`post`] | delays between ranks, and messages in flight |
-//! | [`vcpus`] | the speed of each worker, and when it changes |
-//! | [`on_off`] | a load that comes and goes at random |
-//! | [`splitmix`] | random numbers that are easy to reproduce |
+//! | [`events`] | queues events by their times |
+//! | [`links`], [`post`] | define delays between ranks, and carry messages |
+//! | [`vcpus`] | defines the speed of each worker over time |
+//! | [`on_off`] | generates a load that comes and goes at random |
+//! | [`splitmix`] | generates random numbers that are easy to reproduce |
 
 pub mod events;
 pub mod links;

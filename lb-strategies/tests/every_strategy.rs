@@ -1,4 +1,4 @@
-//! The promises of every strategy, checked over the whole table: a new entry is tested by being listed.
+//! Checks the promises of every strategy in the table.
 
 use lb_strategies::ARRAYS;
 use lb_strategies::metrics::{completion_ns, max_ns, max_over_avg};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 /// Strategies that promise never to raise the maximum completion time.
 const NEVER_WORSE: [&str; 4] = ["greedy-refine", "refine-paper", "refine", "refine-best"];
 
-/// Every strategy with its defaults, then with the other settings that change its ways.
+/// Every strategy with its defaults, then with other settings that change its decisions.
 fn all() -> Vec<Box<dyn Strategy>> {
     let variants = [
         "random,seed=7",
@@ -32,7 +32,7 @@ fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
     snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
 }
 
-/// Checks every promise that can be checked from one snapshot and its assignment.
+/// Checks every promise that can be checked with one snapshot and its assignment.
 fn check(strategy: &dyn Strategy, snapshot: &Snapshot) -> Result<(), TestCaseError> {
     let name = strategy.name();
     let assignment = strategy.assign(snapshot);
@@ -58,7 +58,7 @@ fn check(strategy: &dyn Strategy, snapshot: &Snapshot) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Numbers as measured, and numbers as no machine measures them.
+/// Realistic numbers, and numbers that no machine measures.
 fn capacity() -> impl proptest::strategy::Strategy<Value = f64> {
     prop_oneof![
         8 => 0.1..2.0f64,
@@ -107,7 +107,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Machines as they are: known ranks, all available, sensible capacities.
+    /// Realistic machines: known ranks, all available, sensible capacities.
     fn sensible()(capacities in prop::collection::vec((0.3..1.0f64, 0.3..1.0f64, 0..50_000_000u64), 1..12))(
         chunks in prop::collection::vec((0..capacities.len() as u32, 500_000..1_500_000u64), 0..300),
         capacities in Just(capacities),
@@ -127,7 +127,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// So few and so coarse chunks that rules of thumb fail.
+    /// Few and coarse chunks, for which heuristics fail.
     fn coarse()(ranks in 2..5u32)(
         chunks in prop::collection::vec((0..ranks, 1..10u64), 2..12),
         ranks in Just(ranks),
@@ -220,7 +220,7 @@ fn additive_background_is_added_once_and_in_ticks() {
     for name in ["greedy", "greedy-refine", "refine", "refine-best"] {
         let strategy = ARRAYS.parse(&format!("{name},background=additive")).expect("listed");
         let mut snapshot = Workload::Equal.snapshot(3000, 3, 1);
-        // One second at speed 0.5 is worth 500 chunks; 3500 over a capacity of 2.5 is 1400 a unit of speed.
+        // 1 s at speed 0.5 is worth 500 chunks. 3500 chunks over a capacity of 2.5 are 1400 per unit of speed.
         snapshot.ranks[2] = RankLoad { speed: 0.5, background_ns: 1_000_000_000, ..RankLoad::default() };
         let assignment = strategy.assign(&snapshot);
         for (rank, fair) in [1400, 1400, 200].into_iter().enumerate() {
@@ -262,7 +262,7 @@ fn what_is_balanced_stays_and_a_giant_is_left_alone() {
         let giant = Workload::Giant.snapshot(101, 4, 1);
         let assignment = strategy.assign(&giant);
         let company_ns = max_ns(&giant, &assignment, Background::Share) - 100_000_000;
-        // Two chunks are the 2 % over greedy's maximum that `greedy-refine` is content with.
+        // Two chunks are within the 2 % over greedy's maximum that `greedy-refine` accepts.
         assert!(company_ns <= if name == "greedy-refine" { 2_000_000 } else { 0 }, "{name}: {company_ns}");
     }
 }
@@ -280,7 +280,7 @@ fn an_emptied_rank_is_empty_and_the_others_are_balanced() {
 
 #[test]
 fn greedy_refine_keeps_a_placement_that_it_cannot_better() {
-    // Ranks end at 21, 20 and 19. Keeping what fits below greedy's maximum paints it into a corner of 22.
+    // Ranks end at 21, 20 and 19. Keeping chunks that fit below greedy's maximum leads to 22.
     let placed = [(10, 0), (8, 2), (9, 1), (7, 2), (11, 0), (3, 1), (5, 1), (4, 2), (3, 1)];
     let mut snapshot = Workload::Equal.snapshot(placed.len(), 3, 1);
     for (chunk, (ticks, rank)) in snapshot.chunks.iter_mut().zip(placed) {

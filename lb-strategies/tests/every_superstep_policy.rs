@@ -1,10 +1,10 @@
-//! The promises of every policy for programs in supersteps, for any run: a listed policy is a tested policy.
+//! Checks the promises of every policy for supersteps in the table, for any run.
 
 use lb_strategies::SUPERSTEPS;
 use lb_strategies::supersteps::{Division, Problem, Row, Step, Weights, Work};
 use proptest::prelude::*;
 
-/// The policies with their defaults, and where they divide and switch more often.
+/// The policies with their defaults, and with settings by which they divide and switch more often.
 fn specs() -> impl Iterator<Item = String> {
     let often = [
         "load-factor,look=0,every=1,tolerance=0,ahead=0",

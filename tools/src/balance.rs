@@ -1,4 +1,4 @@
-//! `caribou balance`: one snapshot, or the syncs of a recorded run, several strategies, one table.
+//! Implements `caribou balance`: compares the decisions of strategies for one snapshot or for the syncs of a run.
 
 mod replay;
 #[cfg(test)]
@@ -36,9 +36,10 @@ pub(crate) struct Options {
     /// A recorded snapshot in JSON, instead of a synthetic one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["chunks", "ranks", "workload", "seed"])]
     snapshot: Option<PathBuf>,
-    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the
-    /// placement that the run had at it: moves decided here are not carried over to the next sync. The gain expected is what moves are held against their cost by, for a phase as long as those before on average;
-    /// `caribou trace lb` has the predicted saving of the phase that came.
+    /// A run recorded with CARIBOU_TRACE and CARIBOU_LB_REPORTS=on: decides each of its syncs again, from the placement
+    /// that the run had at it: moves decided here are not carried over to the next sync. The gain expected is what
+    /// moves are held against their cost by, for a phase as long as those before on average; `caribou trace lb` has the
+    /// predicted saving of the phase that came.
     #[arg(
         long,
         value_name = "TRACE",
@@ -53,12 +54,12 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// Approximate memory of a snapshot and its decisions.
+/// Approximate memory of a snapshot and its assignments, in bytes per chunk and per rank.
 const CHUNK_BYTES: u64 = 100;
 const RANK_BYTES: u64 = 200;
 
 impl Options {
-    /// Refuses a synthetic snapshot for which the memory `available` is too little.
+    /// Refuses a synthetic snapshot that needs more memory than `available`, in bytes.
     fn check_room(&self, available: Option<u64>) -> Result<(), Error> {
         let Options { chunks, ranks, .. } = self;
         let needed = u64::from(*chunks) * CHUNK_BYTES + u64::from(*ranks) * RANK_BYTES;
@@ -73,7 +74,7 @@ impl Options {
     }
 }
 
-/// Runs every strategy asked for and writes what came of it.
+/// Runs the strategies and writes their results.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let specs = specs(&options.lb)?;
     if let Some(trace) = &options.trace {
@@ -91,16 +92,16 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// The strategies in the lists given to `--lb`.
+/// Splits the lists given to `--lb` into specifications.
 fn specs(lists: &[String]) -> Result<Vec<String>, Error> {
     let specs = |list: &String| split_list(list).map_err(|error| Error::Usage(format!("--lb {error}")));
     Ok(lists.iter().map(specs).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// A strategy with the specification that a person wrote for it.
+/// A strategy and its specification as the user wrote it.
 type Named = (String, Arc<dyn Strategy>);
 
-/// The strategies named by `specs`, or all of them.
+/// Builds the strategies in `specs`; all strategies if `specs` is empty.
 fn strategies(specs: &[String]) -> Result<Vec<Named>, Error> {
     let all: Vec<String> = ARRAYS.iter().map(|entry| entry.name.to_owned()).collect();
     let specs = if specs.is_empty() { &all } else { specs };
@@ -123,7 +124,7 @@ fn snapshot(options: &Options) -> Result<Snapshot, Error> {
     Ok(workload.snapshot(options.chunks as usize, options.ranks as usize, options.seed))
 }
 
-/// Runs one strategy and measures it.
+/// Runs one strategy and measures its time.
 #[expect(
     clippy::disallowed_methods,
     reason = "this command times strategies on the real clock; it simulates nothing"

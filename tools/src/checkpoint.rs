@@ -1,4 +1,4 @@
-//! `caribou checkpoint`: the checkpoints of a directory, what is in one, and whether they are whole.
+//! Implements `caribou checkpoint`: lists the checkpoints in a directory, inspects them and verifies checksums.
 
 use std::fmt::Display;
 use std::fs;
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// The complete checkpoints of a directory, newest first, or the one that it is. There is at least one.
+/// Returns the complete checkpoints in `dir`, newest first, or `dir` itself if it is one. There is at least one.
 fn checkpoints(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     if dir.join("manifest").exists() {
         return Ok(vec![dir.to_owned()]);
@@ -70,7 +70,7 @@ fn checkpoints(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(all)
 }
 
-/// A row for each.
+/// One row per checkpoint.
 fn table(all: &[PathBuf]) -> Table {
     let mut table = Table::new(["checkpoint", "files", "size", "time of the run"])
         .text_columns([true, false, false, false]);

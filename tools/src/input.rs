@@ -1,4 +1,5 @@
-//! Files that a person names, which may be anything: a device never ends.
+//! Reads files that the user names. Limits their size, because a device such as `/dev/zero` never ends, and remembers
+//! their names, so that no output replaces an input.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,40 +8,40 @@ use std::sync::{Mutex, PoisonError};
 
 use presentation::format::escape_control;
 
-/// Nothing longer is a snapshot, a list of speeds or a trace of hosts, bytes.
+/// Largest size in bytes of a snapshot, a list of speeds or a trace of hosts.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What was read: no output may take its place.
+/// Files that were read. No output may replace them.
 static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Tells whether this file was read.
+/// Returns whether this process has read the file.
 pub(crate) fn was_read(file: &Path) -> bool {
     let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     file.canonicalize().is_ok_and(|file| read.contains(&file))
 }
 
-/// Some editors put it before text in UTF-8; it is no part of the text.
+/// Some editors write this mark before text in UTF-8. It is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The text without a byte order mark before it.
+/// Removes a byte order mark from the beginning of the text.
 pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// The whole file, unless it is too long to be meant.
+/// Reads a file of at most `BYTES_MAX` bytes.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
     read_at_most(file, BYTES_MAX)
 }
 
-/// The same as text.
+/// Reads a file of at most `BYTES_MAX` bytes as UTF-8.
 pub(crate) fn read_text(file: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(file)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Prints notes about a file that was read, on standard error.
+/// Prints a note about a file that was read on standard error.
 pub(crate) fn note(line: &str) {
-    // Nothing is left to be said if standard error is closed.
+    // If standard error is closed, the note is lost.
     let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {line}")));
 }
 

@@ -1,19 +1,23 @@
-//! The `caribou` command: studies traces and running programs, and balancing strategies offline, with the code that production
-//! runs.
+//! Implements the command `caribou`. It analyses recorded runs, watches and resizes running ones, and tries
+//! load-balancing strategies offline with the code that production runs.
 //!
 //! ```text
-//! caribou strategies                                                 what there is, and what can be set
-//! caribou balance --chunks 100000 --ranks 1000 --workload ramp       every strategy, one synthetic snapshot
-//! caribou balance --trace traces --lb refine,greedy                  what they would have decided in a recorded run
-//! caribou balance --snapshot phase-7.json --lb refine,greedy         some strategies on a recorded one
+//! caribou strategies                                                 list strategies and their parameters
+//! caribou balance --chunks 100000 --ranks 1000 --workload ramp       all strategies on a synthetic snapshot
+//! caribou balance --snapshot phase-7.json --lb refine,greedy         two strategies on a recorded snapshot
+//! caribou balance --trace traces --lb refine,greedy                  decide the syncs of a recorded run again
 //! caribou simulate pool --scenario F7 --compare static,leases        pools on a cluster in virtual time
-//! caribou checkpoint list checkpoints                                what a restart can go on from
-//! caribou top localhost:9977                                         a run, while it runs
+//! caribou checkpoint list checkpoints                                the checkpoints from which a run can restart
+//! caribou top localhost:9977                                         watch a running program
 //! ```
 //!
-//! It never runs a program and never changes what one does. Bad options and bad files are one line on standard error
-//! and exit code 2; a simulated run that left work undone, and an output that was lost on the way (a full disk), one line and
-//! exit code 1; a reader that closes the pipe early is not an error.
+//! The command starts no program, and only `resize` changes a running program. An error is one line on standard error.
+//!
+//! | exit code | when |
+//! |---|---|
+//! | 0 | success, or the reader of the output closed its pipe early |
+//! | 1 | lost output (a full disk), an incomplete simulated run, a failed check, or a resize not done in time |
+//! | 2 | bad options, or a file or address that cannot be used |
 #![forbid(unsafe_code)]
 
 mod balance;
@@ -65,7 +69,7 @@ enum Command {
     Resize(resize::Options),
 }
 
-/// Reasons that the command did not do what was asked.
+/// Errors of the command. Each comment states what the user can do.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     /// Correct the command line.
@@ -76,7 +80,7 @@ enum Error {
     Strategy {
         /// The specification as written.
         spec: String,
-        /// Its fault.
+        /// The fault in the specification.
         source: ParseError,
     },
     /// Correct the specification of a policy for pools.
@@ -84,10 +88,10 @@ enum Error {
     Policy {
         /// The specification as written.
         spec: String,
-        /// Its fault.
+        /// The fault in the specification.
         source: ParseError,
     },
-    /// Correct the file of host traces.
+    /// Correct the file of measured hosts.
     #[error(transparent)]
     HostTrace(#[from] simulate::TraceError),
     /// Name a file that can be written.
@@ -101,49 +105,48 @@ enum Error {
     /// Correct the snapshot file.
     #[error(transparent)]
     Snapshot(#[from] snapshot_file::Error),
-    /// Choose other policies: these left some of the work undone, as the table says.
+    /// Choose other policies: the table shows which policies left work undone.
     #[error("{incomplete} of {runs} runs are incomplete, first {first}")]
     Incomplete {
-        /// Number of them.
+        /// Number of incomplete runs.
         incomplete: usize,
-        /// Of how many.
+        /// Number of all runs.
         runs: usize,
-        /// The first of them, and its fault.
+        /// The first incomplete run and its fault.
         first: String,
     },
-    /// Name a trace, or one that can be read.
+    /// Name a trace that can be read.
     #[error(transparent)]
     Trace(#[from] trace_reader::TraceError),
-    /// Start the program with CARIBOU_MONITOR, or name the address that it has.
+    /// Start the program with CARIBOU_MONITOR, or name its address.
     #[error("{address}: {why}")]
     Unreachable {
-        /// Address that was asked.
+        /// The address of the program.
         address: String,
-        /// Reason that there was no answer, or not the right one.
+        /// Reason that there was no valid answer.
         why: String,
     },
-    /// Wait, or see what holds the program up.
+    /// Wait, or find out what delays the program.
     #[error("{0}")]
     Unfinished(String),
-    /// Do not trust this trace: its faults were reported.
+    /// Do not rely on this trace: the command has printed its faults.
     #[error("{}: {wrong} {} wrong with it", trace.display(), if *wrong == 1 { "thing is" } else { "things are" })]
     Unsound {
         /// The trace named.
         trace: std::path::PathBuf,
-        /// Number of them.
+        /// Number of faults.
         wrong: u64,
     },
     /// The run does not meet the condition that the command checks.
     #[error("{0}")]
     Failed(String),
-    /// Nothing was wrong with the input; the output could not be written.
+    /// The input was valid, but the output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
 
 impl Error {
-    /// 1 if there was nothing wrong with the command line or a file named there, but it failed or an output was lost (a full
-    /// disk); 2 otherwise.
+    /// 1 if the command line and its files are valid but the command failed or lost output (a full disk), else 2.
     fn exit_code(&self) -> u8 {
         let done = match self {
             Self::Output(_)
@@ -158,38 +161,38 @@ impl Error {
     }
 }
 
-/// The command, with the arguments and the output of this process.
+/// Runs the command with the arguments and the standard output of this process.
 pub fn main() -> ExitCode {
     ended(run(std::env::args_os(), &mut io::stdout().lock())).into()
 }
 
-/// Says what went wrong, if anything did; the exit code.
+/// Prints the error, if there is one. Returns the exit code.
 fn ended(ran: Result<(), Error>) -> u8 {
     match ran {
         Ok(()) => 0,
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            // If standard error is closed as well, the exit code is all that is left.
+            // If standard error is closed, only the exit code reports the error.
             let _ = writeln!(io::stderr(), "{}", escape_control(&format!("caribou: {error}")));
             error.exit_code()
         }
     }
 }
 
-/// A line on standard error for each old name of a parameter in `spec`: the command goes on.
+/// Prints a warning for each deprecated parameter name in `spec`. The command goes on.
 fn warn_of_old_names<P: ?Sized>(table: &Table<P>, spec: &str) {
     for renamed in table.old_names(spec) {
-        // If standard error is closed, the error cannot be reported.
+        // If standard error is closed, the warning is lost.
         let _ = writeln!(io::stderr(), "caribou: {renamed}");
     }
 }
 
-/// The findings of `caribou trace check` in a trace, a line each. It keeps at most `messages_max` messages under way.
+/// Returns the findings of `caribou trace check`, one line each. It keeps at most `messages_max` messages in flight.
 pub fn check(trace: &Trace, messages_max: usize) -> Vec<String> {
     trace::check::lines(trace, messages_max)
 }
 
-/// Reads a snapshot in JSON as `caribou balance --snapshot` does; or says in a line why it is none.
+/// Reads a snapshot in JSON, as `caribou balance --snapshot` does.
 ///
 /// # Errors
 /// The place in the text, and what was expected there.
@@ -197,7 +200,7 @@ pub fn snapshot(json: &[u8]) -> Result<Snapshot, String> {
     snapshot_file::parse(json)
 }
 
-/// The number of hosts in a trace as `--hosts-trace` reads it, and the lines that it has to say of them.
+/// Returns the number of hosts in a trace as `--hosts-trace` reads it, and notes about the trace, one line each.
 ///
 /// # Errors
 /// The number of a line, and its fault.
@@ -205,7 +208,7 @@ pub fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
     simulate::hosts(csv)
 }
 
-/// The whole command, with its arguments and output as values.
+/// Runs the command with these arguments. Its output goes to `out`.
 fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Error> {
     let options = match parse(arguments) {
         Ok(options) => options,
@@ -233,7 +236,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Options, clap:
     Options::from_arg_matches(&matches)
 }
 
-/// A number below 0 is a wrong value of an option, rather than an unknown option.
+/// Makes clap report a negative number as a wrong value of an option instead of as an unknown option.
 fn with_negatives(command: clap::Command) -> clap::Command {
     let options = |argument: Arg| {
         let negative = argument.get_action().takes_values() && !argument.is_positional();
@@ -242,7 +245,7 @@ fn with_negatives(command: clap::Command) -> clap::Command {
     command.mut_args(options).mut_subcommands(with_negatives)
 }
 
-/// The commands that have an option, as a person types them.
+/// Returns the commands that have this option, as typed on the command line.
 fn owners(option: &str, command: &clap::Command, path: &str) -> Vec<String> {
     let has = command
         .get_arguments()
@@ -254,11 +257,11 @@ fn owners(option: &str, command: &clap::Command, path: &str) -> Vec<String> {
     has.then(|| path.to_owned()).into_iter().chain(below).collect()
 }
 
-/// Message of clap, without the usage that follows it.
+/// Returns the message of clap in one line, without the usage that follows the message.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // It is the help, of the command that was not told what to do.
+        // The text is the help of a command that needs a subcommand.
         let commands =
             text.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
         let names = commands

@@ -1,4 +1,4 @@
-//! The `caribou` command; all of it is in the library.
+//! Starts the command `caribou`, which the library `caribou_tools` implements.
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

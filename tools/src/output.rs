@@ -1,4 +1,4 @@
-//! Files for results.
+//! Writes result files. A failed write leaves an older file intact, and no result replaces a trace or an input.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -10,24 +10,25 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::{Error, input};
 
-/// A result that is being written. It gets its name, in place of an older one, when it is [kept](Self::keep); one that is
-/// not, since the disk is full or the command is interrupted, leaves the older one as it is.
+/// A result file that is being written. [`persist`](Self::persist) gives it its name and so replaces an older file. A
+/// result that is not persisted, because the disk is full or the command is interrupted, leaves the older file.
 pub(crate) struct Output {
     file: File,
     path: PathBuf,
-    /// Its name until then; none if it is written in place: a pipe, or a file in a folder that takes no other.
+    /// Temporary name before `persist`. `None` if the file is written in place: a pipe, or a file in a folder in which
+    /// no other file can be created.
     part: Option<PathBuf>,
-    /// Bytes that the process may still write to a file: the signal that says that it may not would end it.
+    /// Bytes that the process may still write (`ulimit -f`). Writing more would end the process by a signal.
     left: u64,
 }
 
 impl Output {
-    /// Begins one.
+    /// Opens the temporary file, or the file itself where it is written in place.
     pub(crate) fn create(file: &Path) -> Result<Output, Error> {
         let unwritable = |source| Error::Unwritable { file: file.to_owned(), source };
         refuse(file).map_err(unwritable)?;
         let left = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-        // The target of a link is replaced, not the link.
+        // If the path is a symbolic link, its target is replaced, not the link.
         let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let beside = |name: &OsStr| {
             path.with_file_name(format!("{}.{}.part", name.to_string_lossy(), std::process::id()))
@@ -39,12 +40,12 @@ impl Output {
         {
             return Ok(Output { file, path, part: Some(part), left });
         }
-        // No file, or in a folder that takes no other.
+        // A pipe, or a folder in which no other file can be created.
         let file = File::create(&path).map_err(unwritable)?;
         Ok(Output { file, path, part: None, left })
     }
 
-    /// The result is whole. Returns its size in bytes, 0 if it is no file.
+    /// Gives the complete result its name. Returns its size in bytes, 0 if it is not a file.
     pub(crate) fn persist(mut self) -> io::Result<u64> {
         if let Some(part) = self.part.take() {
             fs::rename(part, &self.path)?;
@@ -74,10 +75,10 @@ impl Drop for Output {
     }
 }
 
-/// Checks that a result can be written there, before it takes long to make. An older one stays.
+/// Checks that a result can be written to `file`, before a long computation. An existing file stays as it is.
 pub(crate) fn check(file: &Path) -> Result<(), Error> {
     let found = file.metadata();
-    // A pipe would wait for a reader.
+    // Opening a pipe would wait for a reader.
     if found.as_ref().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
     }
@@ -86,13 +87,13 @@ pub(crate) fn check(file: &Path) -> Result<(), Error> {
         .map_err(|source| Error::Unwritable { file: file.to_owned(), source })?;
     drop(opened);
     if found.is_err() {
-        // It was made to see whether it can be.
+        // Created only for this check.
         let _ = fs::remove_file(file);
     }
     Ok(())
 }
 
-/// Files that no result replaces: a trace, which can be recorded only once, and the input of the result.
+/// Refuses files that no result may replace: traces, because they can be recorded only once, and inputs.
 fn refuse(file: &Path) -> io::Result<()> {
     let what = match (is_trace(file), input::was_read(file)) {
         (true, _) => "a trace",
@@ -102,19 +103,19 @@ fn refuse(file: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("it is {what}; name another file")))
 }
 
-/// Writes a whole result, in place of an older one.
+/// Writes a complete result and replaces an older one.
 pub(crate) fn write(file: &Path, result: impl AsRef<[u8]>) -> Result<(), Error> {
     let mut output = Output::create(file)?;
     let written = output.write_all(result.as_ref()).and_then(|()| output.persist());
     written.map(drop).map_err(|source| Error::Unwritable { file: file.to_owned(), source })
 }
 
-/// Tells whether a result was lost on the way to a file that can be written.
+/// Returns whether the file can be written but the data was lost: a full disk, a quota, or a limit of file size.
 pub(crate) fn is_lost(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
-/// Error of values separated by commas that could not be written. A reader that has gone away is known by its kind.
+/// Converts an error of the CSV writer. An IO error keeps its kind, by which the caller recognises a closed pipe.
 pub(crate) fn csv_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(source) => source,
@@ -152,7 +153,7 @@ mod tests {
         let names =
             || fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
         assert_eq!((names(), fs::read(&path).unwrap()), (vec!["result.csv".into()], b"older".to_vec()));
-        // A link stays one.
+        // A symbolic link remains a link.
         let link = dir.join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         write(&link, "new").unwrap();

@@ -1,4 +1,4 @@
-//! Results of a comparison: rows of figures, as a table for people or as JSON for programs.
+//! Formats the results of `caribou balance`, one row per strategy, as a table or as JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use presentation::Table;
 use presentation::format::decimal;
 use serde::Serialize;
 
-/// One strategy's result.
+/// Result of one strategy.
 #[derive(Serialize)]
 pub(crate) struct Row {
     strategy: String,
     max_over_avg_before: f64,
     max_over_avg_after: f64,
-    /// Part of the phase saved, as predicted.
+    /// Fraction of the makespan of the phase that the assignment saves, by the model of the strategy.
     gain: f64,
-    /// Part of the phase that any placement could save at most.
+    /// Largest fraction that any placement can save.
     gain_bound: f64,
     moved_chunks: usize,
     moved_percent: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Judges an assignment by the model it was made with.
+    /// Evaluates an assignment by the background model of its strategy.
     pub(crate) fn new(
         spec: &str,
         strategy: &dyn Strategy,
@@ -70,7 +70,7 @@ impl Row {
 const HEADS: [&str; 9] =
     ["strategy", "imbalance before", "after", "gain %", "bound %", "moved chunks", "%", "MiB", "time ms"];
 
-/// All rows, and their subject.
+/// The rows and the size of the snapshot.
 #[derive(Serialize)]
 pub(crate) struct Report {
     phase: u64,
@@ -80,18 +80,17 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The rows with the size of the snapshot they were made from.
     pub(crate) fn new(snapshot: &Snapshot, rows: Vec<Row>) -> Self {
         Self { phase: snapshot.phase, chunks: snapshot.chunks.len(), ranks: snapshot.ranks.len(), rows }
     }
 
-    /// One JSON object on one line.
+    /// Writes one JSON object on one line.
     pub(crate) fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer(&mut *out, self)?;
         writeln!(out)
     }
 
-    /// A line a strategy, aligned.
+    /// Writes a table with one line per strategy.
     pub(crate) fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{} chunks on {} ranks, phase {}", self.chunks, self.ranks, self.phase)?;
         let mut table = Table::new(HEADS);

@@ -1,4 +1,4 @@
-//! `caribou resize`: has a running program use another number of its ranks.
+//! Implements `caribou resize`: makes a running program use its first N ranks.
 
 use std::io::Write;
 use std::thread::sleep;
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::top::seconds_within;
 use crate::top::source::{NOBODY, Source, sources};
 
-/// Time between two questions whether it is done.
+/// Time between two polls of the program.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The program, and the number of ranks.
@@ -58,16 +58,16 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is known of a request.
+/// State of a resize request.
 enum Outcome {
     Done,
     Waits,
     Ended,
-    /// The process that was asked does not know.
+    /// The polled process does not have rank 0, and only rank 0 has the number of active ranks.
     Elsewhere,
 }
 
-/// Asks, or waits until the program listens: its run may not have begun.
+/// Sends the request. Retries while the port is closed, because the run may not have begun.
 fn ask_once_it_listens(source: &Source, options: &Options, questions: &mut u128) -> Result<(), String> {
     loop {
         match source.resize(options.ranks) {
@@ -80,7 +80,7 @@ fn ask_once_it_listens(source: &Source, options: &Options, questions: &mut u128)
     }
 }
 
-/// Asks until that number of ranks is active, or the time is up.
+/// Polls until `options.ranks` ranks are active, at most `questions` times.
 fn wait_for(source: &Source, options: &Options, questions: u128) -> Result<Outcome, String> {
     for question in 0..questions {
         sleep(INTERVAL);
@@ -92,11 +92,11 @@ fn wait_for(source: &Source, options: &Options, questions: u128) -> Result<Outco
             Some(active) if active == options.ranks => return Ok(Outcome::Done),
             None if !status.ranks.is_empty() => return Ok(Outcome::Elsewhere),
             _ if status.finished => return Ok(Outcome::Ended),
-            // It has not begun, or is at it.
+            // The run has not begun, or the resize is in progress.
             _ => {}
         }
         if question == 0 {
-            // Only a run that has begun knows whether it has to refuse.
+            // The run may have begun after the first request. Only a run that has begun can refuse a request.
             source.resize(options.ranks)?;
         }
     }
@@ -114,7 +114,7 @@ mod tests {
 
     use crate::tests::caribou;
 
-    /// Sends itself messages until the run is to end.
+    /// Sends messages to itself until the run is to end.
     #[derive(Serialize, Deserialize)]
     struct Busy;
 
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Resizes a run of two ranks under this strategy to each of these numbers. Returns what the command says.
+    /// Resizes a run of two ranks under the strategy `lb` to each of these numbers. Returns the output of the command.
     fn resized(lb: &str, numbers: &[&str]) -> Vec<Result<String, String>> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
         let config = Config::default().ranks(2).monitor(&port).lb(lb).unwrap();

@@ -1,20 +1,18 @@
-//! `caribou simulate`: programs on a cluster in virtual time, under the policies that production runs.
+//! Implements `caribou simulate`: runs programs on a cluster in virtual time, with the policies that production uses.
+//! The cluster itself is the library `virtual_cluster`. These modules parse options, build scenarios and print results.
 //!
-//! | file | what |
+//! | modules | purpose |
 //! |---|---|
-//! | `pool`, `array`, `steps` | pools of independent iterations, arrays of chunks, programs in supersteps: their options and their simulations |
-//! | `cluster`, `neighbour`, `host_trace`, `values` | a cluster as described on the command line, and its input |
-//! | `chunk_cost`, `recorded` | the cost of chunks: shapes by their names, loads from files |
-//! | `pool_described` | a pool on it |
-//! | `compare` | runs scenarios under policies |
-//! | `outcome`, `array_metrics`, `step_metrics` | the figures of one run |
-//! | `periods` | one array under several periods |
-//! | `table`, `files` | outcomes for people, programs and eyes |
-//! | `sweep`, `figures` | many runs in few lines; figures 6 to 9 of the RUPER-LB paper |
-//! | `caa_figures` | figures 3 to 5 of the CAA paper |
-//! | `jacobi_figures`, `grid_figures` | figures of the papers on load factors, and on balancing and copies |
-//!
-//! The cluster itself is a library: `virtual_cluster`.
+//! | `pool`, `array`, `steps` | options and runs of pools, of arrays, and of programs in supersteps |
+//! | `cluster`, `neighbour`, `host_trace`, `values` | build a cluster from options and from traces of measured hosts |
+//! | `pool_described` | builds a pool from options |
+//! | `chunk_cost`, `recorded` | costs of chunks: from a named shape, or from files of recorded loads |
+//! | `compare` | runs scenarios under policies in parallel |
+//! | `pool_metrics`, `array_metrics`, `step_metrics` | compute the figures of one run |
+//! | `table`, `files` | write comparisons as a table, JSON, CSV or SVG |
+//! | `periods`, `sweep` | one array under several balancing periods, a pool policy over many scenarios |
+//! | `ruper_figures`, `caa_figures` | repeat figures of the RUPER-LB and CAA papers on pools |
+//! | `jacobi_figures`, `grid_figures` | repeat figures of the papers on load factors, and on balancing and copies |
 
 mod array;
 mod array_metrics;
@@ -64,7 +62,7 @@ enum Program {
     Steps(Box<steps::Options>),
 }
 
-/// Simulates it and writes what came of it.
+/// Runs the simulations and writes their results.
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     match &options.program {
         Program::Pool(options) => pool::run(options, out),
@@ -73,7 +71,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     }
 }
 
-/// The number of hosts in the text of a trace, and the lines to say of them.
+/// Returns the number of hosts in a trace of hosts, and notes about the trace, one line each.
 pub(crate) fn hosts(csv: &str) -> Result<(usize, Vec<String>), (u64, String)> {
     host_trace::parse(csv, None).map(|hosts| (hosts.parts.len(), hosts.notes))
 }

@@ -1,6 +1,5 @@
-//! Reads a recorded snapshot, and refuses one that cannot be.
-//!
-//! Strategies put up with any snapshot; a person who passes a damaged file wants to hear about it.
+//! Reads a recorded snapshot for `caribou balance --snapshot`, and refuses one that contradicts itself. Strategies
+//! accept any snapshot, but the user of a damaged file needs an error.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +9,13 @@ use lb_strategies::{ChunkId, Snapshot};
 
 use crate::input;
 
-/// Ticks of all chunks together: sums of them stay whole numbers of 64 bits, and fractions of them exact enough.
+/// Largest sum of the ticks of all chunks. Sums below it fit in 64 bits, and fractions of them are exact enough.
 const TICKS_MAX: u64 = 1 << 62;
 
-/// Characters of a message of the JSON reader that are shown.
+/// Characters shown of a message of the JSON reader.
 const MESSAGE_MAX: usize = 200;
 
-/// Reasons that a file is no snapshot.
+/// Reasons that a file is not a snapshot. Each comment states what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Name a file that can be read.
@@ -32,15 +31,15 @@ pub(crate) enum Error {
     Malformed {
         /// The file named.
         file: PathBuf,
-        /// Expected text, with line and column.
+        /// The expected text, with line and column.
         what: String,
     },
-    /// The file is JSON of the right shape, but contradicts itself.
+    /// Correct the contradiction: the file is valid JSON with the fields of a snapshot.
     #[error("{}: {what}", file.display())]
     Inconsistent {
         /// The file named.
         file: PathBuf,
-        /// Place, text, and what was expected.
+        /// The place, the text, and what was expected.
         what: String,
     },
 }
@@ -59,7 +58,7 @@ pub(crate) fn read(file: &Path) -> Result<Snapshot, Error> {
     }
 }
 
-/// What a file is that other programs for load balancing read and write, if it looks like one of theirs.
+/// Names the other load-balancing programs that write such files, if `bytes` looks like one of their files.
 fn foreign(bytes: &[u8]) -> Option<&'static str> {
     if std::str::from_utf8(bytes).is_err() {
         return Some(
@@ -74,13 +73,13 @@ fn foreign(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The same of bytes in memory: the error is a line with their fault.
+/// Reads a snapshot from memory. The error is one line.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     let snapshot = serde_json::from_slice(input::without_mark(bytes)).map_err(|error| one_line(&error))?;
     contradiction(&snapshot).map_or(Ok(snapshot), Err)
 }
 
-/// What is wrong, in one line: it may repeat the name of a field, of any length and with any characters.
+/// The error in one line of limited length: serde repeats names of fields, of any length and with any characters.
 fn one_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let mut line = String::new();
@@ -96,7 +95,7 @@ fn one_line(error: &serde_json::Error) -> String {
     line
 }
 
-/// The first thing in the snapshot that cannot have been measured.
+/// Returns the first value in the snapshot that cannot have been measured.
 fn contradiction(snapshot: &Snapshot) -> Option<String> {
     if snapshot.ranks.is_empty() {
         return Some("ranks: none, expected one at least".to_owned());

@@ -1,4 +1,4 @@
-//! The command as a person meets it: arguments in, output or one clear line out.
+//! Tests the command `caribou` from arguments to output and error lines.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) fn caribou(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Output of the command, also if it then failed.
+/// Output of the command, and its error.
 pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     let mut out = Vec::new();
     let arguments = ["caribou"].iter().chain(arguments).map(OsString::from);
@@ -23,7 +23,7 @@ pub(crate) fn caribou_says(arguments: &[&str]) -> (String, Option<Error>) {
     (String::from_utf8(out).unwrap(), error)
 }
 
-/// The exit code of the command when its output is closed.
+/// Exit code of the command when its output is a closed pipe.
 pub(crate) fn exit_code_unread(arguments: &[&str]) -> u8 {
     struct Closed;
     impl Write for Closed {
@@ -39,7 +39,7 @@ pub(crate) fn exit_code_unread(arguments: &[&str]) -> u8 {
     ended(run(arguments, &mut Closed))
 }
 
-/// Writes `content` to a file that no other test uses, runs `balance` on it, and says what came out.
+/// Runs `balance` on a file with this content that no other test uses. Returns the output or the error line.
 fn balance_file(name: &str, content: &[u8]) -> Result<String, String> {
     let file: PathBuf = std::env::temp_dir().join(format!("caribou-{}-{name}.json", std::process::id()));
     fs::write(&file, content).unwrap();
@@ -51,7 +51,7 @@ fn balance_file(name: &str, content: &[u8]) -> Result<String, String> {
 #[test]
 fn strategies_lists_every_strategy_and_parameter() {
     let text = caribou(&["strategies"]).unwrap();
-    // Long lines wrap.
+    // Long lines are wrapped.
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for entry in ARRAYS.iter() {
         assert!(text.contains(entry.name));
@@ -230,7 +230,7 @@ fn no_damage_to_a_file_makes_the_command_panic() {
     for position in 0..whole.len() {
         let mut damaged = whole.clone();
         damaged[position] ^= 0x15;
-        // Either outcome is fine: some changes are to a digit and leave a valid snapshot.
+        // Either result is valid: some changes only change a digit.
         let _ = balance_file("flip", &damaged);
     }
 }

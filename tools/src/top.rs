@@ -1,11 +1,16 @@
-//! `caribou top`: shows how a run is doing while it runs, as told by programs that have `CARIBOU_MONITOR` set.
+//! Implements `caribou top`: shows the state of a running program that has `CARIBOU_MONITOR` set. It only reads.
+//! Figures are differences between two answers of the program: they describe the last interval, not the whole run.
 //!
-//! It asks, and changes nothing. What comes over the network is measured against what was asked before, so that it
-//! shows the last interval and not the whole run.
+//! Each module uses only modules above it:
 //!
-//! Layers, each knowing only those above it: programs that answer (`source`), figures (`picture`), what changes from one
-//! answer to the next (`watch`), what the person at the keys wants (`view`), how it looks (`text`, `screen`), and the
-//! terminal it is on (`terminal`).
+//! | module | purpose |
+//! |---|---|
+//! | `source` | requests the status of a program by HTTP |
+//! | `dashboard` | computes figures from two answers |
+//! | `watch` | keeps the last two answers of each program, and the imbalance over time |
+//! | `view` | sorting, scrolling, pausing and help, as set by keys |
+//! | `text`, `screen` | format the figures as text, and for a terminal |
+//! | `terminal` | the event loop: keys and answers in, the screen out |
 
 mod dashboard;
 mod screen;
@@ -44,7 +49,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds_within(text, 0.1..=3600.0)
 }
 
-/// A number of seconds in this range, as an option.
+/// Parses a number of seconds in `range`.
 pub(crate) fn seconds_within(text: &str, range: RangeInclusive<f64>) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| range.contains(seconds));
     let expected = || format!("expected seconds, {} to {}", range.start(), range.end());
@@ -64,7 +69,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(terminal::show(watch, sources, options.interval)?)
 }
 
-/// Asks all sources once. At least one must answer: a wrong address is better reported before the screen is taken.
+/// Polls all sources once. At least one must answer: a wrong address is better reported before the screen is cleared.
 fn first_look(sources: &[Source]) -> Result<Watch, Error> {
     let mut watch = Watch::new(sources.iter().map(|source| source.address.clone()));
     let mut refused = None;

@@ -1,7 +1,7 @@
-//! `caribou trace`: shows what happened in a run that was recorded with `CARIBOU_TRACE`.
+//! Implements `caribou trace`, which shows what happened in a run recorded with `CARIBOU_TRACE`.
 //!
-//! [`analysis`] reads events and analyses the run. Each command is a view of it: a file with its `Options` and a `run`. Most
-//! make a [`Page`](page::Page), which can be printed as text, JSON or CSV, so the same figures are in all three.
+//! [`analysis`] reads events and computes figures. Each subcommand is a file with its `Options` and a `run`. Most build
+//! a [`Page`](page::Page), which prints the same figures as text, JSON or CSV.
 
 mod advice;
 pub(crate) mod analysis;

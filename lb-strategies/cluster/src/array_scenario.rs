@@ -1,4 +1,4 @@
-//! A cluster, an array on it, and the disturbances: the basis of comparisons of strategies.
+//! Defines a simulated array of chunks with its cluster and disturbances, to compare strategies under equal conditions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use lb_strategies::arrays::strategy::Strategy;
 use lb_strategies::pools::machine::SECOND;
 use lb_strategies::virtual_time::vcpus::Vcpus;
 
-/// An array on a cluster; the same for every strategy that moves it, and every time.
+/// An array on a cluster, the same in each run under any strategy.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Period};
@@ -35,20 +35,20 @@ pub struct ArrayScenario {
     pub array: Array,
     /// The cost of chunks.
     pub costs: ChunkCosts,
-    /// Where chunks begin; none if they begin in blocks.
+    /// The ranks on which chunks begin; none if chunks begin in blocks.
     pub homes: Option<Arc<[Home]>>,
-    /// True if each chunk of the grid exchanges messages with its neighbours; if not, chunks are independent.
+    /// True if each chunk of the grid exchanges messages with its neighbours. Otherwise chunks are independent.
     pub exchange: bool,
     /// The cost of moving chunks.
     pub move_cost: MoveCost,
     /// The network between ranks.
     pub network: Network,
-    /// Makes the vCPUs of one run, as they are when it begins.
+    /// Makes the vCPUs of one run, in their initial state.
     pub make_vcpus: MakeVcpus,
 }
 
 impl ArrayScenario {
-    /// Equal chunks in a grid, each of which needs its neighbours; 0.1 ms from one rank to another and back.
+    /// Equal chunks in a grid, each of which needs messages of its neighbours. A round trip between ranks takes 0.1 ms.
     pub fn new(
         name: impl Into<String>,
         array: Array,
@@ -66,12 +66,12 @@ impl ArrayScenario {
         }
     }
 
-    /// The chunks as they lie beside each other.
+    /// The grid of the chunks.
     pub fn grid(&self) -> Grid {
         Grid::of(self.array.chunks)
     }
 
-    /// Runs it under `strategy`.
+    /// Runs the array under `strategy`.
     pub fn run(&self, strategy: Arc<dyn Strategy>) -> ArrayRun {
         let grid = self.grid();
         let mut vcpus = (self.make_vcpus)();
@@ -86,7 +86,7 @@ impl ArrayScenario {
         if self.exchange { run.exchange(|chunk| grid.beside(chunk)).run() } else { run.run() }
     }
 
-    /// The seconds that the best placement would take if chunks could be divided, and no chunk waited for another.
+    /// The time that the best placement would take if chunks could be divided and no chunk waited for another, s.
     pub fn ideal_s(&self) -> f64 {
         let workers: Vec<_> = self.array.all_workers().map(|worker| (worker, 0)).collect();
         ideal_s(&workers, &mut *(self.make_vcpus)(), self.costs.total(self.grid(), self.array.iterations))

@@ -1,8 +1,9 @@
-//! Named scenarios of arrays: the plate of the README, figures of the refinement paper, and a moving hot spot.
+//! The table of named array scenarios: the plate of the README, figures of the refinement paper, and a moving hot spot.
 //!
-//! The refinement paper (Gupta, Sarood, Kale and Milojicic, 2013) runs Stencil2D on VMs of one vCPU, 500 iterations with a
-//! sync every 20, about 0.1 s each. *Slow* nodes have 2.13 GHz, *fast* ones 3.00 GHz, and four VMs. An interfering VM takes
-//! turns with one vCPU. Communication, caches, and the differences between its fast nodes are not modelled.
+//! The refinement paper (Gupta, Sarood, Kale and Milojicic, 2013) runs Stencil2D on VMs with one vCPU each. It runs 500
+//! iterations of about 0.1 s, with a sync every 20. *Slow* nodes have 2.13 GHz, *fast* nodes 3.00 GHz, and both have
+//! four VMs. An interfering VM takes turns with one vCPU. Communication, caches and differences between fast nodes are
+//! not modelled.
 
 use super::array_scenario::ArrayScenario;
 use super::array_simulation::Array;
@@ -13,7 +14,7 @@ use lb_strategies::choice::Choice;
 use lb_strategies::virtual_time::vcpus::Traces;
 use lb_strategies::{Period, Rank};
 
-/// A line of the table.
+/// A row of the table of scenarios.
 ///
 /// ```
 /// use virtual_cluster::ARRAY_SCENARIOS;
@@ -22,7 +23,7 @@ use lb_strategies::{Period, Rank};
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArrayScenarioEntry {
-    /// Its name.
+    /// The name in commands and reports.
     pub name: &'static str,
     /// The scenario in one line.
     pub about: &'static str,
@@ -55,7 +56,7 @@ pub const ARRAY_SCENARIOS: &[ArrayScenarioEntry] = &[
     entry("spot-20", "with k = 20", || hot_spot(Some(20))),
 ];
 
-/// The scenario of that name.
+/// The scenario with this name.
 ///
 /// # Errors
 /// If no scenario has this name. The error lists similar names, or all names.
@@ -92,16 +93,16 @@ fn demonstration() -> ArrayScenario {
 const VMS: u32 = 32;
 /// VMs of the slow node.
 const SLOW: u32 = 4;
-/// Speed of a slow node's clock.
+/// Clock of a slow node, relative to a fast one.
 const SLOW_CLOCK: f64 = 2.13 / 3.0;
-/// Chunks of each VM.
+/// Number of chunks per VM.
 const CHUNKS_PER_VM: u32 = 32;
-/// An iteration on a quiet fast VM.
+/// Time of an iteration on a quiet fast VM, s.
 const ITERATION_S: f64 = 0.1;
-/// An iteration where all wait for a slow node.
+/// Time of an iteration in which all wait for a slow node, s.
 const SLOW_ITERATION_S: f64 = ITERATION_S / SLOW_CLOCK;
 
-/// This number of slow VMs, and a neighbour beside the last one between two times.
+/// The paper's cluster with `slow` slow VMs, and a neighbour beside the last VM between two times.
 fn paper(slow: u32, neighbour_s: Option<(f64, f64)>) -> ArrayScenario {
     let array = Array {
         chunks: VMS * CHUNKS_PER_VM,
@@ -121,13 +122,13 @@ fn paper(slow: u32, neighbour_s: Option<(f64, f64)>) -> ArrayScenario {
     ArrayScenario::new("R", array, move || Box::new(Shared::new(Box::new(clocks.clone()), shares.clone())))
 }
 
-/// The neighbour comes after 100 iterations and goes after 300, by the time of a run that is not balanced.
+/// The neighbour comes after 100 iterations and leaves after 300, by the time of a run without balancing.
 fn figure_3() -> ArrayScenario {
     let from_s = 100.0 * SLOW_ITERATION_S;
     paper(SLOW, Some((from_s, from_s + 200.0 * 2.0 * ITERATION_S)))
 }
 
-/// 64 quiet ranks of 16 chunks of a millisecond.
+/// 64 quiet ranks, with 16 chunks of 1 ms each.
 fn hot_spot(k: Option<u32>) -> ArrayScenario {
     let array = Array {
         chunks: 1024,

@@ -1,30 +1,30 @@
-//! Arrays of chunks on a cluster in virtual time, moved by the balancer of production.
+//! Simulates an array of chunks on a cluster in virtual time. Chunks are moved by the balancer of production.
 //!
 //! # What is modelled
 //! - A chunk executes its iterations in order. It begins the first at once, and a later one when it has a message from
-//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as far
-//!   as their neighbours let them. A rank's workers take its ready chunks in the order in which they became ready.
-//! - At a [period](Array::period) of iterations there is a sync, as in the runtime. Chunks wait, unless the strategy
-//!   never moves anything. A rank reports to rank 0 when all of its chunks have come. The
-//!   [balancer](lb_strategies::balancer::Balancer) decides, and ranks are told the moves. Chunks that stay go on at once.
-//!   Outgoing chunks leave one after another when a marker of every rank has come. Incoming chunks go on when rank 0
-//!   knows that all have arrived. All of this is messages over [`Links`].
-//! - At any other period chunks are balanced in windows. Rank 0 sees how busy ranks are, and opens a window by the
-//!   [policy](lb_strategies::window_policy) of production. Each rank reports at once. Chunks that move leave after their
-//!   current iteration, and only they wait.
-//! - Reports have the measurements of a real rank, without noise: the CPU time of its chunks and workers, the time they
-//!   waited for a vCPU, the median clock of its last five bursts.
+//!   each chunk that sends to it ([`RunArray::exchange`]; by default none). There is no barrier: chunks run ahead as
+//!   far as their neighbours allow. The workers of a rank take ready chunks in the order in which these became ready.
+//! - With a [period](Array::period) of iterations there are syncs, as in the runtime. Chunks wait, unless the strategy
+//!   never moves anything. A rank reports to rank 0 when all its chunks have come. The
+//!   [balancer](lb_strategies::balancer::Balancer) decides, and rank 0 sends the moves to all ranks. Chunks that stay
+//!   continue at once. Outgoing chunks leave one after another when a marker of every rank has come. When all have
+//!   arrived, rank 0 lets incoming chunks continue. All these messages go over [`Links`].
+//! - With any other period, chunks are balanced in windows. Rank 0 reads how busy ranks are, and opens a window by the
+//!   [policy](lb_strategies::window_policy) of production. Each rank reports at once. Only chunks that move wait. They
+//!   leave after their current iteration.
+//! - Reports have the measurements of a real rank, without noise. These are the CPU time of its chunks and workers, the
+//!   time that they waited for a vCPU, and the median clock of its last five bursts.
 //!
 //! # What is not modelled
-//! Rank 0 sees at once how busy ranks are. Ranks report to rank 0 directly, and each rank tells each that it has switched
-//! to the new routes; in the runtime this goes by a tree of ranks. A vCPU is shared at every instant, not by slices of
-//! milliseconds. Messages, and deciding, take no CPU time of workers. The background load is the time waited: neighbours
-//! are other guests, and their work while a worker is idle is not seen.
+//! - Rank 0 reads at once how busy ranks are. Ranks report directly to rank 0, and send their markers directly to each
+//!   other. In the runtime, these messages go through a tree of ranks.
+//! - A vCPU is shared continuously, not by slices of milliseconds.
+//! - Messages and decisions take no CPU time of workers.
+//! - The background load is the time waited. Neighbours are other guests: while a worker is idle, they are not
+//!   measured.
 //!
-//! [`RunPool`](super::RunPool) is the same for pools. Both share the execution of work (`execution`), events and post,
-//! but not the loop around them. There a machine per rank decides the next action, here the chunks do; a trait for both
-//! would be longer than the four lines it saves.
-
+//! [`RunPool`](super::RunPool) simulates pools. Both simulations share `execution`, events and messages, but not the
+//! event loop. In a pool, a machine per rank decides the next action; here the chunks do.
 mod event;
 mod history;
 mod placement;
@@ -43,8 +43,8 @@ use lb_strategies::pools::machine::Nanos;
 use lb_strategies::virtual_time::links::Links;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// An array, and the ranks that it is on. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P. They
-/// begin elsewhere if [told](RunArray::homes).
+/// An array, and its ranks. Chunks begin in blocks: of C chunks on P ranks, rank p has pC/P up to (p+1)C/P.
+/// [`RunArray::homes`] sets other ranks.
 ///
 /// ```
 /// use lb_strategies::Period;
@@ -60,14 +60,14 @@ pub struct Array {
     pub iterations: u64,
     /// When chunks are balanced; a step is an iteration.
     pub period: Period,
-    /// Bytes that travel when a chunk moves.
+    /// Size of the state of a chunk, in bytes.
     pub state_bytes: u64,
     /// Number of workers of each rank, at least one; there is at least one rank.
     pub workers: Vec<u32>,
 }
 
 impl Array {
-    /// Number of syncs in a run under a strategy that keeps to the period.
+    /// Number of syncs in a run under a strategy that keeps to syncs.
     pub fn syncs(&self) -> u64 {
         let Period::Steps(period) = self.period else { return 0 };
         self.iterations.saturating_sub(1).checked_div(period).unwrap_or(0)
@@ -79,7 +79,7 @@ impl Array {
     }
 }
 
-/// The place at which a chunk begins.
+/// Where a chunk begins.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -88,13 +88,13 @@ impl Array {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// Its rank.
+    /// The rank on which the chunk begins.
     pub rank: Rank,
     /// True if the chunk may be moved.
     pub migratable: bool,
 }
 
-/// An array about to run on a cluster.
+/// An array before its run on a cluster.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Period};
@@ -117,7 +117,7 @@ pub struct RunArray<'r> {
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     /// By chunk, the chunks that it sends to.
     sends_to: Vec<Vec<u32>>,
-    /// By chunk.
+    /// Where each chunk begins.
     homes: Vec<Home>,
     move_cost: MoveCost,
     end: Nanos,
@@ -125,7 +125,7 @@ pub struct RunArray<'r> {
     watch: Box<dyn FnMut(Executed) + 'r>,
 }
 
-/// A chunk has executed an iteration.
+/// The execution of one iteration by a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
     /// The chunk.
@@ -134,15 +134,15 @@ pub struct Executed {
     pub iteration: u64,
     /// The worker that executed it.
     pub worker: Worker,
-    /// Time at which it began.
+    /// Time at which the iteration began.
     pub begun: Nanos,
-    /// Time at which it was through.
+    /// Time at which the iteration ended.
     pub end: Nanos,
 }
 
 impl<'r> RunArray<'r> {
-    /// One unit of work per chunk and iteration, independent chunks, links without delay, and moves at the cost that the
-    /// balancer assumes.
+    /// One unit of work per chunk and iteration, no messages, no delay on links, and moves at the balancer's assumed
+    /// cost.
     pub fn new(array: &Array, strategy: Arc<dyn Strategy>, vcpus: &'r mut dyn Vcpus) -> Self {
         let (chunks, ranks) = (array.chunks as usize, array.workers.len());
         let home = |chunk| Home { rank: Rank(block(chunk, chunks, ranks) as u32), migratable: true };
@@ -161,14 +161,14 @@ impl<'r> RunArray<'r> {
         }
     }
 
-    /// Keeps the reports of each sync: they have all chunks, so they may be large.
+    /// Keeps the reports of each sync, which may be large because they have all chunks.
     #[must_use]
     pub fn keep_reports(mut self) -> Self {
         self.keeps_reports = true;
         self
     }
 
-    /// With these links between ranks.
+    /// Sets the links between ranks.
     #[must_use]
     pub fn links(mut self, links: impl Links + 'r) -> Self {
         self.links = Box::new(links);
@@ -182,17 +182,17 @@ impl<'r> RunArray<'r> {
         self
     }
 
-    /// With chunks that send to these others after each iteration.
+    /// Sets the chunks to which each chunk sends after each iteration.
     #[must_use]
     pub fn exchange(mut self, sends_to: impl Fn(u32) -> Vec<u32>) -> Self {
         self.sends_to = (0..self.array.chunks).map(sends_to).collect();
         self
     }
 
-    /// With chunks that begin at these places, in their order.
+    /// Sets where each chunk begins, in the order of the chunks.
     ///
     /// # Panics
-    /// If there is not one for each chunk, or it names a rank that is not there.
+    /// If there is not one home for each chunk, or a home is on a rank that does not exist.
     #[must_use]
     pub fn homes(mut self, homes: &[Home]) -> Self {
         assert_eq!(homes.len(), self.homes.len(), "each chunk begins somewhere");
@@ -202,28 +202,28 @@ impl<'r> RunArray<'r> {
         self
     }
 
-    /// Sets the cost of moves: an outgoing chunk leaves after that time.
+    /// Sets the cost of moves: an outgoing chunk leaves after this time.
     #[must_use]
     pub fn move_cost(mut self, move_cost: MoveCost) -> Self {
         self.move_cost = move_cost;
         self
     }
 
-    /// Stops at `at`, finished or not.
+    /// Stops at `at`, even if the array is not finished.
     #[must_use]
     pub fn until(mut self, at: Nanos) -> Self {
         self.end = at;
         self
     }
 
-    /// Tells `watch` of everything that is executed, in the order of its ends.
+    /// Calls `watch` for each executed iteration, in the order of the ends.
     #[must_use]
     pub fn watch(mut self, watch: impl FnMut(Executed) + 'r) -> Self {
         self.watch = Box::new(watch);
         self
     }
 
-    /// Runs it to the end.
+    /// Runs the array to the end.
     pub fn run(self) -> ArrayRun {
         EventLoop::new(self).run()
     }
@@ -234,19 +234,19 @@ impl<'r> RunArray<'r> {
 pub struct ArrayRun {
     /// Time at which the last chunk had executed each iteration.
     pub iteration_ends: Vec<Nanos>,
-    /// The syncs, or windows that were decided, in order.
+    /// The syncs and the decided windows, in order.
     pub syncs: Vec<SyncRun>,
-    /// Time of each worker of every rank in which it had a chunk to execute, with or without its vCPU.
+    /// By worker: time in which it had a chunk to execute, with or without its vCPU.
     pub busy: Vec<Nanos>,
-    /// Iterations executed, of all chunks together.
+    /// Iterations executed, added up over all chunks.
     pub executed: u64,
-    /// Messages between ranks: of chunks, of syncs, and chunks that move.
+    /// Number of messages between ranks: of chunks, of syncs, and chunks that move.
     pub messages: u64,
-    /// Of all events in their order: two runs with the same number had the same history.
+    /// Digest of all events in order: two runs with the same digest had the same history.
     pub digest: u64,
 }
 
-/// A sync, or a window that was decided.
+/// A sync, or a decided window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyncRun {
     /// Time of the decision.
@@ -258,37 +258,37 @@ pub struct SyncRun {
 }
 
 impl ArrayRun {
-    /// Time at which the last iteration was done.
+    /// Time at which the last iteration ended.
     pub fn makespan(&self) -> Nanos {
         self.iteration_ends.last().copied().unwrap_or(0)
     }
 
-    /// Length of each iteration: from the end of the one before to its own.
+    /// Length of each iteration, from the end of the iteration before.
     pub fn iteration_times(&self) -> Vec<Nanos> {
         let begins = std::iter::once(&0).chain(&self.iteration_ends);
         begins.zip(&self.iteration_ends).map(|(begin, end)| end - begin).collect()
     }
 
-    /// Time in which workers had nothing to execute before the makespan, all added up.
+    /// Time in which workers had nothing to execute before the makespan, added up over workers.
     pub fn idle(&self) -> Nanos {
         let makespan = self.makespan();
         self.busy.iter().map(|busy| makespan.saturating_sub(*busy)).sum()
     }
 
-    /// Chunks that were moved, counted at each sync.
+    /// Number of moves of chunks at all syncs together.
     pub fn moves(&self) -> u64 {
         self.syncs.iter().map(|sync| sync.decision.moves.len() as u64).sum()
     }
 
-    /// Tells whether each chunk has executed each iteration.
+    /// True if each chunk has executed each iteration.
     pub fn is_complete(&self, array: &Array) -> bool {
         self.executed == u64::from(array.chunks) * array.iterations
             && self.iteration_ends.len() as u64 == if array.chunks > 0 { array.iterations } else { 0 }
     }
 }
 
-/// The rank on which a chunk begins, where chunks begin in blocks.
+/// The rank on which a chunk begins if chunks begin in blocks.
 fn block(chunk: usize, chunks: usize, ranks: usize) -> usize {
-    // The last rank whose first chunk is not after this one.
+    // The last rank whose first chunk is this chunk or an earlier one.
     ((chunk + 1) * ranks).div_ceil(chunks) - 1
 }

@@ -1,4 +1,4 @@
-//! The cost of chunks over time: constant, drifting, alternating, ramps, spikes, a moving hot spot, or a table.
+//! Defines the cost of chunks over time: constant, drifting, alternating, ramps, spikes, a moving hot spot, or a table.
 
 use std::f64::consts::TAU;
 
@@ -8,12 +8,12 @@ use lb_strategies::virtual_time::splitmix::{SplitMix64, mix};
 
 /// Columns of cells over which the hot spot moves, as in the PIC kernel of the Parallel Research Kernels.
 const CELLS: f64 = 1000.0;
-/// The cost of a chunk that does not grow, where one half of the chunks grows to twice that: the mean is 1.
+/// In a ramp, the cost of a chunk that does not grow. Chunks of the growing half reach twice this cost: the mean is 1.
 const LEVEL: f64 = 0.8;
-/// The cost that a spike adds: as a slice of 4 ms to a chunk of 0.4 ms.
+/// The cost that a spike adds, as a time slice of 4 ms to a chunk of 0.4 ms.
 const SPIKE: f64 = 10.0;
 
-/// Units of work of a chunk in an iteration; the mean over all chunks is 1, or about that.
+/// Units of work of a chunk in an iteration. The mean over all chunks is 1, or about 1.
 ///
 /// ```
 /// use virtual_cluster::{ChunkCosts, Grid};
@@ -30,34 +30,34 @@ const SPIKE: f64 = 10.0;
 pub enum ChunkCosts {
     /// Each chunk costs the same in all iterations.
     Fixed(Costs),
-    /// Each goes up and down by a half within `iterations`, by a sine of its own phase.
+    /// The cost of each chunk rises and falls by a half, as a sine with a phase of its own.
     Drift {
-        /// Iterations from one top to the next.
+        /// Number of iterations from one maximum to the next.
         iterations: f64,
-        /// Of the phases.
+        /// Seed of the phases.
         seed: u64,
     },
-    /// The chunks of one half cost 1.5, the others 0.5; the halves swap every `iterations`.
+    /// The chunks of one half cost 1.5, the others 0.5. The halves swap every `iterations`.
     Alternate {
-        /// Iterations from one swap to the next.
+        /// Number of iterations from one swap to the next.
         iterations: u64,
     },
-    /// The chunks of one half grow from 0.8 to 1.6 within `iterations`, in a straight line, and drop back; the others cost 0.8.
+    /// The chunks of one half grow from 0.8 to 1.6 within `iterations`, linearly, and drop back. The others cost 0.8.
     Ramp {
-        /// Iterations from one drop to the next.
+        /// Number of iterations from one drop to the next.
         iterations: u64,
     },
-    /// Each chunk costs 1, but once in `iterations` one of them costs 10 more, as if it had been preempted.
+    /// Each chunk costs 1, but every `iterations` one chunk costs 10 more, as if it had been preempted.
     Spikes {
-        /// Iterations from one spike to the next; the first comes after as many.
+        /// Number of iterations from one spike to the next, and before the first.
         iterations: u64,
-        /// Of the choice of chunks.
+        /// Seed of the choice of chunks.
         seed: u64,
     },
-    /// As written down.
+    /// The costs of a table.
     Listed(CostTable),
-    /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot: the density of particles that the PIC
-    /// kernel calls sinusoidal. It moves `2k + 1` of 1000 columns of cells an iteration, or stands still.
+    /// The cost of a column of the grid is `1 + cos` of its distance to the hot spot, a particle density that the PIC
+    /// kernel calls sinusoidal. The spot moves `2k + 1` of 1000 columns of cells per iteration, or stands still.
     HotSpot {
         /// The `k` of its speed; none if it stands still.
         k: Option<u32>,
@@ -103,7 +103,7 @@ impl ChunkCosts {
         let all = || 0..grid.chunks();
         match self {
             Self::Fixed(costs) => costs.work(0..u64::from(grid.chunks())) * iterations as f64,
-            // The columns add up to the same wherever the spot is.
+            // The sum over columns does not depend on the place of the spot.
             Self::HotSpot { .. } => f64::from(grid.chunks()) * iterations as f64,
             Self::Spikes { iterations: every, .. } => {
                 f64::from(grid.chunks()) * iterations as f64 + SPIKE * (iterations / every) as f64
@@ -115,7 +115,7 @@ impl ChunkCosts {
     }
 }
 
-/// Chunks in columns, the first column first; both ends of rows and columns meet.
+/// Chunks in columns, the first column first. Rows and columns are rings.
 ///
 /// ```
 /// use virtual_cluster::Grid;
@@ -128,7 +128,7 @@ impl ChunkCosts {
 pub struct Grid {
     /// Number of columns.
     pub columns: u32,
-    /// Chunks in each.
+    /// Number of chunks in each column.
     pub rows: u32,
 }
 

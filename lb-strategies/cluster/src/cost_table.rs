@@ -1,13 +1,13 @@
-//! Costs of chunks that are written down: recorded loads, random walks.
+//! A table of the costs of chunks, from recorded loads or random walks.
 
 use std::sync::Arc;
 
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 
-/// The bounds of a random walk: the mean over many walks is 1.
+/// The bounds of a random walk. The mean over many walks is 1.
 const WALK: (f64, f64) = (0.25, 1.75);
 
-/// Costs of chunks, a row per iteration. After the last row comes the first again.
+/// Costs of chunks, one row per iteration. After the last row, the first row follows again.
 ///
 /// ```
 /// use virtual_cluster::CostTable;
@@ -21,10 +21,10 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// A table with this number of chunks, from its rows one after another.
+    /// A table for this number of chunks, from its rows one after another.
     ///
     /// # Panics
-    /// If there is no chunk or no row, or the last row is not whole.
+    /// If there is no chunk or no row, or the last row is incomplete.
     pub fn new(chunks: u32, costs: Vec<f64>) -> Self {
         let chunks = chunks as usize;
         assert!(chunks > 0 && !costs.is_empty(), "a table has a chunk and a row");
@@ -32,8 +32,8 @@ impl CostTable {
         Self { chunks, costs: costs.into() }
     }
 
-    /// A random walk of each chunk: it begins at 1 and takes a normal step of this sigma in each iteration. It is held between
-    /// 0.25 and 1.75. O(chunks x iterations) time and memory.
+    /// A random walk for each chunk. It begins at 1, and takes a normal step with this sigma in each iteration, but
+    /// stays between 0.25 and 1.75. O(chunks x iterations) time and memory.
     ///
     /// # Panics
     /// If there is no chunk or no iteration.

@@ -1,11 +1,11 @@
-//! The cost of iterations: all equal, or a few of them dear.
+//! Defines the cost of iterations: all equal, or lognormal with a few expensive ones.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use lb_strategies::virtual_time::splitmix::{SplitMix64, mix};
 
-/// Number of different costs: large, so that the costliest is rare; small enough for the cache.
+/// Number of different costs: many, so that the largest is rare, and few enough for the cache.
 const DRAWS: usize = 1 << 16;
 
 /// Units of work of each iteration; the mean is 1.
@@ -19,20 +19,20 @@ const DRAWS: usize = 1 << 16;
 /// ```
 #[derive(Clone, Debug)]
 pub enum Costs {
-    /// Each costs 1.
+    /// Each iteration costs 1.
     Equal,
     /// Each index has one of 65536 draws, chosen by a hash of the index and the seed.
     Drawn {
         /// The costs to choose from.
         draws: Arc<[f64]>,
-        /// Of the choice.
+        /// Seed of the choice.
         seed: u64,
     },
 }
 
 impl Costs {
-    /// Lognormal costs: `exp(sigma * normal)`, scaled to a mean of 1. `sigma = 1.5` makes one iteration of a thousand cost
-    /// more than 33 times the mean.
+    /// Lognormal costs: `exp(sigma * normal)`, scaled to a mean of 1. With `sigma = 1.5`, one iteration in a thousand
+    /// costs more than 33 times the mean.
     pub fn lognormal(sigma: f64, seed: u64) -> Self {
         let mut rng = SplitMix64::new(seed);
         let draws: Vec<f64> = (0..DRAWS).map(|_| (sigma * rng.normal()).exp()).collect();
@@ -40,7 +40,7 @@ impl Costs {
         Self::Drawn { draws: draws.iter().map(|draw| draw / mean).collect(), seed: rng.number() }
     }
 
-    /// The cost of these iterations together. O(length) unless all are equal.
+    /// The sum of the costs of these iterations. O(length), unless all costs are equal.
     pub fn work(&self, range: Range<u64>) -> f64 {
         match self {
             Self::Equal => (range.end - range.start) as f64,
@@ -50,7 +50,7 @@ impl Costs {
         }
     }
 
-    /// The cost of the costliest of these iterations.
+    /// The largest cost of these iterations.
     pub fn most(&self, range: Range<u64>) -> f64 {
         range.map(|index| self.work(index..index + 1)).fold(0.0, f64::max)
     }

@@ -1,23 +1,23 @@
-//! The tasks and the cluster of the combined adaptive algorithm (Filipovic, Krstajic and Popovic, 2021, figures 3 to 5).
-//! The tasks are 3072 simulations of a crossbar switch on 16, 32, 64 and 128 cores. There are 16 cores per node and one
-//! process per core.
+//! Simulates the cluster of the combined adaptive algorithm (Filipovic, Krstajic and Popovic, 2021, figures 3 to 5). It
+//! runs 3072 simulations of a crossbar switch on 16, 32, 64 and 128 cores, with 16 cores per node and a process per
+//! core.
 //!
-//! The paper gives the numbers of tasks and cores, the parameters of the decision and the results. It does not give the
-//! length of its tasks, the differences between cores, or the costs of its network.
+//! The paper gives the numbers of tasks and cores, the parameters of the decision, and the results. It does not give
+//! the length of tasks, the differences between cores, or the costs of its network.
 //!
 //! # Calibrated
-//! The six constants of [`CrossbarModel::PAPER`], once for all numbers of cores, to the ends of the two published ranges:
-//! CAA is below DD by 1.7 to 8.2 % and below MS by 15.5 to 21.9 %, most on 128 cores. With six constants for four numbers
-//! the agreement is no evidence. It shows under which conditions these policies behave as in the paper. Messages cost a
-//! tenth of a task, 127 workers saturate the master, and disturbances grow with the number of nodes.
+//! The six constants of [`CrossbarModel::PAPER`] hold for all numbers of cores. They are fitted to the ends of the two
+//! published ranges: CAA is below DD by 1.7 to 8.2 % and below MS by 15.5 to 21.9 %, most on 128 cores. Six constants
+//! for four numbers prove nothing, but they show when these policies behave as in the paper. Messages must cost a tenth
+//! of a task, 127 workers must saturate the master, and disturbances must grow with the number of nodes.
 //!
 //! # Results
-//! - The choice: shares on 16 cores, a master on 32 and more. It needs durations that deviate by more than a quarter of
-//!   their mean. `task_spread` is chosen so, as the paper reports different durations. With less, any number of cores
-//!   chooses shares.
-//! - The growth of the gap to DD between its ends. DD is faster than MS in between as well.
-//! - Without disturbed cores CAA loses to DD on 128 cores. With 24 tasks per worker, waiting for the current task and for
-//!   a saturated master costs more than redistribution gains.
+//! - The choice is shares on 16 cores, and a master on 32 and more. A master is chosen only if durations deviate by
+//!   more than a quarter of their mean. `task_spread` is set so, because the paper reports different durations. With
+//!   less, shares are chosen on any number of cores.
+//! - The gap to DD grows between its ends. DD is faster than MS there, too.
+//! - Without disturbed cores, CAA is slower than DD on 128 cores. With 24 tasks per worker, waiting for the current
+//!   task and for a saturated master costs more than redistribution gains.
 
 use std::ops::Range;
 
@@ -28,10 +28,10 @@ use lb_strategies::pools::caa::NextPhase;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::pools::policy::{Pool, PoolStrategy};
 
-/// Tasks of the experiment.
+/// Number of tasks of the experiment.
 pub const TASKS: u64 = 3072;
 
-/// Cores of a node: two processors of eight.
+/// Number of cores of a node: two processors with eight cores each.
 pub const CORES_PER_NODE: u32 = 16;
 
 /// The numbers of cores in the figures.
@@ -39,7 +39,7 @@ pub const CORES: [u32; 4] = [16, 32, 64, 128];
 
 const MILLISECOND: Nanos = SECOND / 1000;
 
-/// The assumptions where the paper gives no numbers. A task is one second long in the middle; only ratios count.
+/// Assumptions for what the paper does not give. A task takes 1 s in the mean; only ratios count.
 ///
 /// ```
 /// use virtual_cluster::crossbar_cluster::{CrossbarModel, TASKS};
@@ -51,25 +51,25 @@ const MILLISECOND: Nanos = SECOND / 1000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossbarModel {
-    /// Durations are uniform from 1 s minus this to 1 s plus this; the deviation is this over root 3.
+    /// Durations are uniform from 1 s minus this to 1 s plus this. The standard deviation is this over root 3.
     pub task_spread: f64,
     /// Probability that one core of a node is disturbed throughout a run.
     pub disturbed: f64,
-    /// The part of its speed that a disturbed core loses on eight nodes; 0 on one, in between in proportion. A job on a
-    /// larger part of a cluster meets more load of other jobs.
+    /// The part of its speed that a disturbed core loses on eight nodes; 0 on one node, and in proportion between. A
+    /// job on a larger part of a cluster meets more load of other jobs.
     pub disturbance: f64,
-    /// Delay of a message with a task's data within a node.
+    /// Delay of a message with a task's data within a node, ns.
     pub near: Nanos,
-    /// The same between nodes.
+    /// Delay of such a message between nodes, ns.
     pub far: Nanos,
-    /// Time that rank 0 is busy with one message.
+    /// Time for which rank 0 is busy with one message, ns.
     pub service: Nanos,
 }
 
 impl CrossbarModel {
-    /// Found by trial. `task_spread` makes durations deviate by 26 %. `near` is fitted to MS on 16 cores, and `service`
-    /// to MS on 128, where it saturates the master. `far` keeps MS from gaining in between. The disturbances are fitted
-    /// to DD on 128.
+    /// Found by trial. With `task_spread`, durations deviate by 26 %. `near` is fitted to MS on 16 cores, and `service`
+    /// to MS on 128 cores, where it saturates the master. `far` keeps MS from gaining on 32 and 64 cores. The
+    /// disturbances are fitted to DD on 128 cores.
     pub const PAPER: Self = Self {
         task_spread: 0.45,
         disturbed: 0.5,
@@ -79,7 +79,7 @@ impl CrossbarModel {
         service: 11 * MILLISECOND,
     };
 
-    /// The experiment once: all chance is in `seed`, and the same for every policy.
+    /// Runs the experiment once. All randomness is from `seed`, and is the same for every policy.
     pub fn run(&self, policy: &dyn PoolStrategy, cores: u32, seed: u64) -> PoolRun {
         let durations: Vec<f64> = (0..TASKS).map(|task| self.duration(seed, task)).collect();
         let work =
@@ -89,14 +89,14 @@ impl CrossbarModel {
         RunPool::new(&pool, policy, &mut vcpus).links(*self).work(work).run()
     }
 
-    /// The time that the tasks would take if they could be divided and every core were busy to the end, in seconds.
+    /// The time that the tasks would take if they could be divided and every core were busy to the end, s.
     pub fn ideal_s(&self, cores: u32, seed: u64) -> f64 {
         let work: f64 = (0..TASKS).map(|task| self.duration(seed, task)).sum();
         let speeds = (0..cores).map(|core| self.speed(seed, cores, Worker { rank: Rank(core), number: 0 }));
         work / speeds.sum::<f64>()
     }
 
-    /// DD, MS and CAA, `runs` times each.
+    /// Runs DD, MS and CAA `runs` times each.
     pub fn compare(&self, cores: u32, runs: u64) -> Comparison {
         let [shares, master, adaptive] = ["static", "master-worker,batch=1", "caa,task=1"].map(|spec| {
             let policy = POOLS.parse(spec).expect("policies of the table");
@@ -148,17 +148,17 @@ impl Links for CrossbarModel {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Number of cores, the master's among them.
+    /// Number of cores, including the master's.
     pub cores: u32,
-    /// Mean makespan of DD, in seconds.
+    /// Mean makespan of DD, s.
     pub shares: f64,
-    /// Of MS.
+    /// Mean makespan of MS, s.
     pub master: f64,
-    /// Of CAA.
+    /// Mean makespan of CAA, s.
     pub adaptive: f64,
-    /// Runs of CAA that went on with DD.
+    /// Number of runs of CAA that continued with DD.
     pub chose_shares: usize,
-    /// Runs of CAA that went on with MS.
+    /// Number of runs of CAA that continued with MS.
     pub chose_master: usize,
 }
 
@@ -179,7 +179,7 @@ fn mean_seconds(runs: &[PoolRun]) -> f64 {
     sum / runs.len() as f64
 }
 
-/// A number from 0 to 1 that depends on all of these: splitmix64 (Steele, Lea and Flood, 2014) over each in turn.
+/// A number from 0 to 1 that depends on all three numbers: splitmix64 (Steele, Lea and Flood, 2014) over each in turn.
 fn draw(numbers: [u64; 3]) -> f64 {
     let mut bits: u64 = 0;
     for number in numbers {

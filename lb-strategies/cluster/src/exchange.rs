@@ -1,9 +1,9 @@
-//! The time that parts take from the workers that computed them to all workers.
+//! Computes when all workers have the parts of a step (results that each worker computed), for five kinds of exchange.
 //!
-//! The first three ways are also in production (`caribou::supersteps::Exchange`); programs with MPI use the other two, as
-//! in jacobi-factor.txt. A worker's link carries one message after the other each way, both ways at once.
+//! The first three are also in production (`caribou::supersteps::Exchange`). Programs with MPI use the last two, as in
+//! jacobi-factor.txt. A worker's link carries one message at a time in each direction, and both directions at once.
 
-/// How the parts of a step get to all workers.
+/// How the parts of a step reach all workers.
 ///
 /// ```
 /// use virtual_cluster::{Exchange, Part, Wire};
@@ -17,27 +17,27 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exchange {
-    /// From each worker to all others.
+    /// Each worker sends its part to all others.
     #[default]
     Direct,
-    /// From neighbour to neighbour; `MPI_Sendrecv` in P - 1 rounds is the same.
+    /// Each worker passes parts to the next one, like `MPI_Sendrecv` in P - 1 rounds.
     Ring,
-    /// To the first worker, and from there all together to each.
+    /// All parts go to the first worker, which sends all together to each worker.
     Gather,
-    /// `MPI_Send` to each other worker and `MPI_Recv` from it, one after the other: nothing goes both ways at once.
+    /// `MPI_Send` to each other worker, then `MPI_Recv` from it. A link is never used in both directions at once.
     Blocking,
-    /// `MPI_Allgatherv` by doubling: with each of log2 P rounds each worker has twice as much.
+    /// `MPI_Allgatherv` by doubling: in each of log2 P rounds, each worker gets twice as much as in the round before.
     Doubling,
 }
 
-/// The result of a worker.
+/// The result of one worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     /// The worker.
     pub by: usize,
-    /// When it was through, s.
+    /// When the worker had computed it, s.
     pub at_s: f64,
-    /// Its size.
+    /// Size of the part.
     pub bytes: f64,
 }
 
@@ -46,13 +46,13 @@ pub struct Part {
 pub struct Wire {
     /// The time of a message without content, s.
     pub delay_s: f64,
-    /// Each way.
+    /// Rate in each direction.
     pub bytes_per_s: f64,
 }
 
 impl Exchange {
-    /// When each of `workers` workers has all parts, s. Takes O(parts x workers), and the logarithm of that more for
-    /// [`Direct`](Self::Direct).
+    /// When each of `workers` workers has all parts, s. O(parts x workers); [`Direct`](Self::Direct) has a further
+    /// logarithm.
     pub fn arrival_times(self, parts: &[Part], wire: Wire, workers: usize) -> Vec<f64> {
         let Wire { delay_s, bytes_per_s } = wire;
         let seconds = |bytes: f64| bytes / bytes_per_s;
@@ -97,14 +97,14 @@ impl Exchange {
 
 fn direct(parts: &[Part], Wire { delay_s, bytes_per_s }: Wire, workers: usize) -> Vec<f64> {
     let mut arrivals = vec![0.0_f64; workers];
-    // When each link has sent, or taken, all that it has so far.
+    // The times until which each link is busy with sending and with receiving.
     let (mut sent, mut taken) = (vec![0.0_f64; workers], vec![0.0_f64; workers]);
     let mut messages = Vec::with_capacity(parts.len() * workers);
     let mut order: Vec<&Part> = parts.iter().collect();
     order.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
     for part in order {
         let length = part.bytes / bytes_per_s;
-        // Each begins with the one after it, so that not all send to the first at once.
+        // Each worker begins with the next one, so that not all send to the first worker at once.
         for to in (1..workers).map(|step| (part.by + step) % workers) {
             sent[part.by] = sent[part.by].max(part.at_s) + length;
             messages.push((sent[part.by] + delay_s, length, to));
@@ -125,7 +125,7 @@ mod tests {
 
     const WIRE: Wire = Wire { delay_s: 1e-3, bytes_per_s: 1e6 };
 
-    /// When the last worker has all parts, if all are through at once with a kilobyte each.
+    /// When the last worker has all parts, if all have computed 1 kB at the same time.
     fn last(exchange: Exchange, workers: usize) -> f64 {
         let parts: Vec<Part> = (0..workers).map(|by| Part { by, at_s: 1.0, bytes: 1e3 }).collect();
         let arrivals = exchange.arrival_times(&parts, WIRE, workers);

@@ -1,24 +1,23 @@
-//! The execution of work by workers, at the speed of their vCPUs: the part of every history that is independent of the
-//! program.
+//! Executes the work of simulated workers at the speed of their vCPUs. Arrays and pools are both simulated with it.
 
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::events::Events;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A worker is looked at: its speed changes, or it is through.
+/// A time at which a worker's speed changes, or its work may have ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerEvent {
     pub(super) worker: usize,
-    /// An older one is of no use.
+    /// An event with an older version is ignored.
     pub(super) version: u64,
 }
 
-/// The time of a worker while it had something to execute, by its use, in nanoseconds.
+/// The time of a worker while it had something to execute, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WorkerTime {
-    /// It ran.
+    /// Time in which it ran.
     pub(super) cpu_ns: f64,
-    /// Others ran on its vCPU.
+    /// Time in which others ran on its vCPU.
     pub(super) wait_ns: f64,
 }
 
@@ -31,7 +30,7 @@ pub(super) struct Execution<'r> {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// True if the vCPUs count it as running: between two pieces of work without a pause it does not stop for them.
+    /// True if the vCPUs count the worker as running. It stays true between two pieces of work without a pause.
     occupies: bool,
     version: u64,
     spent: WorkerTime,
@@ -45,7 +44,7 @@ struct Running {
 }
 
 impl<'r> Execution<'r> {
-    /// Workers of these names, none of which executes anything.
+    /// Workers with these names, all idle.
     pub(super) fn new(vcpus: &'r mut dyn Vcpus, names: Vec<Worker>) -> Self {
         Self { vcpus, states: names.iter().map(|_| State::default()).collect(), names }
     }
@@ -58,12 +57,12 @@ impl<'r> Execution<'r> {
         self.states[worker].running.is_some()
     }
 
-    /// As of the last look at it.
+    /// The time spent until the last event of the worker.
     pub(super) fn spent(&self, worker: usize) -> WorkerTime {
         self.states[worker].spent
     }
 
-    /// As of `now`, not before the last look.
+    /// The time spent until `now`, which is not before the last event of the worker.
     pub(super) fn spent_at(&self, worker: usize, now: Nanos) -> WorkerTime {
         let state = &self.states[worker];
         let mut spent = state.spent;
@@ -75,14 +74,14 @@ impl<'r> Execution<'r> {
         spent
     }
 
-    /// Units of work per second while it runs, as a burst of computation shows; 0 on a vCPU that stands still.
+    /// Units of work per second while the worker runs, as a short burst of computation shows; 0 on a stopped vCPU.
     pub(super) fn clock(&mut self, worker: usize, now: Nanos) -> f64 {
         let name = self.names[worker];
         let (speed, share) = (self.vcpus.speed(name, now).0, self.vcpus.share(name, now));
         if speed > 0.0 { speed / share } else { 0.0 }
     }
 
-    /// A worker begins `work`. True if it is through at once, since there is none.
+    /// Starts `work` on a worker. Returns true if it has ended at once, because it is zero.
     pub(super) fn begin<E: From<WorkerEvent>>(
         &mut self,
         worker: usize,
@@ -96,7 +95,7 @@ impl<'r> Execution<'r> {
         self.advance(worker, now, events)
     }
 
-    /// Looks at a worker. True if it is through.
+    /// Handles an event of a worker. Returns true if its work has ended.
     pub(super) fn advance_to<E: From<WorkerEvent>>(
         &mut self,
         look: WorkerEvent,
@@ -106,14 +105,14 @@ impl<'r> Execution<'r> {
         self.states[look.worker].version == look.version && self.advance(look.worker, now, events)
     }
 
-    /// A worker that is through, and has begun nothing else, leaves its vCPU.
+    /// Lets a worker leave its vCPU if it has ended its work and not begun more.
     pub(super) fn rest<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
         if !self.is_running(worker) {
             self.occupies(worker, false, now, events);
         }
     }
 
-    /// A worker begins to run or stops, which may change the speed of others.
+    /// Notes that a worker begins or stops running, which may change the speed of others.
     fn occupies<E: From<WorkerEvent>>(
         &mut self,
         worker: usize,
@@ -131,12 +130,12 @@ impl<'r> Execution<'r> {
     fn look_at_all_but<E: From<WorkerEvent>>(&mut self, but: usize, now: Nanos, events: &mut Events<E>) {
         for worker in 0..self.states.len() {
             let Some(running) = &self.states[worker].running else { continue };
-            // An earlier look stays planned, and is right as long as the speed is.
+            // An earlier event stays planned, and is right as long as the speed stays.
             if worker == but || self.vcpus.speed(self.names[worker], now).0 == running.speed {
                 continue;
             }
             if self.account(worker, now) {
-                // The driver learns of it by an event.
+                // The simulation learns this by an event.
                 events.at(now, WorkerEvent { worker, version: self.states[worker].version }.into());
             } else {
                 self.plan(worker, now, events);
@@ -144,7 +143,7 @@ impl<'r> Execution<'r> {
         }
     }
 
-    /// Goes on from the last look to the next. True if the worker is through.
+    /// Accounts for the work of a worker until now, and plans its next event. Returns true if the work has ended.
     fn advance<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) -> bool {
         let through = self.account(worker, now);
         if through {
@@ -155,7 +154,7 @@ impl<'r> Execution<'r> {
         through
     }
 
-    /// Accounts for the work of a worker since the last look. True if nothing is left.
+    /// Accounts for the work of a worker since its last event. Returns true if nothing is left.
     fn account(&mut self, worker: usize, now: Nanos) -> bool {
         let state = &mut self.states[worker];
         state.version += 1;
@@ -168,17 +167,17 @@ impl<'r> Execution<'r> {
         running.left <= 1e-9 * running.speed.max(1.0)
     }
 
-    /// Plans the next look.
+    /// Plans the next event.
     fn plan<E: From<WorkerEvent>>(&mut self, worker: usize, now: Nanos, events: &mut Events<E>) {
         let state = &mut self.states[worker];
         let running = state.running.as_mut().expect("only a running worker is looked at");
         let (speed, until) = self.vcpus.speed(self.names[worker], now);
         debug_assert!(until > now, "a speed holds for a while");
         running.speed = speed;
-        // A vCPU that stands still gives no CPU time.
+        // A stopped vCPU gives no CPU time.
         running.share = if speed > 0.0 { self.vcpus.share(self.names[worker], now) } else { 0.0 };
         let rest = running.left / speed * SECOND as f64;
-        // Zero speed gives infinity, which is too long.
+        // With speed 0, the quotient is infinite, and no end is planned.
         let end = if rest < 1e18 { now + (rest.ceil() as Nanos).max(1) } else { Nanos::MAX };
         let next = end.min(until);
         if next < Nanos::MAX {

@@ -1,18 +1,19 @@
-//! The grid of dlb-jr.txt: jobs whose times fluctuate, and a program with equal jobs for all nodes in each iteration.
+//! Simulates the grid of dlb-jr.txt: nodes with fluctuating job times, and a program with one equal job per node and
+//! step.
 //!
-//! The paper measured 130 nodes of PlanetLab, 2000 jobs each of 10 s on an idle CPU; its job times are not public. Here they
-//! are drawn by a [`JobTimeModel`], or derived from measured hosts with [`job_times`].
+//! The paper measured 130 nodes of PlanetLab, with 2000 jobs each of 10 s on an idle CPU. Its job times are not public.
+//! Here they are drawn by a [`JobTimeModel`], or computed from measured hosts by [`job_times`].
 //!
 //! The ratio of communication to computation is for two nodes with equal shares. At 0.01 a send takes 0.75 s, as the
-//! paper measured. For other ratios the paper makes jobs shorter. Then a division of 37.5 s every five iterations would
-//! take longer than the jobs, and balancing could not win, as it does there. Here sends and words are longer instead: the
-//! ratio is the same, and so is the ratio of a division to a job. The word that a job is finished takes 0.4 of a send, as
-//! measured.
+//! paper measured. For other ratios the paper makes jobs shorter. Here that would make a division of 37.5 s every five
+//! iterations longer than the jobs, and balancing could not win, as it does in the paper. So sends and messages are
+//! longer instead: the ratio is the same, and so is the ratio of a division to a job. The message that a job is
+//! finished takes 0.4 of a send, as measured.
 //!
 //! # Calibrated
-//! The constants of the two [`SETS`] are fitted to few numbers of the paper. Balancing has a speedup of 1.8 on four nodes
-//! of set one and speedups above 6 in set two, and copies win there on 2 and 4 nodes. The order of policies elsewhere,
-//! the best number of copies, and the effect of ratios are results.
+//! The constants of the two [`SETS`] are fitted to few numbers of the paper. Balancing has a speedup of 1.8 on four
+//! nodes of set one, and speedups above 6 in set two. Copies win in set two on 2 and 4 nodes. Results are the order of
+//! policies elsewhere, the best number of copies, and the effect of ratios.
 
 use std::sync::Arc;
 
@@ -22,43 +23,43 @@ use super::step_simulation::StepProgram;
 use lb_strategies::supersteps::Weights;
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 
-/// Jobs of a node in the paper, and iterations of a run.
+/// Number of jobs of a node in the paper, and of iterations of a run.
 pub const JOBS: usize = 2000;
 
 /// Numbers of processors in the figures.
 pub const PROCESSORS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Communication over computation, of equal shares on two nodes.
+/// Ratios of communication to computation, with equal shares on two nodes.
 pub const RATIOS: [f64; 3] = [0.01, 0.25, 0.50];
 
-/// The word that a job is finished, of a send.
+/// Time of the message that a job is finished, as a part of the time of a send.
 const WORD: f64 = 0.4;
 
 /// Time of a division, s.
 const DIVISION_S: f64 = 37.5;
 
-/// Units of a processor's equal share.
+/// Number of units in the equal share of a processor.
 const UNITS: u64 = 1000;
 
-/// How job times of nodes are drawn.
+/// A model from which the job times of nodes are drawn.
 ///
-/// A node has a level, lognormal between nodes. Its times vary around that level: lognormal, and correlated with the time
-/// before. Now and then there is a burst of some jobs that take several times as long.
+/// A node has a mean level, lognormal between nodes. Its times vary around this level: they are lognormal, and
+/// correlated with the time before. Sometimes there is a burst of a few jobs that take several times as long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobTimeModel {
-    /// In figures.
+    /// The name in figures.
     pub name: &'static str,
-    /// Nodes of the set.
+    /// Number of nodes of the set.
     pub nodes: usize,
     /// Mean of all times, s.
     pub mean_s: f64,
-    /// Deviation of the logarithm, between nodes.
+    /// Standard deviation of the logarithm between nodes.
     pub between: f64,
-    /// Deviation of the logarithm, of the times of a node.
+    /// Standard deviation of the logarithm of the times of one node.
     pub within: f64,
     /// Correlation of a time with the one before it.
     pub memory: f64,
-    /// Probability that a burst begins with a job, jobs that it lasts in the mean, and how much longer they are.
+    /// Probability that a burst begins with a job, mean number of its jobs, and the factor by which they are longer.
     pub burst: (f64, f64, f64),
 }
 
@@ -111,17 +112,18 @@ impl JobTimeModel {
     }
 }
 
-/// Job times from measured hosts. Each sample is the free part of the host. A job takes 10 s on an idle CPU, divided by
-/// that part, which counts as at least `floor`. Each sample is used for one step; after the last comes the first again.
+/// Job times from measured hosts. Each sample is the free part of a host. A job takes 10 s on an idle CPU, divided by
+/// this part, which counts as at least `floor`. Each sample is used for one step; after the last follows the first.
 pub fn job_times(left: &[Vec<f64>], floor: f64) -> Vec<Vec<f64>> {
     let node =
         |samples: &Vec<f64>| samples.iter().cycle().take(JOBS).map(|&part| 10.0 / part.max(floor)).collect();
     left.iter().map(node).collect()
 }
 
-/// A run on `processors` of these nodes, chosen by seed: all that two of them would do with a job each, in equal shares.
+/// A run on `processors` of these nodes, chosen by seed, in equal shares. Its work is always one job for each of two
+/// nodes.
 ///
-/// Times are taken job by job if they were drawn so, as in the paper; step by step if they are of measured hosts.
+/// Drawn times are used job by job, as in the paper. Times of measured hosts are used step by step.
 pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64, seed: u64) -> StepScenario {
     let mut random = SplitMix64::new(seed);
     let mut left: Vec<usize> = (0..nodes.len()).collect();
@@ -145,8 +147,8 @@ pub fn scenario(nodes: &[Vec<f64>], by_step: bool, processors: usize, ratio: f64
     StepScenario { name: format!("{processors} nodes, ratio {ratio}"), program, times }
 }
 
-/// The time of a run of [`scenario`] with copies as the paper computes it (eq. 8 to 10). All nodes of a group begin with
-/// the same job, and the first to finish tells the others. Each iteration takes as many job times as there are copies.
+/// The time of a run of [`scenario`] with copies, computed as in the paper (eq. 8 to 10). All nodes of a group begin
+/// with the same job, and the first to finish sends a message to the others. An iteration takes one job time per copy.
 ///
 /// ```
 /// use virtual_cluster::grid_cluster::{paper_copies_s, scenario};

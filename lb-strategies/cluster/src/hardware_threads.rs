@@ -1,7 +1,7 @@
-//! A host with two hardware threads per core, and workers that its scheduler moves about.
+//! Simulates a host with two hardware threads per core, whose scheduler moves workers between cores.
 //!
-//! A worker is fast while no other *runs* on the second hardware thread of its core. So a worker that ends makes another
-//! one faster. Therefore equal shares may end together on a host that is far from quiet (figure 8 of the RUPER-LB paper).
+//! A worker is fast while no other worker *runs* on the second hardware thread of its core. So the end of one worker
+//! makes another faster, and equal shares may end together on a busy host (figure 8 of the RUPER-LB paper).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use lb_strategies::pools::policy::Pool;
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// The parameters of such a host.
+/// The parameters of a host.
 ///
 /// ```
 /// use virtual_cluster::Host;
@@ -20,22 +20,23 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host {
-    /// Cores of two hardware threads each.
+    /// Number of cores, each with two hardware threads.
     pub cores: usize,
-    /// Units of work per second of a worker that has its core for itself.
+    /// Units of work per second of a worker alone on its core.
     pub alone: f64,
-    /// Of each of two that run on one core.
+    /// Units of work per second of each of two workers on one core.
     pub together: f64,
-    /// Seconds that a worker stays where it is, in the mean (exponentially distributed).
+    /// Mean time that a worker stays on a hardware thread, s (exponentially distributed).
     pub hold: f64,
-    /// Of the SplitMix64 stream that places and moves them.
+    /// Seed of the SplitMix64 stream that places and moves workers.
     pub seed: u64,
 }
 
-/// All workers of a pool on one such host.
+/// All workers of a pool on one host.
 ///
-/// Each worker in order is put on a free hardware thread; then each in order draws how long it stays. When that is over
-/// it leaves, draws one of the free places (its own is one) and a new stay. It keeps its place while it does not run.
+/// In order, each worker is put on a free hardware thread. Then in order, the time of each worker's stay is drawn. At
+/// the end of the stay, the worker leaves, and one of the free hardware threads (including its last) and a new stay are
+/// drawn. A worker keeps its hardware thread while it does not run.
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::Pool};
@@ -52,16 +53,16 @@ pub struct HardwareThreads {
     host: Host,
     rng: SplitMix64,
     firsts: Vec<usize>,
-    /// The worker on each hardware thread; `h` and `h + cores` are one core.
+    /// The worker on each hardware thread. Threads `h` and `h + cores` are on one core.
     slots: Vec<Option<usize>>,
     places: Vec<usize>,
     running: Vec<bool>,
-    /// The end of each worker's stay.
+    /// By worker, the end of its stay.
     moves: BTreeSet<(Nanos, usize)>,
 }
 
 impl HardwareThreads {
-    /// The workers of `pool` on `host`, none running.
+    /// The workers of `pool` on `host`; none is running.
     ///
     /// # Panics
     /// If there are more workers than hardware threads.
@@ -115,7 +116,7 @@ impl HardwareThreads {
         self.firsts[rank as usize] + number as usize
     }
 
-    /// Tells whether another worker runs on the other hardware thread of this worker's core.
+    /// True if another worker runs on the other hardware thread of this worker's core.
     fn is_beside(&self, index: usize) -> bool {
         let other = (self.places[index] + self.host.cores) % self.slots.len();
         self.slots[other].is_some_and(|neighbour| self.running[neighbour])
@@ -157,7 +158,7 @@ mod tests {
             moved += before.iter().zip(&vcpus.places).filter(|(before, after)| before != after).count();
             before.clone_from(&vcpus.places);
         }
-        // 32 workers, a minute is 0.3 stays: about 0.26 of them have moved once or more often.
+        // 32 workers. A minute is 0.3 stays, in which about 0.26 of the workers move at least once.
         assert!((600..1000).contains(&moved), "{moved}");
     }
 }

@@ -1,11 +1,11 @@
-//! Ranks on hosts of measured speed: each host has a series of shares, each rank is on one host.
+//! Puts ranks on hosts with measured speeds. Each host has a series of shares, and each rank is on one host.
 
 use super::series::{PerWorker, Series};
 
-/// The share of each worker when ranks with these numbers of workers are put on `hosts` in order. If there are more ranks
-/// than hosts, they begin again at the first. All workers of a rank have the share of its host.
+/// The share of each worker if ranks with these numbers of workers are put on `hosts` in order. After the last host,
+/// the first follows again. All workers of a rank have the share of their host.
 ///
-/// A share is a factor of the speed: 1 for a host as fast as it should be; it may be above 1.
+/// A share is a factor of the speed: 1 for a host of nominal speed. It may be above 1.
 ///
 /// # Panics
 /// If there is no host.

@@ -1,13 +1,13 @@
-//! The best that any policy could do: all workers busy from their start, and all at their ends at once.
+//! Computes the best time that any policy could reach: all workers are busy from their start, and all end together.
 
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// The seconds after which `work` units of work can be done: the smallest T at which the integral of the speeds of all
+/// The time in which `work` units of work can be done, s: the smallest T at which the integral of the speeds of all
 /// `workers` up to T reaches it. Infinite if the speeds stay 0.
 ///
-/// Each worker comes with the time from which on it is there. No iteration is whole here: with few costly ones, no schedule
-/// may reach this. O(speed changes x workers).
+/// Each worker comes with the time of its start. Iterations can be divided here: with a few expensive ones, no schedule
+/// may reach this time. O(speed changes x workers).
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -58,7 +58,7 @@ mod tests {
             if worker.number == 0 { trace.then(3.0, 0.0).then(5.0, 10.0) } else { trace }
         });
         let workers = [(0, 0), (1, 4 * SECOND)].map(|(number, at)| (Worker { rank: Rank(0), number }, at));
-        // 30 by the first alone, 10 by the second alone, then 20 per second.
+        // The first worker does 30 alone, the second 10 alone, then both together do 20 per second.
         assert_eq!(ideal_s(&workers, &mut vcpus, 60.0), 6.0);
         assert_eq!(ideal_s(&workers, &mut vcpus, 0.0), 0.0);
         assert_eq!(ideal_s(&workers[..1], &mut Halted, 1.0), f64::INFINITY);

@@ -1,10 +1,11 @@
-//! The cluster and the program of jacobi-factor.txt, section 5: nodes of four kinds, and a dense Jacobi iteration.
+//! Simulates the cluster and program of jacobi-factor.txt, section 5: nodes of four kinds, and a dense Jacobi
+//! iteration.
 //!
 //! The paper gives the speed of the nodes and the bandwidth between them. It does not give the time of a message, the
-//! number of iterations, or the node of the serial program. Here the serial program runs on the slowest kind, and there
-//! are [`STEPS`] iterations. A message takes [`DELAY_S`], which is fitted to one number of the paper: the speedup of
-//! 12.38 with 6000 rows. All other numbers follow. They grow faster with the size than the paper's. There iterations take
-//! 31 us more for each 1000 rows, as if eight bytes per row were sent at a fifth of 10 Gbit/s.
+//! number of iterations, or the node of the serial program. Here the serial program runs on the slowest kind of node,
+//! and there are [`STEPS`] iterations. A message takes [`DELAY_S`], which is fitted to one number of the paper: the
+//! speedup of 12.38 with 6000 rows. All other numbers follow. They grow faster with the size than the paper's: in the
+//! paper, iterations take 31 us more for each 1000 rows, as if eight bytes per row were sent at a fifth of 10 Gbit/s.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::step_scenario::{StepScenario, Times};
 use super::step_simulation::StepProgram;
 use lb_strategies::supersteps::Weights;
 
-/// Rows of the systems.
+/// Numbers of rows of the systems.
 pub const SIZES: [u64; 3] = [4000, 6000, 8000];
 
 /// Numbers of nodes.
@@ -22,24 +23,24 @@ pub const NODES: [usize; 6] = [4, 8, 16, 24, 32, 64];
 /// The paper's greatest speedup over the serial program, by size.
 pub const SPEEDUPS: [f64; 3] = [9.54, 12.38, 15.40];
 
-/// Operations a second of the kinds of nodes, in turn (table 1).
+/// Operations per second of the four kinds of nodes; node i is of kind i mod 4 (table 1).
 const FLOPS: [f64; 4] = [40e9, 50e9, 60e9, 70e9];
 
-/// Iterations of a run.
+/// Number of iterations of a run.
 pub const STEPS: u64 = 1000;
 
-/// Time of a message without content, s: fitted.
+/// Time of a message without content, s; fitted.
 pub const DELAY_S: f64 = 14.3e-6;
 
-/// 10 Gbit/s.
+/// 10 Gbit/s, in bytes per second.
 const BYTES_PER_S: f64 = 1.25e9;
 
-/// Seconds that a row takes: as many multiplications as additions.
+/// Time of a row, s: one multiplication and one addition per element.
 fn row_s(size: u64, node: usize) -> f64 {
     2.0 * size as f64 / FLOPS[node % FLOPS.len()]
 }
 
-/// The serial program, on a node of the slowest kind.
+/// Time of the serial program on a node of the slowest kind, s.
 ///
 /// ```
 /// assert!((virtual_cluster::jacobi_cluster::serial_s(4000) - 0.8).abs() < 1e-9);

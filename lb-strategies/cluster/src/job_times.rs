@@ -1,4 +1,4 @@
-//! Computing times of workers: on vCPUs, or measured job by job.
+//! Computes how long workers take for their work: by the speeds of vCPUs, or by measured job times.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
 /// The computing times of workers.
 pub trait Computing {
-    /// A step begins, of this number from 0.
+    /// Begins the step with this number, counted from 0.
     fn begin(&mut self, _step: u64) {}
 
-    /// The end of `work` that a worker begins at `begin_s`, s, and the CPU time that it takes. The end is infinite if it
-    /// is never through.
+    /// The end of `work` that a worker begins at `begin_s`, and the CPU time used. The end is infinite if work never
+    /// ends.
     fn compute(&mut self, worker: usize, work: f64, begin_s: f64) -> Computed;
 }
 
 /// The end of some work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Computed {
-    /// When, s.
+    /// End of the work, s.
     pub end_s: f64,
     /// CPU time until then, s.
     pub cpu_s: f64,
 }
 
-/// On vCPUs, whose speed is work per second.
+/// Workers on vCPUs, whose speed is work per second.
 pub struct OnVcpus {
     vcpus: Box<dyn Vcpus>,
     workers: Vec<Worker>,
 }
 
 impl OnVcpus {
-    /// Worker i of a program is `workers[i]` of the cluster. All of them count as running throughout.
+    /// Worker i of a program is `workers[i]` of the cluster. All workers count as running all the time.
     pub fn new(mut vcpus: Box<dyn Vcpus>, workers: Vec<Worker>) -> Self {
         for &worker in &workers {
             vcpus.occupied(worker, true, 0);
@@ -45,7 +45,7 @@ impl Computing for OnVcpus {
         let name = self.workers[worker];
         let (mut left, mut cpu_s) = (work, 0.0);
         let mut now = (begin_s * SECOND as f64) as Nanos;
-        // Rounding to whole nanoseconds of time must not lose work.
+        // Rounding of times to whole nanoseconds must not lose work.
         let mut exact_s = begin_s;
         while left > 0.0 {
             let (speed, until) = self.vcpus.speed(name, now);
@@ -63,23 +63,23 @@ impl Computing for OnVcpus {
     }
 }
 
-/// As measured: each job that a worker begins, or each step, takes the next time of its series, times its work. After the
-/// last comes the first again.
+/// Measured times: each job that a worker begins, or each step, takes the next time of the worker's series, times its
+/// work. After the last time, the first follows again.
 #[derive(Clone, Debug)]
 pub struct JobTimes {
-    /// Of each worker: seconds for one unit of work.
+    /// By worker, seconds for one unit of work.
     series: Arc<Vec<Vec<f64>>>,
     next: Vec<usize>,
     by_step: bool,
 }
 
 impl JobTimes {
-    /// `series[i]` are the times of worker i, job by job, s; none is empty.
+    /// `series[i]` has the times of worker i, job by job, s; it must not be empty.
     pub fn new(series: Arc<Vec<Vec<f64>>>) -> Self {
         Self { next: vec![0; series.len()], series, by_step: false }
     }
 
-    /// The same, step by step: all jobs that a worker begins in a step are as long.
+    /// Uses the times step by step: all jobs that a worker begins in one step take equally long per work.
     pub fn by_step(series: Arc<Vec<Vec<f64>>>) -> Self {
         Self { by_step: true, ..Self::new(series) }
     }
@@ -112,7 +112,7 @@ mod tests {
         let halves = PerWorker::new(&[1], |_| Series::constant(1.0).then(1.0, 0.5));
         let vcpus = Shared::new(Box::new(Traces::constant(|_| 10.0)), halves);
         let mut computing = OnVcpus::new(Box::new(vcpus), vec![worker]);
-        // Half a second at 10, then two at 5.
+        // 0.5 s at speed 10, then 2 s at speed 5.
         assert_eq!(computing.compute(0, 15.0, 0.5), Computed { end_s: 3.0, cpu_s: 1.5 });
         assert_eq!(computing.compute(0, 0.0, 2.0), Computed { end_s: 2.0, cpu_s: 0.0 });
         let mut never = OnVcpus::new(Box::new(Traces::constant(|_| 0.0)), vec![worker]);

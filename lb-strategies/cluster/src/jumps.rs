@@ -1,7 +1,7 @@
-//! Threads whose speed jumps at random: each level for a while, then the next, independent of all other threads.
+//! Simulates threads whose speed jumps at random. Each thread draws a level, keeps it for a while, then draws the next.
 //!
-//! For a thread that the host moves about, if only its speeds are known. If it is known which threads share a core, see
-//! [`hardware_threads`](super::hardware_threads).
+//! This models a thread that the host moves about, if only its speeds are known. If it is known which threads share a
+//! core, use [`hardware_threads`](super::hardware_threads).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A speed and how likely it is drawn.
+/// A speed, and the probability of drawing it.
 ///
 /// ```
 /// use virtual_cluster::Level;
@@ -20,11 +20,11 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 pub struct Level {
     /// Units of work per second.
     pub speed: f64,
-    /// The part of the draws that give this level; the last level gets what the others leave of 1.
+    /// The part of the draws that give this level. The last level gets what the others leave of 1.
     pub part: f64,
 }
 
-/// One jump process per worker: draw a level, hold it for an exponentially distributed time, repeat.
+/// One jump process per worker: draw a level, keep it for an exponentially distributed time, repeat.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -44,12 +44,12 @@ pub struct Jumps<F> {
 struct Thread {
     rng: SplitMix64,
     speed: f64,
-    /// Seconds; kept as a number with a fraction, so that rounding does not add up.
+    /// End of the level, s; a float, so that rounding errors do not add up.
     until: f64,
 }
 
 impl<F: Fn(Worker) -> u64> Jumps<F> {
-    /// Levels held for `hold` seconds in the mean; `seed` gives the seed of each worker's stream.
+    /// Levels are kept for `hold` seconds in the mean. `seed` returns the seed of each worker's stream.
     pub fn new(levels: Vec<Level>, hold: f64, seed: F) -> Self {
         assert!(!levels.is_empty(), "there is a speed to draw");
         Self { levels, hold, seed, threads: BTreeMap::new() }

@@ -1,23 +1,21 @@
-//! A cluster in virtual time: vCPUs of changing speed, links with delays, and programs that run on them.
+//! A cluster in virtual time, on which policies are compared: vCPUs of changing speed, links with delays, and programs.
 //!
-//! Deterministic: the same cluster and program give the same history to the last event. Its only clocks, threads and
-//! random numbers are in its input. So a run of hours on hundreds of vCPUs takes seconds.
+//! It is deterministic: the same cluster and program give the same history, event by event. All clocks, threads and
+//! random numbers come from its inputs. A run of hours on hundreds of vCPUs takes seconds.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`virtual_time`](lb_strategies::virtual_time) | the speed of each worker, delays between ranks, the queue of events |
-//! | [`series`], [`jumps`], [`hardware_threads`] | vCPUs by a series, drawn at random, or shared by workers that wander |
-//! | [`neighbours`], [`hosts`] | load of neighbours, and the free part of measured hosts |
-//! | [`costs`], [`chunk_costs`], [`cost_table`] | costs of iterations and chunks |
-//! | [`recorded_loads`] | costs of chunks in recorded runs |
-//! | [`job_times`], [`mod@exchange`] | computing times of workers in a step, and the exchange of their parts |
-//! | `execution` | the work that each worker executes between two events |
-//! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | runs a pool, an array of chunks or a program in supersteps under a policy |
-//! | [`ideal`] | the time of the best policy |
-//! | [`pool_scenario`](mod@pool_scenario), [`pool_scenarios`] | all of that together, and the named scenarios |
-//! | [`array_scenario`](mod@array_scenario), [`array_scenarios`] | the same for arrays |
-//! | [`step_scenario`](mod@step_scenario) | the same for programs in supersteps |
-//! | [`crossbar_cluster`], [`jacobi_cluster`], [`grid_cluster`] | the programs and clusters of papers |
+//! | [`virtual_time`](lb_strategies::virtual_time) | defines speeds of workers, delays between ranks, and the queue of events |
+//! | [`series`], [`jumps`], [`hardware_threads`] | define vCPU speeds by a series, at random, or by workers that share cores |
+//! | [`neighbours`], [`hosts`] | define the load of neighbours, and the free part of measured hosts |
+//! | [`costs`], [`chunk_costs`], [`cost_table`], [`recorded_loads`] | define the costs of iterations and chunks |
+//! | [`job_times`], [`mod@exchange`] | compute how long workers compute in a step, and how long their parts travel |
+//! | `execution` | executes the work of workers between two events |
+//! | [`pool_simulation`], [`array_simulation`], [`step_simulation`] | run a pool, an array of chunks or a program in supersteps under a policy |
+//! | [`ideal`] | computes the time of the best possible policy |
+//! | [`pool_scenario`](mod@pool_scenario), [`array_scenario`](mod@array_scenario), [`step_scenario`](mod@step_scenario) | combine a program, its cluster and its disturbances |
+//! | [`pool_scenarios`], [`array_scenarios`] | have the named scenarios |
+//! | [`crossbar_cluster`], [`jacobi_cluster`], [`grid_cluster`] | have the programs and clusters of papers |
 //!
 //! Two workers, one of them three times as fast:
 //!

@@ -1,11 +1,11 @@
-//! Neighbours by schedule: processes beside a worker, from one time to another, and the time they take from it.
+//! Models neighbours: processes beside a worker, when they are present, and the time that they take from the worker.
 
 use lb_strategies::Rank;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::on_off::OnOff;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A process that computes beside a worker, or one beside each worker of a rank.
+/// A process that computes beside one worker, or one process beside each worker of a rank.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -18,15 +18,15 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 pub struct Neighbour {
     /// The rank beside which it computes.
     pub rank: Rank,
-    /// The worker of the rank; each of them has a neighbour if `None`.
+    /// The worker of the rank; with `None`, each worker of the rank has such a neighbour.
     pub worker: Option<u32>,
-    /// The time in which it is there.
+    /// The time in which it is present.
     pub presence: Presence,
-    /// The part of a vCPU that it asks for while it is there, 0 to 1.
+    /// The part of a vCPU that it wants while it is present, 0 to 1.
     pub duty: f64,
 }
 
-/// The time in which a neighbour is there.
+/// The time in which a neighbour is present.
 ///
 /// ```
 /// use virtual_cluster::Presence;
@@ -37,19 +37,19 @@ pub struct Neighbour {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Presence {
-    /// Once.
+    /// Once, between two times.
     Between {
-        /// The moment at which it comes, s.
+        /// Time at which it comes, s.
         from_s: f64,
-        /// The moment at which it goes, s; may be infinite.
+        /// Time at which it leaves, s; may be infinite.
         to_s: f64,
     },
-    /// Again and again, at random.
+    /// Repeatedly, at random.
     Random(OnOff),
 }
 
 impl Neighbour {
-    /// A neighbour beside each worker of `rank`, forever, that asks for all it can get.
+    /// A neighbour beside each worker of `rank`, present forever, that wants all the CPU time it can get.
     pub fn always(rank: Rank) -> Self {
         let presence = Presence::Between { from_s: 0.0, to_s: f64::INFINITY };
         Self { rank, worker: None, presence, duty: 1.0 }
@@ -61,11 +61,11 @@ impl Neighbour {
 }
 
 impl Presence {
-    /// Tells if the neighbour is there at `now`, and until when that holds (`Nanos::MAX` for forever).
+    /// Whether the neighbour is present at `now`, and until when this holds (`Nanos::MAX` for forever).
     pub fn at(&mut self, now: Nanos) -> (bool, Nanos) {
         match self {
             Self::Between { from_s, to_s } => {
-                // A float beyond the range of an integer becomes its greatest number.
+                // A float beyond the range of the integer becomes its greatest value.
                 let [from, to] = [*from_s, *to_s].map(|seconds| (seconds * SECOND as f64).round() as Nanos);
                 match now {
                     _ if now < from => (false, from),
@@ -88,16 +88,16 @@ impl Presence {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// They run on the other hardware thread of its core: a busy one leaves it 0.47 of its speed. Between 2245 and 1020
-    /// iterations a second in figure 9 of the RUPER-LB paper.
+    /// They run on the other hardware thread of the worker's core. A busy one leaves the worker 0.47 of its speed:
+    /// between 2245 and 1020 iterations per second in figure 9 of the RUPER-LB paper.
     Core,
-    /// They run on its own vCPU, which the scheduler shares fairly: no process gets more than it asks for, the rest is
-    /// shared equally.
+    /// They run on the worker's vCPU, which the scheduler shares fairly. No process gets more than it wants, and the
+    /// rest is divided equally.
     Vcpu,
 }
 
 impl Beside {
-    /// The part of its speed that a worker keeps beside neighbours of these duties.
+    /// The part of its speed that a worker keeps beside neighbours that want these parts of a vCPU.
     pub fn share(self, duties: &[f64]) -> f64 {
         match self {
             Self::Core => 1.0 - 0.53 * duties.iter().sum::<f64>().min(1.0),
@@ -111,9 +111,9 @@ impl Beside {
     }
 }
 
-/// The parts of their speeds that workers keep beside neighbours, as a function of time.
+/// The part of its speed that each worker keeps beside neighbours, as a function of time.
 ///
-/// A part is computed when it is asked for: the schedule of a random neighbour has no end. O(neighbours).
+/// A part is computed when it is read, because the schedule of a random neighbour has no end. O(neighbours).
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::OnOff};
@@ -144,10 +144,10 @@ impl Vcpus for NeighbourShares {
     }
 }
 
-/// The part of a vCPU for a process that always wants to run and shares it with processes of these duties.
+/// The part of a vCPU for a process that always wants to run, beside processes that want these parts.
 ///
-/// The scheduler gives no process more than it asks for, and shares the rest equally. A process that asks for less than
-/// an equal part is served in full, smallest first.
+/// The scheduler gives no process more than it wants, and divides the rest equally. Processes that want less than an
+/// equal part get all they want, smallest first.
 ///
 /// ```
 /// use virtual_cluster::neighbours::fair_share;

@@ -1,4 +1,4 @@
-//! A cluster, a pool on it, and the disturbances: the basis of comparisons of policies.
+//! Defines a simulated pool with its cluster and disturbances, to compare policies under equal conditions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use lb_strategies::pools::policy::{Pool, PoolStrategy};
 use lb_strategies::virtual_time::links::{Jitter, Links};
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker, all_workers};
 
-/// A pool on a cluster; the same for every policy that runs it, and every time.
+/// A pool on a cluster, the same in each run under any policy.
 ///
 /// ```
 /// use virtual_cluster::{Scenario, Traces};
@@ -33,16 +33,16 @@ pub struct Scenario {
     pub costs: Costs,
     /// The network between ranks.
     pub network: Network,
-    /// Workers that are there only from some time on.
+    /// Workers that come late, with the times at which they come.
     pub late: Vec<(Worker, Nanos)>,
-    /// Makes the vCPUs of one run, as they are when it begins.
+    /// Makes the vCPUs of one run, in their initial state.
     pub make_vcpus: MakeVcpus,
 }
 
 /// Makes the vCPUs of one run.
 pub type MakeVcpus = Arc<dyn Fn() -> Box<dyn Vcpus> + Send + Sync>;
 
-/// Links that are all alike.
+/// Links that are the same for all pairs of ranks.
 ///
 /// ```
 /// use virtual_cluster::Network;
@@ -50,11 +50,11 @@ pub type MakeVcpus = Arc<dyn Fn() -> Box<dyn Vcpus> + Send + Sync>;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// There and back.
+    /// Time of a round trip, ns.
     pub rtt: Nanos,
-    /// Largest additional delay of a message, one way.
+    /// Largest additional delay of a message, one way, ns.
     pub jitter: Nanos,
-    /// Of the jitter.
+    /// Seed of the jitter.
     pub seed: u64,
 }
 
@@ -75,8 +75,7 @@ impl Network {
 }
 
 impl Scenario {
-    /// Equal iterations, a quiet network, all workers there from the beginning to the end. `vcpus` makes the vCPUs of one
-    /// run.
+    /// Equal iterations, a quiet network, and all workers present from start to end. `vcpus` makes the vCPUs of a run.
     pub fn new(
         name: impl Into<String>,
         pool: Pool,
@@ -92,12 +91,12 @@ impl Scenario {
         }
     }
 
-    /// The vCPUs of one run, as they are when it begins.
+    /// The vCPUs of one run, in their initial state.
     pub fn vcpus(&self) -> Box<dyn Vcpus> {
         (self.make_vcpus)()
     }
 
-    /// Runs it under `policy`. Stops a policy that is a hundred times slower than need be, and a day: it hangs.
+    /// Runs the pool under `policy`. Stops after a day and a hundred times the ideal time, because the policy hangs.
     pub fn run(&self, policy: &dyn PoolStrategy) -> PoolRun {
         let mut vcpus = self.vcpus();
         let end = (100.0 * self.ideal_s() + 86_400.0) * SECOND as f64;
@@ -111,14 +110,14 @@ impl Scenario {
         run.run()
     }
 
-    /// The seconds that the best schedule would take if iterations could be divided.
+    /// The time of the best schedule if iterations could be divided, s.
     pub fn ideal_s(&self) -> f64 {
         let workers: Vec<(Worker, Nanos)> =
             self.workers().map(|worker| (worker, self.start(worker))).collect();
         ideal_s(&workers, &mut *self.vcpus(), self.costs.work(0..self.pool.iterations))
     }
 
-    /// From when on a worker is there.
+    /// The time from which on a worker is present.
     pub fn start(&self, worker: Worker) -> Nanos {
         self.late.iter().find(|(late, _)| *late == worker).map_or(0, |&(_, at)| at)
     }

@@ -1,14 +1,13 @@
-//! Named scenarios, to compare policies on the same ground: the ones of the RUPER-LB paper, and ones made to find
-//! weaknesses.
+//! The table of named pool scenarios: those of the RUPER-LB paper, and others that show the weaknesses of policies.
 //!
 //! | names | file | content |
 //! |---|---|---|
 //! | F6-1 ... F8b | [`paper`] | figures 6, 7 and 8 of the paper, rebuilt from its plots |
-//! | L1 ... L8 | [`one_rank`] | one rank: unequal, collapsing, stopping and late workers, few and costly iterations |
-//! | M1, M3 ... M5 | [`many_ranks`] | several ranks: many of them, collapsing and periodic ones |
-//! | S1 ... S6, S8 | [`sweeps`] | many of one kind: a single one may be luck |
+//! | L1 ... L8 | [`one_rank`] | one rank: unequal, collapsing, stopping and late workers, few and expensive iterations |
+//! | M1, M3 ... M5 | [`many_ranks`] | many ranks, collapsing ranks, and ranks that are slow periodically |
+//! | S1 ... S6, S8 | [`sweeps`] | many scenarios of one kind, because the result of a single one may be luck |
 //!
-//! Speeds are iterations per second, times are seconds. All are formulas with fixed seeds: nothing is read.
+//! Speeds are in iterations per second, times in seconds. Scenarios are formulas with fixed seeds, and read no files.
 
 pub mod many_ranks;
 pub mod one_rank;
@@ -19,7 +18,7 @@ use self::many_ranks::{H_ALTERNATE, H_TOGETHER};
 use super::pool_scenario::Scenario;
 use lb_strategies::choice::Choice;
 
-/// A line of the table.
+/// A row of the table of scenarios.
 ///
 /// ```
 /// use virtual_cluster::SCENARIOS;
@@ -28,7 +27,7 @@ use lb_strategies::choice::Choice;
 /// ```
 #[derive(Clone, Copy)]
 pub struct ScenarioEntry {
-    /// Its name.
+    /// The name in commands and reports.
     pub name: &'static str,
     /// The scenario in one line.
     pub about: &'static str,
@@ -46,7 +45,7 @@ const fn entry(name: &'static str, about: &'static str, build: fn() -> Scenario)
     ScenarioEntry { name, about, build }
 }
 
-/// Every scenario, the paper's first.
+/// All scenarios, the paper's first.
 pub const SCENARIOS: &[ScenarioEntry] = &[
     entry("F6-1", "figure 6, run 1: two ranks, neighbours on one", || paper::figure_6(1)),
     entry("F6-2", "figure 6, run 2", || paper::figure_6(2)),
@@ -86,7 +85,7 @@ pub const SCENARIOS: &[ScenarioEntry] = &[
     entry("M5", "all workers of a rank slow every other 250 s", || many_ranks::periodic(H_TOGETHER, 0.0)),
 ];
 
-/// The scenario of that name.
+/// The scenario with this name.
 ///
 /// # Errors
 /// If no scenario has this name. The error lists similar names, or all names.

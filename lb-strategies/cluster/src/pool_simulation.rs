@@ -1,4 +1,4 @@
-//! A pool on a cluster in virtual time: the production machines, driven event by event.
+//! Simulates a pool on a cluster in virtual time. The machines of the policies are those of production.
 
 mod event;
 mod history;
@@ -14,7 +14,7 @@ use lb_strategies::pools::range_set::RangeSet;
 use lb_strategies::virtual_time::links::Links;
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A pool about to run on a cluster.
+/// A pool before its run on a cluster.
 ///
 /// ```
 /// use virtual_cluster::{RunPool, Traces};
@@ -31,14 +31,14 @@ pub struct RunPool<'r> {
     drivers: Vec<Driver>,
     vcpus: &'r mut dyn Vcpus,
     links: Box<dyn Links + 'r>,
-    /// Units of work of some iterations.
+    /// Units of work of some iterations together.
     work: Box<dyn Fn(Range<u64>) -> f64 + 'r>,
     starts: Vec<(Worker, Nanos)>,
     end: Nanos,
 }
 
 impl<'r> RunPool<'r> {
-    /// Iterations of one unit of work each, links without delay, all workers there from the beginning.
+    /// One unit of work per iteration, links without delay, and all workers present from the start.
     pub fn new(pool: &Pool, policy: &dyn PoolStrategy, vcpus: &'r mut dyn Vcpus) -> Self {
         let driver = |(rank, &workers)| Driver::new(policy.rank(pool, rank), workers);
         Self {
@@ -52,35 +52,35 @@ impl<'r> RunPool<'r> {
         }
     }
 
-    /// With these links between ranks.
+    /// Sets the links between ranks.
     #[must_use]
     pub fn links(mut self, links: impl Links + 'r) -> Self {
         self.links = Box::new(links);
         self
     }
 
-    /// With iterations that are not all one unit of work.
+    /// Sets the work of iterations.
     #[must_use]
     pub fn work(mut self, work: impl Fn(Range<u64>) -> f64 + 'r) -> Self {
         self.work = Box::new(work);
         self
     }
 
-    /// This worker is there only from `at` on.
+    /// Lets this worker come at `at`.
     #[must_use]
     pub fn late(mut self, worker: Worker, at: Nanos) -> Self {
         self.starts.push((worker, at));
         self
     }
 
-    /// Stops at `at`, finished or not: for policies that may hang.
+    /// Stops at `at`, even if the pool is not finished, because policies may hang.
     #[must_use]
     pub fn until(mut self, at: Nanos) -> Self {
         self.end = at;
         self
     }
 
-    /// Runs it to the end.
+    /// Runs the pool to the end.
     pub fn run(self) -> PoolRun {
         EventLoop::new(self).run()
     }
@@ -91,67 +91,67 @@ impl<'r> RunPool<'r> {
 pub struct PoolRun {
     /// The indices that were executed.
     pub executed: RangeSet,
-    /// Iterations executed more than once, copies not counted.
+    /// Number of iterations executed more than once, without copies.
     pub repeated: u64,
-    /// Iterations executed by copies that were discarded.
+    /// Number of iterations executed by copies that were discarded.
     pub discarded: u64,
-    /// Every worker of every rank, in order.
+    /// Each worker of each rank, in order.
     pub workers: Vec<WorkerRun>,
-    /// The ranges that each of them executed and that count, in its order.
+    /// By worker: the ranges that it executed and that count, in its order.
     pub ranges: Vec<Vec<Range<u64>>>,
-    /// Time at which each rank was `Closed`; `None` if never, which is a hang.
+    /// Time at which each rank was `Closed`; `None` if never, because the policy hangs.
     pub closed: Vec<Option<Nanos>>,
-    /// Messages between ranks.
+    /// Number of messages between ranks.
     pub messages: u64,
-    /// Inputs of the machines: `Wants` and all others.
+    /// Number of inputs of the machines: `Wants` and all others.
     pub inputs: u64,
-    /// The decision of the machine of rank 0, at the end.
+    /// The decisions of the machine of rank 0, at the end.
     pub said: Option<String>,
-    /// Of all events in their order: two runs with the same number had the same history.
+    /// Digest of all events in order: two runs with the same digest had the same history.
     pub digest: u64,
 }
 
-/// One worker's part.
+/// What one worker has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkerRun {
-    /// Iterations.
+    /// Number of iterations.
     pub done: u64,
-    /// Ranges.
+    /// Number of ranges.
     pub chunks: u64,
-    /// Time in ranges, at any speed.
+    /// Time in which it executed ranges, at any speed.
     pub busy: Nanos,
-    /// End of its last range.
+    /// Time of the end of its last range.
     pub end: Nanos,
     /// Time of its release.
     pub released: Option<Nanos>,
 }
 
 impl PoolRun {
-    /// Time at which the last iteration was done.
+    /// Time at which the last iteration ended.
     pub fn makespan(&self) -> Nanos {
         self.workers.iter().map(|worker| worker.end).max().unwrap_or(0)
     }
 
-    /// Time in which workers had nothing to execute before the makespan, all added up.
+    /// Time in which workers had nothing to execute before the makespan, added up over workers.
     pub fn idle(&self) -> Nanos {
         let makespan = self.makespan();
         self.workers.iter().map(|worker| makespan - worker.busy.min(makespan)).sum()
     }
 
-    /// Between the ends of the first and the last worker.
+    /// Time from the end of the first worker to the end of the last.
     pub fn spread(&self) -> Nanos {
         let first = self.workers.iter().map(|worker| worker.end).min().unwrap_or(0);
         self.makespan() - first
     }
 
-    /// End of the last range of each rank. `pool` is the one that was run.
+    /// End of the last range of each rank. `pool` must be the pool of the run.
     pub fn rank_ends(&self, pool: &Pool) -> Vec<Nanos> {
         let mut workers = self.workers.iter();
         let end_of = |&count: &u32| workers.by_ref().take(count as usize).map(|worker| worker.end).max();
         pool.workers.iter().map(end_of).map(|end| end.unwrap_or(0)).collect()
     }
 
-    /// Tells whether all ranks were closed, all workers released, and each index below `iterations` was executed once.
+    /// True if all ranks closed, all workers were released, and each index below `iterations` was executed once.
     pub fn is_complete(&self, iterations: u64) -> bool {
         self.repeated == 0
             && self.executed == RangeSet::from(0..iterations)

@@ -1,17 +1,17 @@
-//! Loads of chunks that real runs recorded: the files of vt (DARMA's tasking runtime), which LBAF reads as well.
+//! Reads the loads of chunks that real runs recorded, in the file formats of vt (DARMA's tasking runtime) and LBAF.
 //!
-//! A run has one file per rank. Each file has the loads of the objects of its rank, phase by phase. An object is a chunk
-//! here.
+//! A run has one file per rank, with the loads of the objects of the rank in each phase. An object is a chunk here.
 //!
 //! | format | content |
 //! |---|---|
 //! | [`Vom`](LoadFormat::Vom) | lines `phase,object,seconds`; lines of five fields are communication |
 //! | [`Json`](LoadFormat::Json) | an object with `phases`, each with an `id` and `tasks`; a task has `time` and `entity` |
 //!
-//! Communication is checked in the first format, and used in neither. Phases are taken in the order of their numbers, which
-//! may have gaps. An object that has no load in a phase costs nothing in it. An object begins on the rank that had it first.
+//! Communication is checked in the first format, and used in neither. Phases are read in the order of their numbers,
+//! which may have gaps. An object without a load in a phase costs nothing in it, and begins on the rank that had it
+//! first.
 //!
-//! It reads bytes, not files: the caller opens them, and decompresses them where they are compressed.
+//! The module gets bytes: its caller opens the files, and decompresses them if needed.
 
 mod json;
 mod vom;
@@ -23,9 +23,9 @@ use super::array_simulation::Home;
 use super::cost_table::CostTable;
 use lb_strategies::{ArrayId, ChunkId, ChunkLoad, Rank, RankLoad, Snapshot};
 
-/// The longest load, s.
+/// The largest load that is allowed, s.
 const SECONDS_MAX: f64 = 1e6;
-/// Loads that are kept, phases times objects: 400 MB.
+/// The largest number of loads (phases times objects): 400 MB.
 const LOADS_MAX: usize = 50_000_000;
 
 /// The format of a file of loads.
@@ -42,10 +42,10 @@ pub enum LoadFormat {
 }
 
 impl LoadFormat {
-    /// Both.
+    /// Both formats.
     pub const ALL: [LoadFormat; 2] = [LoadFormat::Vom, LoadFormat::Json];
 
-    /// The ending of the names of its files.
+    /// The extension of the names of its files.
     pub fn extension(self) -> &'static str {
         match self {
             LoadFormat::Vom => "vom",
@@ -54,7 +54,7 @@ impl LoadFormat {
     }
 }
 
-/// Fault of a file of loads.
+/// An error in a file of loads.
 ///
 /// ```
 /// use virtual_cluster::{LoadFormat, RecordedLoads};
@@ -64,9 +64,9 @@ impl LoadFormat {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct RecordedLoadsError {
-    /// The file, with the line or the field where that is known.
+    /// The file, with the line or field if known.
     place: String,
-    /// The fault, and the expectation.
+    /// The error, and what is expected.
     what: String,
 }
 
@@ -79,7 +79,7 @@ struct Task {
     migratable: bool,
 }
 
-/// An object, as the chunk that it is here.
+/// An object, with its place as a chunk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Object {
     id: u64,
@@ -102,20 +102,20 @@ struct Object {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedLoads {
     ranks: u32,
-    /// By their first rank, and in it by their ids.
+    /// Ordered by first rank, then by id.
     objects: Vec<Object>,
-    /// The numbers of the phases, ascending.
+    /// The numbers of the phases, in ascending order.
     phases: Vec<u64>,
-    /// A row per phase.
+    /// The loads in seconds, one row per phase.
     seconds: Vec<f64>,
 }
 
 impl RecordedLoads {
-    /// The loads in the files of a run: names for messages, and contents. The first is of rank 0, and so on.
+    /// Reads the files of a run, the first of rank 0. Each file has a name for error messages, and its content.
     ///
     /// # Errors
-    /// If a file is not of the format, or nothing is recorded at all. If a load is no number of seconds up to 1e6, or an
-    /// object has two loads in a phase.
+    /// If a file has another format, there are no loads at all, or an object has two loads in a phase. A load must be a
+    /// number of seconds up to 1e6.
     pub fn parse(format: LoadFormat, files: &[(&str, &[u8])]) -> Result<Self, RecordedLoadsError> {
         let mut gathered = Gathered::default();
         for (rank, (file, bytes)) in files.iter().enumerate() {
@@ -142,12 +142,12 @@ impl RecordedLoads {
         self.phases.len() as u64
     }
 
-    /// Where each chunk begins. Chunks are ordered by that rank, and in it by the ids of their objects.
+    /// Where each chunk begins. Chunks are ordered by this rank, then by the ids of their objects.
     pub fn homes(&self) -> Vec<Home> {
         self.objects.iter().map(|object| object.home).collect()
     }
 
-    /// Costs of chunks, a row per phase: seconds times `scale`.
+    /// Costs of chunks, one row per phase: seconds times `scale`.
     pub fn costs(&self, scale: f64) -> CostTable {
         CostTable::new(
             self.objects.len() as u32,
@@ -155,7 +155,7 @@ impl RecordedLoads {
         )
     }
 
-    /// The mean over all phases of the time that the busiest rank took, had no object left its first rank, s.
+    /// Mean length of a phase if objects had stayed on their first ranks: the time of the busiest rank, s.
     pub fn mean_phase_s(&self) -> f64 {
         let longest_s = |row: &[f64]| {
             let mut of_ranks = vec![0.0; self.ranks as usize];
@@ -167,8 +167,8 @@ impl RecordedLoads {
         self.seconds.chunks(self.objects.len()).map(longest_s).sum::<f64>() / self.phases.len() as f64
     }
 
-    /// The phases as a strategy would see them on equal ranks, had no object left its first rank. An object without a load in
-    /// a phase has none there.
+    /// The phases as a strategy would get them on equal ranks, if objects had stayed on their first ranks. An object
+    /// without a load in a phase has load 0 in it.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> + '_ {
         self.phases.iter().zip(self.seconds.chunks(self.objects.len())).map(|(&phase, row)| {
             let chunk = |(object, seconds): (&Object, &f64)| ChunkLoad {
@@ -189,7 +189,7 @@ impl RecordedLoads {
     }
 }
 
-/// The content of the files so far.
+/// The content of the files read so far.
 #[derive(Default)]
 struct Gathered {
     /// By object.
@@ -198,7 +198,7 @@ struct Gathered {
     seconds: BTreeMap<u64, BTreeMap<u64, f64>>,
 }
 
-/// An object, as it was first seen.
+/// An object, as in the first phase that has it.
 struct Seen {
     phase: u64,
     rank: u32,
@@ -259,7 +259,7 @@ impl Gathered {
     }
 }
 
-/// The fault of a text that should be a load.
+/// The error for a text that should be a load.
 fn no_load(text: &str) -> String {
     format!("{text:?} is no load, expected seconds, a number from 0 to {SECONDS_MAX:e}")
 }

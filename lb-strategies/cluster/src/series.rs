@@ -1,10 +1,10 @@
-//! Values that hold for a while and then jump: a speed or a share as recorded.
+//! Defines values that are constant for a while and then jump, such as a recorded speed or share.
 
 use lb_strategies::Rank;
 use lb_strategies::pools::machine::{Nanos, SECOND};
 use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 
-/// A value as a function of time, constant between jumps; the last value holds forever.
+/// A value as a function of time, constant between jumps. The last value holds forever.
 ///
 /// ```
 /// use virtual_cluster::Series;
@@ -14,7 +14,7 @@ use lb_strategies::virtual_time::vcpus::{Vcpus, Worker};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The values, each with the time from which it holds; ascending, the first at 0.
+    /// The values, each with its start time; ascending, the first at 0.
     pieces: Vec<(Nanos, f64)>,
 }
 
@@ -24,7 +24,7 @@ impl Series {
         Self { pieces: vec![(0, value)] }
     }
 
-    /// `value` from `seconds` on. Times ascend; one that does not replaces what began there or later.
+    /// Adds `value` from `seconds` on. If `seconds` is not later than earlier jumps, these jumps are removed.
     #[must_use]
     pub fn then(mut self, seconds: f64, value: f64) -> Self {
         let begin = (seconds.max(0.0) * SECOND as f64).round() as Nanos;
@@ -47,7 +47,7 @@ impl Series {
         (self.pieces[next - 1].1, until)
     }
 
-    /// The times at which it jumps, in seconds.
+    /// The times of the jumps, s.
     pub fn jumps(&self) -> impl Iterator<Item = f64> + '_ {
         self.pieces[1..].iter().map(|&(begin, _)| begin as f64 / SECOND as f64)
     }
@@ -63,12 +63,12 @@ impl Series {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PerWorker {
-    /// By rank and number.
+    /// By rank, then by number.
     series: Vec<Vec<Series>>,
 }
 
 impl PerWorker {
-    /// The series of each worker, where ranks have these numbers of workers.
+    /// The series of each worker. `workers` has the number of workers of each rank.
     pub fn new(workers: &[u32], mut series: impl FnMut(Worker) -> Series) -> Self {
         let of_rank = |(rank, &workers): (u32, &u32)| {
             (0..workers).map(|number| series(Worker { rank: Rank(rank), number })).collect()
@@ -88,7 +88,7 @@ impl Vcpus for PerWorker {
     }
 }
 
-/// Other vCPUs, of which each worker has only a part.
+/// The vCPUs of another model, of which each worker gets only a part.
 ///
 /// ```
 /// use lb_strategies::Rank;
@@ -104,19 +104,19 @@ impl Vcpus for PerWorker {
 /// ```
 pub struct Shared {
     vcpus: Box<dyn Vcpus>,
-    /// The part of each worker in place of its speed.
+    /// The part of each worker, as if it were a speed.
     parts: Box<dyn Vcpus>,
-    /// True if others take turns with the worker, rather than slow it down while it runs.
+    /// True if others run in turn with the worker. False if they slow it down while it runs.
     time_sliced: bool,
 }
 
 impl Shared {
-    /// `vcpus`, on which each worker runs for this part of the time and waits for the rest.
+    /// `vcpus`, on which each worker runs for this part of the time, and waits for the rest.
     pub fn new(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
         Self { vcpus, parts: Box::new(parts), time_sliced: true }
     }
 
-    /// `vcpus`, on which each worker runs all the time with this part of the speed.
+    /// `vcpus`, on which each worker runs all the time, at this part of the speed.
     pub fn slowed(vcpus: Box<dyn Vcpus>, parts: impl Vcpus + 'static) -> Self {
         Self { vcpus, parts: Box::new(parts), time_sliced: false }
     }
@@ -126,7 +126,7 @@ impl Vcpus for Shared {
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos) {
         let (speed, until) = self.vcpus.speed(worker, now);
         let (part, until_part) = self.parts.speed(worker, now);
-        // The product is 0 as long as either factor is 0.
+        // The product stays 0 as long as either factor is 0.
         let until = match (speed > 0.0, part > 0.0) {
             (true, true) => until.min(until_part),
             (true, false) => until_part,

@@ -1,4 +1,4 @@
-//! A cluster, a program in supersteps on it, and the disturbances: the basis of comparisons of policies.
+//! Defines a simulated program in supersteps with its cluster and disturbances, to compare policies under equal terms.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::step_simulation::{RunSteps, StepProgram, StepsRun};
 use lb_strategies::supersteps::SuperstepStrategy;
 use lb_strategies::virtual_time::vcpus::{Worker, all_workers};
 
-/// A program in supersteps on a cluster; the same for every policy that divides it, and every time.
+/// A program in supersteps on a cluster, the same in each run under any policy.
 ///
 /// ```
 /// use lb_strategies::{SUPERSTEPS, supersteps::Weights};
@@ -27,18 +27,18 @@ pub struct StepScenario {
     pub name: String,
     /// The program.
     pub program: StepProgram,
-    /// How long its workers compute.
+    /// The computing times of its workers.
     pub times: Times,
 }
 
-/// How long the workers of a program compute.
+/// The computing times of the workers of a program.
 #[derive(Clone)]
 pub enum Times {
-    /// On vCPUs, of ranks with these numbers of workers.
+    /// Workers run on vCPUs; ranks have these numbers of workers.
     Vcpus(MakeVcpus, Vec<u32>),
-    /// As measured job by job: seconds for a unit of weight, of each worker; see [`JobTimes`].
+    /// Measured job by job: seconds per unit of weight, by worker; see [`JobTimes`].
     Jobs(Arc<Vec<Vec<f64>>>),
-    /// As measured step by step.
+    /// Measured step by step.
     Steps(Arc<Vec<Vec<f64>>>),
 }
 
@@ -53,7 +53,7 @@ impl Times {
 }
 
 impl StepScenario {
-    /// Runs it under `policy`.
+    /// Runs the program under `policy`.
     pub fn run(&self, policy: &dyn SuperstepStrategy) -> StepsRun {
         let mut computing: Box<dyn Computing> = match &self.times {
             Times::Vcpus(vcpus, workers) => Box::new(OnVcpus::new(vcpus(), all_workers(workers).collect())),
@@ -63,7 +63,7 @@ impl StepScenario {
         RunSteps::new(&self.program, policy, &mut *computing).run()
     }
 
-    /// The seconds that the run would take if units could be cut, all workers always computed, and messages took no time.
+    /// The time of the run if units could be divided, all workers always computed, and messages took no time, s.
     pub fn ideal_s(&self) -> f64 {
         let StepProgram { weights, steps, .. } = &self.program;
         let weight = weights.of(0..weights.units());

@@ -1,17 +1,16 @@
-//! Programs in supersteps on a cluster in virtual time, divided by the policies of production.
+//! Simulates programs in supersteps on a cluster in virtual time, divided by the policies of production.
 //!
 //! # What is modelled
-//! - Each worker has a share. In a step it computes the job of its share, or races for the jobs of its group if they have
-//!   copies ([`Race`]). An [`Exchange`] sends the parts to all. A worker that has all parts begins the next step.
-//! - The policy is told of a step when all are through. Its answer takes effect `lag` steps later: two in production.
-//!   There the first worker sends in each step the plan of the next, when all have ended the step `lag` before. No worker
-//!   goes on without that plan. Without lag, as in the papers, all wait for all at the end of each step.
-//! - Units that change their worker travel over its link, each worker's together. A division may take a fixed time
-//!   besides, as in the programs of both papers. A worker begins when it has all of its units.
+//! - Each worker has a share. In a step it computes the job of its share, or with copies it races for the jobs of its
+//!   group ([`Race`]). An [`Exchange`] sends the parts to all workers. A worker with all parts begins the next step.
+//! - The policy gets a step when all workers have ended it. Its division takes effect `lag` steps later, two in
+//!   production. There the first worker sends in each step the plan of the next one, when all have ended the step `lag`
+//!   before. No worker continues without it. Without lag, as in the papers, all wait for all at the end of each step.
+//! - Units that change workers go over the receiver's link, all units of a worker together. A division may take a fixed
+//!   time in addition, as in the programs of both papers. A worker begins when it has all its units.
 //!
 //! # What is not modelled
-//! Messages take no CPU time. Edges of neighbours come with the parts. Workers of a rank are as far from each other as
-//! ranks are.
+//! Messages take no CPU time. Boundary data comes with the parts. All workers are equally far apart, even on one rank.
 
 use lb_strategies::supersteps::row::{held, moved};
 use lb_strategies::supersteps::{
@@ -39,29 +38,28 @@ use crate::job_times::Computing;
 pub struct StepProgram {
     /// The units and their weights.
     pub weights: Weights,
-    /// Steps of the run.
+    /// Number of steps of the run.
     pub steps: u64,
     /// Number of workers, at least one.
     pub workers: usize,
     /// Bytes of a unit that all workers get in each step.
     pub part_bytes: f64,
-    /// Bytes of a unit that go where it goes.
+    /// Bytes of a unit that move with it to another worker.
     pub unit_bytes: f64,
-    /// The way of the parts.
+    /// How the parts of a step reach all workers.
     pub exchange: Exchange,
     /// The link of each worker.
     pub link: Wire,
-    /// Time of the word that a job is finished, s.
+    /// Time of the message that a job is finished, s.
     pub notify_s: f64,
-    /// Time of a division besides its units', s. A division towards copies takes 140 % of it, one back 60 % (dlb-jr.txt,
-    /// section 3.1).
+    /// Fixed time of a division, s. Towards copies, a division takes 140 % of it, back 60 % (dlb-jr.txt, section 3.1).
     pub division_s: f64,
-    /// Steps from an answer of the policy until it takes effect.
+    /// Number of steps until a division of the policy takes effect.
     pub lag: u64,
 }
 
 impl StepProgram {
-    /// A step of units that have no bytes, on links without delay.
+    /// A program of one step, whose units have no bytes, on links without delay.
     pub fn new(weights: Weights, workers: usize) -> Self {
         Self {
             weights,
@@ -78,47 +76,47 @@ impl StepProgram {
     }
 }
 
-/// The result of a run. Times are s.
+/// The record of a run. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepsRun {
-    /// Of each step, from the end of the one before it for the last worker; moving units is of the step after it.
+    /// Length of each step: from the end of the step before for the last worker to its own, including moves before it.
     pub step_seconds: Vec<f64>,
     /// The divisions that took effect after the first.
     pub divisions: Vec<NewDivision>,
-    /// Time that each worker computed.
+    /// By worker, time in which it computed.
     pub computing_s: Vec<f64>,
-    /// Jobs that were dropped because another worker was faster.
+    /// Number of attempts at jobs that ended because another worker was faster.
     pub dropped: u64,
 }
 
 /// A division that took effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDivision {
-    /// The first step under it.
+    /// The first step with this division.
     pub step: u64,
-    /// The division itself.
+    /// The new division.
     pub division: Division,
-    /// Units that a worker got that it had not.
+    /// Number of units that are new to their worker.
     pub moved: u64,
-    /// Time that they took, s.
+    /// Time of the division, s.
     pub seconds: f64,
-    /// Why, in the words of the policy.
+    /// The reason that the policy gives.
     pub reason: Option<String>,
 }
 
 impl StepsRun {
-    /// Time of the run; infinite if a worker was never through.
+    /// Time of the run, s; infinite if a worker never ended a step.
     pub fn makespan_s(&self) -> f64 {
         self.step_seconds.iter().sum()
     }
 
-    /// Units that got another worker, in all.
+    /// Number of units that changed workers, in all divisions together.
     pub fn moved(&self) -> u64 {
         self.divisions.iter().map(|division| division.moved).sum()
     }
 }
 
-/// A program about to run on a cluster.
+/// A program before its run on a cluster.
 pub struct RunSteps<'r> {
     program: &'r StepProgram,
     computing: &'r mut dyn Computing,
@@ -129,16 +127,16 @@ pub struct RunSteps<'r> {
     begins: Vec<f64>,
     /// When the last worker ended each step.
     ended: Vec<f64>,
-    /// Answers of the policy, by the step with which they take effect.
+    /// Divisions of the policy, by the step from which on they hold.
     answers: Vec<(u64, Division, Option<String>)>,
     run: StepsRun,
 }
 
-/// The work of a step.
+/// The work of all workers in a step.
 struct Done {
     parts: Vec<Part>,
     works: Vec<Work>,
-    /// When each worker knew that all jobs of its group were finished.
+    /// By worker: when it had the messages that all jobs of its group were finished.
     finished: Vec<f64>,
 }
 
@@ -165,7 +163,7 @@ impl<'r> RunSteps<'r> {
         }
     }
 
-    /// Runs it.
+    /// Runs the program.
     pub fn run(mut self) -> StepsRun {
         let mut ended = 0.0;
         for number in 0..self.program.steps {
@@ -196,7 +194,7 @@ impl<'r> RunSteps<'r> {
         self.run
     }
 
-    /// No worker ends a step before the plan of the next has come.
+    /// Delays the ends of a step until the plan of the next step has come.
     fn wait(&self, step: u64, ends: &mut [f64]) {
         let StepProgram { lag, link: wire, .. } = self.program;
         if *lag == 0 {
@@ -209,7 +207,7 @@ impl<'r> RunSteps<'r> {
         }
     }
 
-    /// The policy's answer takes effect, if it is time. Returns the number of moved units, and the time of the moves.
+    /// Makes the policy's division take effect if it is due. Returns the number of moved units, and the time it takes.
     fn divide(&mut self, step: u64) -> (u64, f64) {
         let due = self.answers.iter().rposition(|(due, ..)| *due <= step);
         let Some((_, new, reason)) = due.and_then(|due| self.answers.drain(..=due).next_back()) else {
@@ -245,7 +243,7 @@ impl<'r> RunSteps<'r> {
         (moved, seconds)
     }
 
-    /// All jobs of a step.
+    /// Computes all jobs of a step.
     fn compute(&mut self) -> Done {
         let workers = self.program.workers;
         let weights: Vec<f64> = self.row.weights(&self.division).collect();
@@ -313,8 +311,8 @@ mod tests {
         let wire = Wire { delay_s: 0.5, bytes_per_s: 10.0 };
         let program = StepProgram { link: wire, part_bytes: 1.0, ..program(20, 2, 3) };
         let run = run(&program, "equal", &[vec![0.1], vec![0.3]]);
-        // The second computes from 0, 3 and 7 s on, since the first's part of the second step comes at 7 s. Its own part
-        // is with the first 1.5 s after it is through.
+        // The second worker computes from 0, 3 and 7 s on, because the first's part of the second step comes at 7 s.
+        // Its own part reaches the first worker 1.5 s after it is computed.
         let rounded: Vec<f64> =
             run.step_seconds.iter().map(|seconds| (seconds * 1e6).round() / 1e6).collect();
         assert_eq!(rounded, [4.5, 3.0, 4.0]);

@@ -1,8 +1,7 @@
-//! The acceptance test: the gain predicted for the coming period against the cost of moving. Before there is a plan: the
-//! best achievable gain against the time to make a plan.
+//! Compares the predicted gain of a plan with the cost of its moves ([`accept()`]). Before there is a plan, compares
+//! the best achievable gain with the time to make a plan ([`worth_asking`]).
 //!
-//! Pure arithmetic on a given plan. It does not choose between plans and knows nothing of the phase that followed. The
-//! caller measures the cost of moving and of deciding, and passes it in.
+//! The caller measures the cost of moving and of deciding, and passes it in.
 
 use crate::arrays::loads::Loads;
 use crate::arrays::metrics::{Moved, bound_ns, max_ns};
@@ -21,8 +20,7 @@ use crate::rank::Rank;
 pub struct MoveCost {
     /// Fixed time for each chunk moved.
     pub per_chunk_ns: u64,
-    /// Rate at which chunk state travels. Zero or no number makes bytes free, as between threads of one
-    /// process.
+    /// Rate at which chunk state is transferred. With zero or NaN, bytes are free, as between threads of one process.
     pub bytes_per_second: f64,
 }
 
@@ -45,18 +43,17 @@ impl MoveCost {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// True if the assignment is to be carried out, or the strategy to be asked.
+    /// True if the assignment should be carried out, or the strategy asked.
     pub accepted: bool,
-    /// Time the assignment is predicted to save over the coming period; the most that any could.
+    /// Time that the assignment should save, ns. For [`worth_asking`], the most that any assignment could save.
     pub gain_ns: u64,
-    /// Time it takes to get there; the least that it does.
+    /// Time that the moves take, ns. For [`worth_asking`], the least time that deciding and moving take.
     pub cost_ns: u64,
 }
 
-/// Judges an assignment: it is accepted if it saves more over the next `phases` phases than moving costs.
+/// Accepts an assignment if it saves more over the next `phases` phases than its moves cost.
 ///
-/// An assignment that takes a migratable chunk off an unavailable rank is always accepted: staying is not
-/// possible.
+/// An assignment that moves a chunk off an unavailable rank is always accepted, because the chunk cannot stay.
 ///
 /// ```
 /// use lb_strategies::{Background, MoveCost, accept, ARRAYS, synthetic::Workload};
@@ -96,13 +93,12 @@ pub(super) fn is_available(snapshot: &Snapshot, rank: Rank) -> bool {
     snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available)
 }
 
-/// Judges whether to ask a strategy at all, which takes `decide_ns`. It is asked only if the best achievable gain over
-/// the next `phases` phases exceeds that time and the cost of the cheapest move together. The best achievable gain is the
-/// distance to [`bound_ns`].
+/// Accepts to ask a strategy that takes `decide_ns`, if the best achievable gain over the next `phases` phases exceeds
+/// Judges whether to ask a strategy that takes `decide_ns`. The best achievable gain over the next `phases` phases must
+/// exceed this time plus the cost of the cheapest move. The best achievable gain is the distance to [`bound_ns`].
 ///
-/// [`accept()`] does not count that time: once there is a plan it is spent, whether the plan is carried out or not. A
-/// migratable chunk on an unavailable rank is always worth it: staying is not possible.
-///
+/// [`accept()`] does not count `decide_ns`: once there is a plan, this time is spent in any case. If a migratable chunk
+/// is on an unavailable rank, asking is always worth it, because the chunk cannot stay.
 /// ```
 /// use lb_strategies::{Background, MoveCost, Verdict, synthetic::Workload, worth_asking};
 /// let cost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };

@@ -1,6 +1,7 @@
-//! The number of messages that each chunk handles, to compare costs per step where windows cut steps in the middle.
+//! Counts the messages that each chunk handles, to compare the costs of chunks although windows cut their steps in the
+//! middle. The balancer corrects measured costs with these counts.
 //!
-//! In a short window one chunk may have made four steps and another five. Its cost per message, times its messages per
+//! In a short window, one chunk may have made four steps and another five. The cost per message, times the messages per
 //! window in the long run, is the cost of a whole number of steps.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,16 +10,16 @@ use super::report::ChunkReport;
 use super::snapshot::{ArrayId, ChunkId};
 use crate::rank::Rank;
 
-/// The part of the older counts that remains after each window.
+/// The part of the older counts that is kept in each window.
 const DECAY: f64 = 0.97;
 
-/// The most that a cost is corrected by: messages of one chunk differ too.
+/// The largest factor by which a cost is corrected, because messages of one chunk differ too.
 const MOST: f64 = 4.0;
 
-/// The number of windows without a message after which a chunk has nothing to do any more, if it never paused before.
+/// Number of windows without a message after which a chunk counts as finished, if it never paused before.
 const SILENT_MAX: u32 = 2;
 
-/// Additional CPU time of a message that crosses from one rank to another, of both ranks, ns.
+/// CPU time that a message costs more if it crosses from one rank to another, ns, on both ranks together.
 const CROSSING_NS: f64 = 100.0;
 
 /// The messages of a chunk, and of the mean chunk of its array in the same windows.
@@ -28,11 +29,11 @@ struct Counts {
     home: Rank,
     handled: f64,
     mean: f64,
-    /// Cost of a message when the chunk last handled any, ticks.
+    /// Cost of a message in the last window in which the chunk handled any, ticks.
     cost: f64,
     /// Number of windows since then.
     silent: u32,
-    /// The longest such pause after which it went on, in windows.
+    /// The longest pause, in windows, after which the chunk went on.
     pause: u32,
 }
 
@@ -41,12 +42,12 @@ impl Counts {
         Counts { home, handled: 0.0, mean: 0.0, cost: 0.0, silent: 0, pause: 0 }
     }
 
-    /// The messages that the chunk handles in the long run where the mean chunk of its array handles `mean`.
+    /// The messages that the chunk handles in the long run while the mean chunk of its array handles `mean`.
     fn messages(&self, mean: f64) -> f64 {
         if self.mean > 0.0 { self.handled / self.mean * mean } else { 0.0 }
     }
 
-    /// Takes the count of a window.
+    /// Notes the count of a window.
     fn follow(&mut self, handled: u32) {
         if handled == 0 {
             self.silent = self.silent.saturating_add(1);
@@ -55,14 +56,14 @@ impl Counts {
         }
     }
 
-    /// Tells whether the chunk has paused for so long that it has nothing to do any more. Where mailboxes are long, its turn
-    /// comes once in several windows.
+    /// True if the chunk has paused for so long that it counts as finished. Short pauses are normal: with long
+    /// mailboxes, a chunk may run in one of several windows only.
     fn has_ended(&self) -> bool {
         self.silent > SILENT_MAX.saturating_add(2 * self.pause)
     }
 }
 
-/// The messages that chunks have handled, older ones with less weight.
+/// The messages that chunks have handled. Older messages have less weight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity {
     chunks: FxHashMap<ChunkId, Counts>,
@@ -73,7 +74,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Takes the counts of a phase, which a window has. True if chunks have handled anything in it.
+    /// Notes the counts of a phase; only windows have counts. True if any chunk has handled a message in the phase.
     pub(super) fn follow(&mut self, chunks: &[ChunkReport]) -> bool {
         let mut sums = FxHashMap::<ArrayId, (f64, f64)>::default();
         for chunk in chunks {
@@ -101,25 +102,25 @@ impl Activity {
         any_handled
     }
 
-    /// A chunk that was not seen yet began on this rank.
+    /// Notes that a chunk that was not seen yet began on this rank.
     pub(super) fn began_on(&mut self, chunk: ChunkId, home: Rank) {
         self.chunks.entry(chunk).or_insert_with(|| Counts::of_home(home));
     }
 
-    /// Chunks that are gone are forgotten.
+    /// Removes chunks that are gone.
     fn forget_all_but(&mut self, chunks: &[ChunkReport]) {
         let here: FxHashSet<ChunkId> = chunks.iter().map(|chunk| chunk.load.id).collect();
         self.chunks.retain(|chunk, _| here.contains(chunk));
     }
 
-    /// The rank on which a chunk began; none if it was not told and the chunk was not seen yet.
+    /// The rank on which a chunk began; none if neither `began_on` nor a report has named the chunk.
     pub(super) fn home(&self, chunk: ChunkId) -> Option<Rank> {
         Some(self.chunks.get(&chunk)?.home)
     }
 
-    /// CPU time that this move makes a window such as the newest cost more, on both ranks, ns; negative for a chunk that
-    /// goes home. A chunk is assumed to send as many messages as it handles, and to exchange them with chunks of the rank
-    /// on which it began: the real partners are not known.
+    /// CPU time that a move adds to a window as long as the newest, on both ranks together, ns. It is negative for a
+    /// chunk that goes home. Which chunks exchange messages is not recorded. So a chunk is assumed to send as many
+    /// messages as it handles, all within the rank on which it began.
     pub(super) fn crossing_ns(&self, chunk: ChunkId, from: Rank, to: Rank) -> f64 {
         let Some(counts) = self.chunks.get(&chunk) else { return 0.0 };
         let away = f64::from(u8::from(to != counts.home)) - f64::from(u8::from(from != counts.home));
@@ -127,14 +128,13 @@ impl Activity {
         2.0 * CROSSING_NS * away * counts.messages(mean)
     }
 
-    /// Length of the newest phase in steps: messages of the mean chunk in a window, 1 at a sync.
+    /// Length of the newest phase in steps: messages per chunk in a window, 1 at a sync.
     pub(super) fn steps(&self) -> f64 {
         self.steps
     }
 
-    /// The long-run cost of a chunk in a window as long as the newest, in which it has `handled` messages that cost
-    /// `ticks`. A chunk that has handled none costs as much as its last ones. If it has paused for longer than ever
-    /// before, it has nothing to do any more.
+    /// The long-run cost of a chunk in a window as long as the newest, in which it has handled `handled` messages that
+    /// cost `ticks`. Without messages, its last cost per message counts, unless the chunk counts as finished.
     pub(super) fn whole_steps(&mut self, chunk: ChunkId, handled: u32, ticks: f64) -> f64 {
         let (Some(counts), Some(mean)) = (self.chunks.get_mut(&chunk), self.means.get(&chunk.array)) else {
             return ticks;
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_chunk_that_pauses_for_longer_than_ever_has_come_to_its_end() {
         let mut activity = Activity::default();
-        // Its mailbox is long: it handles it in one window of three.
+        // Its mailbox is long, so it runs in one window of three.
         for number in 0..9 {
             assert!(activity.follow(&window([if number % 3 == 0 { 120 } else { 0 }, 40])));
             let cost = activity.whole_steps(chunk(0), if number % 3 == 0 { 120 } else { 0 }, 600.0);

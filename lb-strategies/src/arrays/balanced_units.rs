@@ -1,7 +1,7 @@
-//! The units that a strategy places: single chunks, and groups of chunks that go to the same rank.
+//! Builds the snapshot that a strategy sees from *units*: single chunks, and groups of chunks that go to the same rank.
 //!
-//! Most chunks are units by themselves. Chunks that are kept together count as one, with the sum of their loads and
-//! bytes. A chunk that its program moves itself counts as moved already, and as pinned.
+//! A group counts as one chunk, with the sum of the loads and bytes of its chunks. A chunk that its program moves by
+//! `Ctx::migrate_to` counts as pinned to its new rank.
 
 use rustc_hash::FxHashMap;
 
@@ -9,20 +9,20 @@ use super::report::{ChunkReport, PhaseReport};
 use super::snapshot::{ArrayId, ChunkId, ChunkLoad, Snapshot};
 use crate::rank::Rank;
 
-/// The places of chunks in the snapshot that the strategy sees.
+/// The position of each chunk in the snapshot that the strategy sees.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BalancedUnits {
-    /// By the array of a chunk, the array whose chunks it follows; empty where no array follows another.
+    /// For each array, the array whose chunks it follows; empty where no array follows another.
     leaders: Vec<ArrayId>,
-    /// The ranks that the program wants chunks on, by the leader of each group. Looked up, never iterated.
+    /// The rank that the program wants for each group, by the leader of the group. Looked up, never iterated.
     requested_ranks: FxHashMap<ChunkId, Rank>,
-    /// By measured chunk, the position of its unit in the strategy's snapshot; none if each chunk is a unit.
+    /// For each measured chunk, the position of its unit in the strategy's snapshot; none if each chunk is a unit.
     unit_of_chunk: Option<Vec<usize>>,
 }
 
 impl BalancedUnits {
-    /// Notes the groups and wishes of a phase's reports. Of several wishes for chunks that are kept together the first
-    /// chunk's counts; a wish for an inactive rank is ignored.
+    /// Reads groups and wishes from the reports of a phase. Of several wishes for one group, the wish for the first
+    /// chunk counts. A wish for an inactive rank is ignored.
     pub(crate) fn new(PhaseReport { leaders, chunks, inactive, .. }: &PhaseReport) -> Self {
         let mut asked = Self { leaders: leaders.clone(), ..Self::default() };
         let wish = |chunk: &ChunkReport| {
@@ -37,9 +37,9 @@ impl BalancedUnits {
         asked
     }
 
-    /// The snapshot for the strategy. Of chunks that are kept together the first stands for all. Their rank is the one
-    /// that the program wants, else the rank of the first pinned chunk, else the rank of the first chunk. They may move
-    /// if all may.
+    /// The snapshot for the strategy. The first chunk of a group represents the group. The group's rank is the one that
+    /// the program wants, else the rank of its first pinned chunk, else of its first chunk. It may move if all chunks
+    /// may.
     pub(crate) fn coarsen(&mut self, mut expected: Snapshot) -> Snapshot {
         for chunk in &mut expected.chunks {
             if let Some(&to) = self.requested_ranks.get(&self.leader(chunk.id)) {
@@ -63,7 +63,7 @@ impl BalancedUnits {
         expected
     }
 
-    /// The chunk that this one follows, which need not exist; itself if it follows none.
+    /// The chunk that this chunk follows, which need not exist; the chunk itself if it follows none.
     fn leader(&self, chunk: ChunkId) -> ChunkId {
         ChunkId { array: self.leaders.get(chunk.array.index()).copied().unwrap_or(chunk.array), ..chunk }
     }
@@ -77,7 +77,7 @@ impl BalancedUnits {
     }
 }
 
-/// Adds a chunk to the first one of its group.
+/// Adds a chunk to the chunk that represents its group.
 fn merge_into(first: &mut ChunkLoad, chunk: &ChunkLoad) {
     first.ticks = first.ticks.saturating_add(chunk.ticks);
     first.bytes = first.bytes.saturating_add(chunk.bytes);

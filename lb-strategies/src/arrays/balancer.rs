@@ -1,4 +1,5 @@
-//! The balancer: reports of a phase go in, a decision on the next one comes out.
+//! Decides from the reports of a phase (the time between two syncs or windows) which chunks go to which ranks for the
+//! next phase. Rank 0 of a run calls [`Balancer`] without a lock, and so do replays of recorded reports.
 //!
 //! ```text
 //! PhaseReport --> estimate (share, speed) --> ticks --> history --> predict        report
@@ -7,14 +8,16 @@
 //!    Snapshot, Assignment --> accept --> Decision                                   settle
 //! ```
 //!
-//! It does no IO and reads no clock: the same reports, strategy and durations of the strategy give the same decisions. It
-//! is driven by rank 0 of a run, without a lock, and by replays of the reports of a run ([`Balancer::decide`]).
+//! The balancer does no IO and reads no clock. Equal reports, strategy and durations of the strategy give equal
+//! decisions.
 //!
-//! # Value of a decision
-//! A strategy that must pay is not asked where no plan could save the time of asking. This time is the least that the
-//! strategy ever took: a slower call tells more of other load than of the strategy. The gains that were forgone while the
-//! strategy was not asked add up. It is asked once they and the best achievable gain of the next phase exceed its time.
-//! So every lasting imbalance is handled, and asking never costs more than the imbalance.
+//! # When the strategy is called
+//! A strategy whose moves must pay is not called (*asked*) if no plan could save the time of the call:
+//!
+//! 1. The assumed time of a call is the least that the strategy ever took, because other load delayed the slower calls.
+//! 2. Gains that were forgone while the strategy was not asked add up.
+//! 3. The strategy is asked once these gains and the best achievable gain of the next phase exceed that time and the
+//!    cheapest move. So a lasting imbalance is always examined, and asking costs little more than the imbalance did.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,31 +41,31 @@ use super::snapshot::{Assignment, ChunkId, ChunkLoad, Snapshot};
 use super::strategy::{Strategy, Terms};
 use crate::rank::Rank;
 
-/// Phases that loads are smoothed over.
+/// Number of phases that loads are smoothed over.
 pub const HISTORY: usize = Smoothing::PHASES;
-/// The cost of moving before any was measured: packing, sending and landing one chunk, and its bytes.
+/// The assumed cost of a move before any was measured: to pack, send and unpack one chunk, and its bytes.
 pub const MOVE_COST: MoveCost = MoveCost { per_chunk_ns: 5_000, bytes_per_second: 4e9 };
 
-/// Number of windows that a placement must be good for to need no following.
+/// Number of windows in which a scattered placement must be balanced.
 const SCENARIOS: usize = 8;
 /// The least number of windows that a plan is expected to be good for.
 const WINDOWS_MIN: f64 = 0.01;
 /// From this error of predictions on, loads count as unpredictable.
 const UNPREDICTED: f64 = 0.25;
-/// The same of completion times of ranks.
+/// From this error of predicted completion times on, ranks count as unpredictable.
 const UNPREDICTED_RANKS: f64 = 0.15;
-/// Loads in a shorter window are mostly chance, ns.
+/// In a window shorter than this, loads are mostly chance, ns.
 const SHORT_NS: f64 = 10e6;
-/// The least part of a window that a scattered placement must save: it moves nearly all chunks.
+/// The least part of a window that a scattered placement must save, because it moves nearly all chunks.
 const SCATTERED_MIN: f64 = 0.1;
 
-/// The answer of the strategy for the expected phase.
+/// Where the assignment for the expected phase comes from.
 enum StrategyResult {
-    /// Where chunks should be, and the time that it took to decide, ns.
+    /// The strategy's assignment, and the time that the strategy took, ns.
     Assigned { assignment: Assignment, took_ns: u64 },
-    /// It was not asked: the balancer itself scatters chunks, or sends them home, with this mean imbalance in the last windows.
+    /// The balancer itself scatters chunks, or sends them home. `imbalance` is the expected mean in the coming windows.
     Scattered { plan: Assignment, verdict: Verdict, imbalance: f64 },
-    /// It was not asked, as [`Balancer::declines`] says.
+    /// The strategy was not asked, see [`Balancer::declines`].
     Unasked(Verdict),
 }
 
@@ -77,52 +80,51 @@ pub struct Decision {
     pub phase: u64,
     /// The moves to be made, in the order of the chunks.
     pub moves: Vec<Move>,
-    /// Time that the strategy took, ns; none where it was not asked.
+    /// Time that the strategy took, ns; none if the strategy was not asked.
     pub took_ns: Option<u64>,
-    /// Number of moves that the strategy proposed, including the program's own.
+    /// Number of moves that the strategy proposed, including moves that the program wants.
     pub proposed: u64,
-    /// True if its proposal is carried out.
+    /// True if the proposal is carried out.
     pub accepted: bool,
-    /// Gain of the proposal in one phase, ns. Where the strategy was not asked, the most that any could gain.
+    /// Gain of the proposal in one phase, ns. If the strategy was not asked, the most that any placement could gain.
     pub gain_ns: u64,
-    /// The gain above which it is carried out, ns: the cost of its moves. In a window it is the larger of that and the
-    /// error of predictions so far, divided by the trust in plans (the part of their gains that plans have kept). Where
-    /// the strategy was not asked, the cost of deciding and of the cheapest move.
+    /// The gain above which the proposal is carried out, ns: the cost of its moves. In a window: the larger of this
+    /// cost and the error of earlier predictions, divided by the trust in plans (see the module `judgement`). If the
+    /// strategy was not asked: the cost of deciding and of the cheapest move.
     pub needed_ns: u64,
-    /// Maximum over average of the phase that ended.
+    /// Maximum over average of the completion times in the phase that ended.
     pub imbalance_before: f64,
-    /// The same of the next one, as expected.
+    /// Expected maximum over average of the completion times in the next phase.
     pub imbalance_predicted: f64,
-    /// Completion time of each rank in the phase that ended, by its loads.
+    /// Completion time of each rank in the phase that ended, computed from its loads, ns.
     pub before_ns: Vec<u64>,
-    /// Completion time of each rank expected in the next phase.
+    /// Expected completion time of each rank in the next phase, ns.
     pub predicted_ns: Vec<u64>,
-    /// The least that any placement could reach in it.
+    /// The least length of the next phase that any placement could reach, ns.
     pub bound_ns: u64,
-    /// Ideal time of the ended phase and the undecided windows before it, ns: all work divided in proportion to the
-    /// capacities.
+    /// Ideal time of this phase and the undecided windows before it, ns: all work divided in proportion to capacities.
     pub ideal_ns: u64,
-    /// The predictor of its loads.
+    /// The predictor of the loads of the next phase.
     pub prediction: Prediction,
     /// Expected time of the moves, ns.
     pub move_ns: u64,
     /// Length that the phase that ended would have had without the moves before it, ns; none before the first phase.
     pub unmoved_ns: Option<u64>,
-    /// Chunks in the next phase.
+    /// Number of chunks on each rank in the next phase.
     pub chunks_per_rank: Vec<u32>,
-    /// Estimated part of its vCPUs that a rank gets.
+    /// Estimated part of its vCPUs that each rank gets.
     pub share: Vec<f64>,
-    /// Share times the estimated speed of all its vCPUs together.
+    /// Share times the estimated speed of all vCPUs of the rank together.
     pub capacity: Vec<f64>,
 }
 
 impl Decision {
-    /// Length of the phase that ended, by its loads.
+    /// Length of the phase that ended, computed from its loads, ns.
     pub fn makespan_before_ns(&self) -> u64 {
         self.before_ns.iter().copied().max().unwrap_or(0)
     }
 
-    /// Expected length of the next phase.
+    /// Expected length of the next phase, ns.
     pub fn makespan_predicted_ns(&self) -> u64 {
         self.predicted_ns.iter().copied().max().unwrap_or(0)
     }
@@ -171,27 +173,27 @@ pub struct Balancer {
     strategy: Arc<dyn Strategy>,
     estimates: Vec<Estimate>,
     share_regimes: ShareRegimes,
-    /// The phase that was reported last, in ticks.
+    /// The last phase that was reported, with loads in ticks.
     measured: Snapshot,
-    /// The loads of the last phases. Loads of windows are parts of their sum: windows have different lengths.
+    /// The loads of the last phases. In windows, each load is a part of the sum, because windows differ in length.
     history: History,
     chooser: Chooser,
     move_price: MovePrice,
-    /// The phase that is reported next.
+    /// The number of the next phase to be reported.
     phase: u64,
-    /// The units of the last report that the strategy saw.
+    /// The units that the strategy placed in the last report.
     units: BalancedUnits,
     /// Former ranks of the chunks that the last decision moved; none before the first.
     moved_from: Option<BTreeMap<ChunkId, Rank>>,
-    /// The least time that the strategy took, ns; none before it was asked first.
+    /// The least time that the strategy took, ns; none before its first call.
     least_ns: Option<u64>,
-    /// The time that it took the last two times that it was asked, ns; the first time alone twice.
+    /// The times of the last two calls of the strategy, ns; the first time twice after the first call.
     last_ns: Option<[u64; 2]>,
-    /// The most that could have been saved since it was asked last, ns.
+    /// The gain that was forgone since the last call of the strategy, ns.
     forgone_gain_ns: u64,
-    /// The messages that chunks handle, where phases are windows.
+    /// Messages that chunks handle, where phases are windows.
     activity: Activity,
-    /// Whether plans are believed, where phases are windows.
+    /// The gain that a plan needs, where phases are windows.
     judgement: Judgement,
     /// Whether chunks may be scattered, where phases are windows.
     scatter_trial: ScatterTrial,
@@ -203,7 +205,7 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// A balancer that has no report yet.
+    /// A balancer that has had no report yet.
     pub fn new(strategy: Arc<dyn Strategy>) -> Self {
         let chooser = Chooser::new(Prediction::Auto, &strategy.terms());
         Self {
@@ -229,29 +231,29 @@ impl Balancer {
         }
     }
 
-    /// The same with this predictor of loads.
+    /// Uses this predictor of loads.
     #[must_use]
     pub fn predicting(self, prediction: Prediction) -> Self {
         Self { chooser: Chooser::new(prediction, &self.strategy.terms()), ..self }
     }
 
-    /// Tells that a chunk began on this rank, where its first report comes from another one.
+    /// Notes that a chunk began on this rank, because its first report will come from another rank.
     pub fn began_on(&mut self, chunk: ChunkId, rank: Rank) {
         self.activity.began_on(chunk, rank);
     }
 
-    /// The predictor that is used at present.
+    /// The predictor in use.
     pub fn prediction(&self) -> Prediction {
         self.chooser.chosen()
     }
 
-    /// The time that the strategy took at least the last two times that it was asked, ns: one alone may have been held up.
-    /// None before it was asked first.
+    /// The shorter of the last two times that the strategy took, ns, as one call may have been delayed; none before a
+    /// call.
     pub fn took_lately_ns(&self) -> Option<u64> {
         self.last_ns?.into_iter().min()
     }
 
-    /// The strategy that is asked.
+    /// The strategy of the run.
     pub fn strategy(&self) -> &Arc<dyn Strategy> {
         &self.strategy
     }
@@ -261,7 +263,7 @@ impl Balancer {
         self.decide_in(report, 0)
     }
 
-    /// The same, where the strategy takes `took_ns` if it is asked.
+    /// Makes a decision as if the strategy took `took_ns` when it is asked.
     pub fn decide_in(&mut self, report: &PhaseReport, took_ns: u64) -> Decision {
         let strategy = self.strategy.clone();
         let ask = |expected: &Snapshot| Ok::<_, Infallible>((strategy.assign(expected), took_ns));
@@ -269,11 +271,11 @@ impl Balancer {
         decision
     }
 
-    /// The same, where `ask` runs the strategy on the predicted snapshot. It returns the assignment and the time that it
-    /// took, ns. It is not called if no plan could pay for the call.
+    /// Makes a decision. `ask` runs the strategy on the predicted snapshot, and returns the assignment and the time
+    /// taken, ns. `ask` is not called if no plan could pay for the call.
     ///
     /// # Errors
-    /// The error of `ask`. Then the phase is not decided, and no later one can be.
+    /// The error of `ask`. Then this phase is not decided, and no later phase can be.
     pub fn decide_by<E>(
         &mut self,
         report: &PhaseReport,
@@ -296,18 +298,17 @@ impl Balancer {
         Ok(self.settle(&expected, answer))
     }
 
-    /// The moves of the last decision have taken this long, ns.
+    /// Notes that the moves of the last decision have taken this long, ns.
     pub fn moved(&mut self, took_ns: u64) {
         self.move_price.end(took_ns);
     }
 
-    /// The phase that is reported next, counted from 0.
+    /// The number of the next phase to be reported, counted from 0.
     pub fn phase(&self) -> u64 {
         self.phase
     }
 
-    /// The verdict if the strategy is not to be asked about the expected phase; none if it is. The first time it is
-    /// always asked.
+    /// The verdict if the strategy must not be asked about the expected phase, else none. The first time it is asked.
     fn declines(&self, expected: &Snapshot) -> Option<Verdict> {
         let Terms { background: model, must_pay, moves, .. } = self.strategy.terms();
         let least_ns = self.least_ns.filter(|_| must_pay && moves)?;
@@ -319,8 +320,8 @@ impl Balancer {
         (!accepted).then_some(Verdict { accepted, gain_ns: of_phase(gain_ns), cost_ns: of_phase(cost_ns) })
     }
 
-    /// Takes the reports of a phase and returns the snapshot for the strategy: the expected next phase. Chunks that are
-    /// kept together are one in it. A chunk that its program moves is on its new rank already, and pinned.
+    /// Learns from the reports of a phase, and returns the snapshot for the strategy: the expected next phase. Chunks
+    /// that are kept together are one chunk in it. A chunk that its program moves is pinned to its new rank in it.
     ///
     /// # Panics
     /// If a chunk is on a rank that the first report did not have.
@@ -338,17 +339,17 @@ impl Balancer {
         self.units.coarsen(expected)
     }
 
-    /// Tells whether the newest phase is a window that is too short for more than smoothing.
+    /// True if the newest phase is a window too short for any predictor but smoothing.
     fn is_short(&self) -> bool {
         self.in_windows && self.phase_ns < SHORT_NS
     }
 
-    /// The least cost of a move: assumed at syncs, so that the same reports are decided alike.
+    /// The least cost of a move. At syncs it is a constant, so that the same reports give the same decisions.
     fn least_move_cost(&self, expected: &Snapshot) -> MoveCost {
         if self.in_windows { self.move_price.least(expected) } else { MOVE_COST }
     }
 
-    /// The load that is 1 in the history, ticks.
+    /// The load that counts as 1 in the history, ticks.
     fn unit_ticks(&self) -> f64 {
         if !self.in_windows {
             return 1.0;
@@ -374,8 +375,8 @@ impl Balancer {
         self.estimate_joining(&joining);
     }
 
-    /// Ranks that were inactive, of which some are active again, have shown no share. It is taken to be the mean of the ranks of
-    /// their host that had work: an idle rank of an overloaded host has no whole vCPU to give.
+    /// Sets the share of ranks that are active again to the mean share of the other ranks of their host. An idle rank
+    /// of an overloaded host has no whole vCPU to give.
     fn estimate_joining(&mut self, joining: &[usize]) {
         for &rank in joining {
             let host = self.estimates[rank].host();
@@ -411,7 +412,7 @@ impl Balancer {
         load
     }
 
-    /// Learns from the reports of a phase the capacities of ranks and the loads of chunks.
+    /// Learns the capacities of ranks and the loads of chunks from the reports of a phase.
     fn observe(&mut self, report: &PhaseReport) {
         let any_handled = self.activity.follow(&report.chunks);
         self.in_windows |= report.window;
@@ -434,8 +435,8 @@ impl Balancer {
         }
     }
 
-    /// A scattered placement, which needs no rebalancing, where loads change unpredictably. It is chosen if it would have
-    /// been better in the last windows than their placements, by more than its moves cost.
+    /// A scattered placement, which needs no rebalancing, if loads are unpredictable. It must have been better in the
+    /// last windows than the measured placements, by more than its moves cost.
     fn scattered(&mut self, expected: &Snapshot) -> Option<StrategyResult> {
         let Terms { background: model, scatters, .. } = self.strategy.terms();
         let windows = self.history.len();
@@ -446,11 +447,11 @@ impl Balancer {
         if !is_asked || windows < SCENARIOS || self.chooser.error() < UNPREDICTED {
             return None;
         }
-        // Loads of single chunks are noisy where ranks are not.
+        // Loads of chunks may be unpredictable while the sums of ranks are not.
         if self.judgement.noise() < UNPREDICTED_RANKS {
             return None;
         }
-        // No placement saves that much of an imbalance of less.
+        // A smaller imbalance has less than this part to save.
         if self.judgement.imbalance() * (1.0 - SCATTERED_MIN) <= 1.0 {
             return None;
         }
@@ -472,7 +473,7 @@ impl Balancer {
         accepted.then_some(StrategyResult::Scattered { plan, verdict, imbalance: scattered })
     }
 
-    /// All chunks go home: scattering them has slowed them down.
+    /// Sends all chunks home, because scattering has slowed them down.
     fn gathered(&self, expected: &Snapshot) -> StrategyResult {
         let home = |chunk: &ChunkLoad| {
             let home = self.activity.home(chunk.id).filter(|&home| is_available(expected, home));
@@ -483,7 +484,7 @@ impl Balancer {
         StrategyResult::Scattered { plan, verdict, imbalance: self.judgement.imbalance() }
     }
 
-    /// The last windows as if each came next.
+    /// The last windows, each as if it came next.
     fn scenarios(&mut self) -> Vec<Snapshot> {
         let unit = self.unit_ticks();
         let series = self.history.series();
@@ -500,8 +501,8 @@ impl Balancer {
         scenarios.into_iter().map(|scenario| self.units.coarsen(scenario)).collect()
     }
 
-    /// Expected number of windows, as long as the newest, for which a plan stays good: while loads and the shares of the
-    /// changed ranks stay as they are.
+    /// Expected number of windows, each as long as the newest, for which a plan stays good. Until then, loads and the
+    /// shares of the ranks that the plan changes should stay as they are.
     fn horizon(&self, expected: &Snapshot, plan: &Assignment) -> f64 {
         let ranks = plan.moves(expected).flat_map(|(chunk, to)| [chunk.rank, to]);
         let estimates = ranks.filter_map(|rank| self.estimates.get(rank.index()));
@@ -509,12 +510,12 @@ impl Balancer {
         self.windows_in(shares_ns.fold(self.chooser.remaining_ns(), f64::min))
     }
 
-    /// Number of windows such as the newest in this time, between 1 and 1000.
+    /// Number of windows as long as the newest in this time, between 1 and 1000.
     fn windows_in(&self, ns: f64) -> f64 {
         (ns / self.phase_ns.max(1.0)).clamp(1.0, 1_000.0)
     }
 
-    /// The most windows that any plan may be good for; one where phases end at syncs.
+    /// The largest number of windows for which any plan may stay good; 1 at syncs.
     fn longest_horizon(&self) -> u64 {
         if !self.in_windows {
             return 1;
@@ -524,13 +525,13 @@ impl Balancer {
         self.windows_in(shares_ns.min(self.chooser.remaining_ns())) as u64
     }
 
-    /// The smoothing that the strategy asks for.
+    /// The smoothing that the strategy's terms prescribe.
     pub fn smoothing(&self) -> Smoothing {
         Smoothing { weight: self.strategy.terms().smoothing }
     }
 
-    /// The verdict on a plan in a window, which takes `stays_ns` without it. Its gain must be believed, and must pay for
-    /// its moves over its expected lifetime. Or it moves a chunk off an unavailable rank.
+    /// Judges a plan in a window that takes `stays_ns` without it. The gain must exceed the errors of predictions, and
+    /// the cost of the moves over the plan's lifetime. A plan that empties an unavailable rank is always accepted.
     fn judge(&self, expected: &Snapshot, plan: &Assignment, stays_ns: u64) -> Verdict {
         let gain_ns = stays_ns.saturating_sub(max_ns(expected, plan, self.strategy.terms().background));
         if plan.moves(expected).next().is_none() {
@@ -545,7 +546,7 @@ impl Balancer {
         Verdict { accepted, gain_ns, cost_ns: required_ns }
     }
 
-    /// The time by which a plan makes a window such as the newest longer, since messages that stayed on a rank cross, ns.
+    /// The time by which a plan makes a window as long as the newest longer, ns, because messages then cross ranks.
     fn crossing_ns(&self, plan: &Assignment) -> f64 {
         let mut ranks = vec![0.0; self.estimates.len()];
         for (chunk, to) in self.measured.chunks.iter().zip(self.units.expand(&plan.ranks)) {
@@ -560,8 +561,8 @@ impl Balancer {
         times_ns.fold(0.0, f64::max)
     }
 
-    /// The first moves of a plan, while the price of bytes is not known; the whole plan if they alone gain nothing, or if it
-    /// empties a rank.
+    /// The first moves of a plan while the price of bytes is unknown. The whole plan if the first moves alone gain
+    /// nothing, or if the plan empties a rank.
     fn probe(&self, expected: &Snapshot, plan: Assignment, stays_ns: u64) -> Assignment {
         if leaves_an_unavailable_rank(expected, &plan) {
             return plan;
@@ -571,8 +572,7 @@ impl Balancer {
         if gains { first } else { plan }
     }
 
-    /// Takes the strategy's answer to the expected phase of [`report`](Self::report), and decides whether to carry it
-    /// out.
+    /// Decides whether to carry out the answer for the expected phase of [`report`](Self::report).
     fn settle(&mut self, expected: &Snapshot, answer: StrategyResult) -> Decision {
         let Terms { background: model, must_pay, moves: carried_out, .. } = self.strategy.terms();
         let measured = &self.measured;
@@ -629,7 +629,7 @@ impl Balancer {
         if self.in_windows {
             let makespan_ns = predicted_ns.iter().copied().max().unwrap_or(0);
             let gain = 1.0 - makespan_ns as f64 / stays_ns.max(1) as f64;
-            // The saving of scattering shows only in the long run.
+            // Scattering saves time only in the long run.
             let is_planned = accepted && took_ns.is_some() && !moves.is_empty();
             self.judgement.expect(&predicted_ns, is_planned.then_some(gain));
         }
@@ -662,7 +662,7 @@ impl Balancer {
     }
 }
 
-/// The placement of a phase if these moves had not been made.
+/// The placement of a phase as if these moves had not been made.
 fn unmoved(measured: &Snapshot, moved_from: &BTreeMap<ChunkId, Rank>) -> Assignment {
     let home = |chunk: &ChunkLoad| moved_from.get(&chunk.id).copied().unwrap_or(chunk.rank);
     Assignment { ranks: measured.chunks.iter().map(home).collect() }

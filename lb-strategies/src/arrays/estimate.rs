@@ -1,29 +1,27 @@
-//! The capacity of a rank, estimated from its samples.
+//! Estimates the share and the speed of each rank from its samples. The balancer computes capacities from them.
 //!
-//! *Share* (`cpu / (cpu + wait + steal)` while the rank wanted to run) follows a phase at once if the rank wanted to run
-//! for at least [`TRUSTED_NS`], else slower. A rank that had next to nothing to do showed no share. Its old share decays
-//! towards 1, so that it gets work again and is measured. A rank without chunks is not measured at all. Its background
-//! load decays towards 0 in the same way.
+//! *Share* is `cpu / (cpu + wait + steal)` while the rank wanted to run. At syncs, a phase counts fully if the rank
+//! wanted to run for at least [`TRUSTED_NS`], else in proportion. In windows, the share is a running mean. A rank that
+//! hardly wanted to run, or has no chunks, shows no share. Its old share decays towards 1, so that it gets work again
+//! and is measured. Its background load decays towards 0.
 //!
-//! *Speed* is relative to the fastest rank. A difference counts once it exceeds the strategy's noise level, and until it
-//! is below half of that level. Without this hysteresis a speed near the level would move chunks to and fro at every
-//! sync.
+//! *Speed* is relative to the fastest rank. A difference counts once it exceeds the strategy's noise level, and until
+//! it is below half of that level. Without this hysteresis, a speed near the level would move chunks to and fro.
 
 use serde::{Deserialize, Serialize};
 
 use super::regime::ShareRegime;
 use super::snapshot::RankLoad;
 
-/// A phase in which a rank wanted to run this long determines its share alone.
+/// A phase in which a rank wanted to run for this time determines its share alone, ns.
 const TRUSTED_NS: f64 = 50e6;
-/// Below this part of the phase a rank did not want to run enough to show a share.
+/// A rank that wanted to run for less than this part of the phase shows no share.
 const WANTED_MIN: f64 = 0.05;
-/// Time that a vCPU is given to one thread before another runs there, ns: in a window that is not much longer, a share is
-/// known the less exactly.
+/// Time for which a vCPU runs one thread before it switches, ns. A share from a window not much longer is inexact.
 const SLICE_NS: f64 = 4e6;
 /// Longest time of earlier windows that counts in a share, ns.
 const LASTED_MAX_NS: f64 = 500e6;
-/// The part of the way that an idle rank's share moves towards 1 in a phase, and its background load towards 0.
+/// The part of the distance to 1 that the share of a rank without work moves per phase, as its background towards 0.
 const DECAY: f64 = 0.25;
 
 /// The place of a rank, and the number of vCPUs it can keep busy.
@@ -52,9 +50,9 @@ pub struct RankSample {
     pub wall_ns: u64,
     /// CPU time of the workers.
     pub cpu_ns: u64,
-    /// Time the workers were runnable but did not run.
+    /// Time in which workers were runnable but did not run.
     pub wait_ns: u64,
-    /// Time the hypervisor took from the workers' vCPUs.
+    /// Time that the hypervisor took from the workers' vCPUs.
     pub steal_ns: u64,
     /// Background load.
     pub background_ns: u64,
@@ -63,7 +61,7 @@ pub struct RankSample {
 }
 
 impl RankSample {
-    /// This sample and the one after it.
+    /// The sum of this sample and the next one.
     pub(super) fn plus(&self, later: &RankSample) -> RankSample {
         RankSample {
             wall_ns: self.wall_ns + later.wall_ns,
@@ -82,13 +80,13 @@ pub(super) struct Estimate {
     /// True if chunks may be placed on the rank.
     pub(super) active: bool,
     pub(super) share: f64,
-    /// Of one of its vCPUs.
+    /// Relative speed of one vCPU.
     pub(super) speed: f64,
-    /// Time that others took of one of its vCPUs in the phase, in the mean.
+    /// Mean time that others took of one vCPU in the phase, ns.
     background_ns: u64,
-    /// For how long the rank has wanted to run at this share, ns, where phases are windows.
+    /// In windows: the time for which the rank has wanted to run at this share, ns.
     lasted_ns: f64,
-    /// Whether it is disturbed, and for how long, where phases are windows.
+    /// In windows: whether the rank is disturbed, and for how long.
     pub(super) regime: ShareRegime,
     /// Deviation of the last window from the share, in standard deviations.
     last_surprise: f64,
@@ -112,12 +110,12 @@ impl Estimate {
         self.place.host
     }
 
-    /// Of all its vCPUs together: its workers share the chunks.
+    /// Relative speed of all vCPUs together, because the workers of a rank share its chunks.
     pub(super) fn whole_speed(&self) -> f64 {
         self.speed * f64::from(self.place.workers)
     }
 
-    /// What it gives of that.
+    /// The part of that speed that the rank gives.
     pub(super) fn capacity(&self) -> f64 {
         self.whole_speed() * self.share
     }
@@ -132,8 +130,8 @@ impl Estimate {
         }
     }
 
-    /// A phase is over, in which the fastest rank was so fast; a rank without chunks has no sample. Gives the regime that has
-    /// ended with it, if one has.
+    /// Learns from a phase in which `fastest` was the speed of the fastest rank. A rank without chunks has no sample.
+    /// Returns the share regime that ended with the phase, if any.
     pub(super) fn follow(
         &mut self,
         sample: Option<&RankSample>,
@@ -154,7 +152,7 @@ impl Estimate {
             let trust = if in_windows { self.trust(got, wanted) } else { (wanted / TRUSTED_NS).min(1.0) };
             self.share += trust * (got / wanted - self.share);
         }
-        // Strategies count it as ticks at the speed of all vCPUs together.
+        // Strategies multiply this time by the speed of all vCPUs together.
         self.background_ns = sample.background_ns / u64::from(self.place.workers.max(1));
         if fastest > 0.0 && sample.speed > 0.0 {
             let relative = sample.speed / fastest;
@@ -164,8 +162,8 @@ impl Estimate {
         if in_windows { self.regime.follow(self.share, window_ns) } else { None }
     }
 
-    /// The weight of a window in the share, which is a running mean. The mean restarts when one window deviates from it by
-    /// more than 2.5 standard deviations, or two in a row by more than one in the same direction.
+    /// The weight of a window in the share, which is a running mean. The mean restarts if one window deviates by more
+    /// than 2.5 standard deviations, or if two in a row deviate in the same direction by more than one.
     fn trust(&mut self, got: f64, wanted: f64) -> f64 {
         let deviation = 0.5 * (SLICE_NS / wanted).sqrt();
         let surprise = (got / wanted - self.share) / deviation;
@@ -179,7 +177,7 @@ impl Estimate {
         wanted / self.lasted_ns
     }
 
-    /// The rank has shown no share in a phase.
+    /// Notes that the rank has shown no share in a phase.
     fn forget(&mut self) {
         self.share += DECAY * (1.0 - self.share);
         self.background_ns -= (DECAY * self.background_ns as f64).ceil() as u64;

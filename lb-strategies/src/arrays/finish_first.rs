@@ -1,13 +1,11 @@
-//! Finds the rank that would finish first with one chunk more, for chunks that arrive by falling load.
+//! Finds the rank that would finish first with one chunk more. Strategies such as `greedy` place each chunk with it.
 //!
-//! With equal capacities that rank is the top of a min-heap by completion time. With unequal ones it depends
-//! on the chunk: a slow rank that is free may finish it later than a fast one that is busy. So the ranks fall into
-//! classes of about equal capacity (steps of 2^(1/8), 9 %), each a heap, and the tops compete. Entries may be out of
-//! date. Loads only grow while chunks are placed, so a stale entry is too early: it comes to the top, and is refreshed
-//! there.
+//! With equal capacities, this rank is the top of a min-heap by completion time. With unequal capacities, a fast busy
+//! rank may finish a heavy chunk before a slow idle rank. Ranks are therefore divided into classes of about equal
+//! capacity (steps of 2^(1/8), 9 %). Each class has a heap, and the tops of all heaps are compared.
 //!
-//! Cost per chunk: O(classes + log ranks); classes are few, and never more than [`CLASSES_MAX`].
-
+//! Loads only grow while chunks are placed, so an outdated heap entry has too early a time. The entry comes to the top
+//! and is refreshed there. Cost per chunk: O(classes + log ranks), with at most [`CLASSES_MAX`] classes.
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
@@ -18,7 +16,7 @@ use crate::rank::Rank;
 /// Capacities below 2^-8 of the largest share the last class.
 const CLASSES_MAX: usize = 65;
 
-/// Ranks by completion time, one heap a class of capacity.
+/// Ranks by completion time, with one heap per class of capacity.
 pub(crate) struct FinishFirst {
     classes: Vec<BinaryHeap<Reverse<CompletionKey>>>,
 }
@@ -42,7 +40,7 @@ impl CompletionKey {
 }
 
 impl FinishFirst {
-    /// The available ranks with what they hold now.
+    /// Starts with the available ranks and the loads that they have now.
     pub(crate) fn new(loads: &Loads) -> Self {
         let capacity = |rank: &Rank| loads.capacity[rank.index()];
         let largest = loads.available.iter().map(capacity).fold(0.0, f64::max);
@@ -56,7 +54,7 @@ impl FinishFirst {
         Self { classes }
     }
 
-    /// Puts `ticks` on the rank that would finish first with them, and returns it. The fastest one breaks ties.
+    /// Puts `ticks` on the rank that would finish first with them, and returns it. Of equal ranks, the fastest wins.
     ///
     /// `None` where no rank is available.
     pub(crate) fn place(&mut self, loads: &mut Loads, ticks: u64) -> Option<Rank> {
@@ -75,7 +73,7 @@ impl FinishFirst {
     }
 }
 
-/// Refreshes the top until it is true; then it is the rank of the class that is done first.
+/// Refreshes the top of a class until its time is current. Returns the rank of the class that finishes first.
 fn freshest(heap: &mut BinaryHeap<Reverse<CompletionKey>>, loads: &Loads) -> Rank {
     loop {
         let mut top = heap.peek_mut().expect("classes without a rank were dropped");
@@ -91,9 +89,8 @@ fn freshest(heap: &mut BinaryHeap<Reverse<CompletionKey>>, loads: &Loads) -> Ran
 
 /// All chunks that may move, as (position, ticks), by falling load and then rising position.
 ///
-/// Load and position share one word, so that the sort compares integers and touches no other memory. Where
-/// both do not fit (loads above 2^44 ns with a million chunks) the order, and only the order, is by the
-/// leading bits of the load.
+/// Load and position share one word, so the sort compares integers and touches no other memory. Where both do not fit
+/// (loads above 2^44 ns with a million chunks), leading bits of the load decide the order. Returned loads are exact.
 pub(crate) fn by_falling_load(snapshot: &Snapshot) -> Vec<(usize, u64)> {
     let position_bits = u64::BITS - (snapshot.chunks.len() as u64).leading_zeros();
     let largest = snapshot.chunks.iter().map(|chunk| chunk.ticks).max().unwrap_or(0);
@@ -106,7 +103,7 @@ pub(crate) fn by_falling_load(snapshot: &Snapshot) -> Vec<(usize, u64)> {
     let mask = (1 << position_bits) - 1;
     let unpack = |key: u64| {
         let position = (key & mask) as usize;
-        // Reading the load out of the key spares a cache miss a chunk.
+        // The load is read out of the key, which saves one cache miss per chunk.
         let ticks =
             if dropped == 0 { largest - (key >> position_bits) } else { snapshot.chunks[position].ticks };
         (position, ticks)

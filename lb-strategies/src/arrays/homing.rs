@@ -1,15 +1,16 @@
-//! Chunks go home first: of two equally useful moves, the one is made that returns a chunk to the rank on which it began.
+//! Replaces moves of a plan by equally useful moves that return chunks home, to the rank on which they began. The
+//! balancer applies this to each plan that it makes in windows.
 //!
-//! Programs place chunks that exchange messages on the same rank. Otherwise moves that follow a neighbour, or noise,
-//! would shuffle all chunks in the long run, and most messages would cross ranks. Which chunks exchange messages need not
-//! be known for this.
+//! Programs place chunks that exchange messages on the same rank. Without this rule, moves that follow a neighbour or
+//! noise would shuffle all chunks in the long run, and most messages would cross ranks. No record of messages is
+//! needed.
 
 use std::collections::BTreeMap;
 
 use super::snapshot::{Assignment, ChunkId, Snapshot};
 use crate::rank::Rank;
 
-/// Loads that differ by this part are as good as equal.
+/// Loads that differ by at most this part count as equal.
 const ALIKE: f64 = 0.1;
 
 /// Replaces moves of a plan by moves home. A chunk that goes home replaces one with the same source and destination, at

@@ -1,32 +1,36 @@
-//! Whether to believe a plan, where phases are windows. Its gain is compared with the errors of predictions so far, and
-//! with the real savings of plans.
+//! Decides how large the predicted gain of a plan must be to be carried out, where phases are windows. Small gains may
+//! be errors of the prediction, and earlier plans may not have saved what was predicted.
 //!
-//! Both are parts of the length of a window. A plan is believed if its gain, times the trust in plans, is more than the
-//! noise. In a quiet run the gain of a plan is noise, and nothing moves. A gain below the error of the newest prediction
-//! has to be found in two windows: in the second one it is expected.
+//! A plan must gain more than max(noise, surprise, cost of its moves) / trust:
+//!
+//! | term | part of a window's length | limits |
+//! |---|---|---|
+//! | noise | the error of predictions, in the mean of the last windows | 1.5 % to 8 % |
+//! | surprise | the error of the newest prediction, so that an unexpected gain must be found in two windows | up to 15 % |
+//! | trust | the part of its predicted gain that a plan has saved, in the mean of earlier plans | 10 % to 100 % |
 
 /// Weight of the newest window.
 const WEIGHT: f64 = 0.3;
-/// The same in the mean imbalance.
+/// Weight of the newest window in the mean imbalance.
 const IMBALANCE_WEIGHT: f64 = 0.15;
-/// The noise before it is known.
+/// Noise before the first prediction.
 const NOISE: f64 = 0.03;
-/// The least and the largest noise: a plan that gains more than the largest is believed in any case.
+/// Least and largest noise.
 const NOISE_MIN: f64 = 0.015;
 const NOISE_MAX: f64 = 0.08;
-/// The largest error of the newest window that counts: a plan that gains more is believed at once.
+/// Largest surprise.
 const SURPRISE_MAX: f64 = 0.15;
-/// The least trust in plans, and how much a window without a plan restores.
+/// Least trust, and the trust that a window without a plan restores.
 const TRUST_MIN: f64 = 0.1;
 const RESTORED: f64 = 0.02;
 
 /// The record of predictions and plans.
 #[derive(Clone, Debug)]
 pub(super) struct Judgement {
-    /// The completion time of each rank as predicted for this window, over the mean of all ranks; none before the first.
+    /// Predicted completion time of each rank in this window, over the mean of ranks; none before the first prediction.
     predicted: Option<Vec<f64>>,
     noise: f64,
-    /// The error of the newest window; before the first the largest that counts.
+    /// The error of the newest prediction; the largest that counts before the first.
     surprise: f64,
     /// The gain of the plan that was carried out last.
     planned: Option<f64>,
@@ -49,7 +53,7 @@ impl Default for Judgement {
 }
 
 impl Judgement {
-    /// A window has ended, with these completion times. Without the moves before it the longest would have been `unmoved_ns`.
+    /// Notes that a window has ended with these times. Without the moves before it, the longest would be `unmoved_ns`.
     pub(super) fn follow(&mut self, completion_ns: &[u64], unmoved_ns: Option<u64>) {
         let measured = relative(completion_ns);
         self.imbalance += IMBALANCE_WEIGHT * (measured.iter().copied().fold(0.0, f64::max) - self.imbalance);
@@ -70,7 +74,7 @@ impl Judgement {
         }
     }
 
-    /// Chunks are scattered, so this imbalance is expected, and earlier ones no longer count.
+    /// Notes that chunks are scattered: this imbalance is expected, and earlier values no longer count.
     pub(super) fn scattered(&mut self, imbalance: f64) {
         self.imbalance = imbalance;
     }
@@ -85,15 +89,14 @@ impl Judgement {
         self.imbalance
     }
 
-    /// The gain above which a plan is believed, ns: for a window of `makespan_ns`, and moves of `cost_ns`.
+    /// The gain that a plan must exceed, ns, for a window of `makespan_ns` and moves of `cost_ns`.
     pub(super) fn required_gain_ns(&self, makespan_ns: u64, cost_ns: u64) -> u64 {
         let noise = self.noise.clamp(NOISE_MIN, NOISE_MAX).max(self.surprise.min(SURPRISE_MAX));
         let noise_ns = noise * makespan_ns as f64;
         (noise_ns.max(cost_ns as f64) / self.trust.max(TRUST_MIN)) as u64
     }
 
-    /// Sets the expectations for the next window: completion times of ranks, and the gain of the plan if one is carried
-    /// out.
+    /// Sets the expectations for the next window: completion times, and the gain of the plan if one is carried out.
     pub(super) fn expect(&mut self, completion_ns: &[u64], gain: Option<f64>) {
         self.predicted = Some(relative(completion_ns));
         self.planned = gain.filter(|&gain| gain > 0.0);
@@ -111,7 +114,8 @@ fn relative(times_ns: &[u64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Windows in which the first rank takes this much longer than the second, or less, in turn; equal ones are expected.
+    /// Windows in which the first rank takes this much longer than the second, or less, in turn; equal times are
+    /// expected.
     fn after_noise(noise: f64, windows: usize) -> Judgement {
         let mut judgement = Judgement::default();
         for window in 0..windows {

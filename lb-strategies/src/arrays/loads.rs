@@ -1,14 +1,15 @@
-//! Load per rank under one reading of the background, and the placement it belongs to.
+//! Sums the load of each rank under one [`Background`] model. Strategies and metrics compute completion times from the
+//! sums.
 //!
-//! Hostile numbers are tamed here, once: capacities lie between [`CAPACITY_MIN`] and [`CAPACITY_MAX`], and a
-//! load is cut so that the sum of all loads fits into a `u64`. After that the strategies add and subtract
-//! without further care.
+//! Senseless numbers are corrected here and nowhere else. Capacities are held between [`CAPACITY_MIN`] and
+//! [`CAPACITY_MAX`]. A load is cut so that the sum of all loads fits into a `u64`. Strategies can therefore add and
+//! subtract without checks.
 
 use crate::arrays::snapshot::{Assignment, RankLoad, Snapshot};
 use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
-/// Replaces a capacity that is zero, negative or NaN: such a rank is avoided, without a division by zero.
+/// Replaces a capacity that is zero, negative or NaN. Such a rank is avoided, and no division by zero occurs.
 pub(crate) const CAPACITY_MIN: f64 = 1e-6;
 /// Keeps an infinite capacity finite.
 pub(crate) const CAPACITY_MAX: f64 = 1e6;
@@ -22,7 +23,7 @@ pub(crate) struct Loads {
     pub(crate) ticks: Vec<u64>,
     /// The ranks that may receive chunks, in rising order.
     pub(crate) available: Vec<Rank>,
-    /// The largest load one chunk or background may count for.
+    /// The largest load that counts for one chunk or background.
     limit: u64,
 }
 
@@ -43,8 +44,7 @@ impl Loads {
         }
     }
 
-    /// Ranks that hold the chunks `assignment` gives them. A chunk on a rank that does not exist counts
-    /// nowhere.
+    /// Ranks that hold the chunks that `assignment` gives them. A chunk on a rank that does not exist is not counted.
     pub(crate) fn placed(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> Self {
         let mut loads = Self::background(snapshot, model);
         for (chunk, rank) in snapshot.chunks.iter().zip(&assignment.ranks) {
@@ -85,8 +85,8 @@ impl Loads {
     pub(crate) fn ticks_by(&self, rank: Rank, limit_ns: u64) -> u64 {
         let capacity = self.capacity[rank.index()];
         let ticks = (limit_ns as f64 * capacity) as u64;
-        // Two roundings lie between here and the completion time; step back by more than both where they add
-        // up.
+        // Both the product above and the quotient of `completion_with` are rounded. If they overshoot, step back by
+        // more than both roundings.
         let overshoots = (ticks as f64 / capacity) as u64 > limit_ns;
         if overshoots { ticks.saturating_sub((ticks >> 50) + 1) } else { ticks }
     }
@@ -96,8 +96,8 @@ impl Loads {
         (0..self.ticks.len()).map(|rank| self.completion_ns(Rank(rank as u32))).max().unwrap_or(0)
     }
 
-    /// Completion time of the last available rank if these loads are pinned, and the heaviest chunk that may move is
-    /// put where it finishes first. No placement finishes earlier.
+    /// A lower bound for every placement, ns, if these loads are the pinned ones. The heaviest movable chunk is added
+    /// where it finishes first, and other movable chunks are left out.
     pub(crate) fn heaviest_ns(&self, snapshot: &Snapshot) -> u64 {
         let movable = snapshot.chunks.iter().filter(|chunk| chunk.migratable);
         let heaviest = self.clamp_load(movable.map(|chunk| chunk.ticks).max().unwrap_or(0));
@@ -106,10 +106,10 @@ impl Loads {
         with_it.max(ranks().map(|rank| self.completion_ns(rank)).max()).unwrap_or(0)
     }
 
-    /// The time in which the available ranks would finish together, if work could be cut at will.
+    /// The time at which all available ranks would finish together if work could be cut at will, ns.
     ///
     /// A rank's fair part is total x capacity / sum of capacities. Equation 3 of the refinement paper, taken literally,
-    /// equalises ticks instead. It would give a slow vCPU as much work as a fast one.
+    /// equalises ticks instead, and would give a slow vCPU as much work as a fast one.
     pub(crate) fn fair_ns(&self) -> f64 {
         let ticks: u64 = self.available.iter().map(|rank| self.ticks[rank.index()]).sum();
         let capacity: f64 = self.available.iter().map(|rank| self.capacity[rank.index()]).sum();
@@ -118,9 +118,9 @@ impl Loads {
 }
 
 impl Assignment {
-    /// This assignment, whose loads are `after`, or the current placement if it finishes no later.
+    /// This assignment, whose loads are `after`, or the current placement if that finishes no later.
     ///
-    /// A plan that empties an unavailable rank is kept at any cost.
+    /// If a chunk must leave an unavailable rank, the assignment is kept at any cost.
     pub(crate) fn unless_worse(self, snapshot: &Snapshot, after: &Loads, model: Background) -> Self {
         let current = Self::current(snapshot);
         let usable = |rank: Rank| snapshot.ranks.get(rank.index()).is_some_and(|rank| rank.available);
@@ -141,7 +141,7 @@ fn capacity(rank: &RankLoad, model: Background) -> f64 {
 }
 
 fn tamed(capacity: f64) -> f64 {
-    // A NaN fails every comparison, so that it ends up among the useless.
+    // Comparisons with NaN are false, so NaN becomes the least capacity.
     if capacity > CAPACITY_MIN { capacity.min(CAPACITY_MAX) } else { CAPACITY_MIN }
 }
 

@@ -1,7 +1,7 @@
-//! Measures of a placement, and bounds for the best one.
+//! Measures how good a placement is, and how good any placement could be.
 //!
-//! All figures follow from the snapshot and a placement under one [`Background`] model. For the measured placement pass
-//! [`Assignment::current`]. They are predictions: the next snapshot has the real times.
+//! All figures are computed from a snapshot and a placement under one [`Background`] model. For the measured placement,
+//! pass [`Assignment::current`]. The figures are predictions: only the next snapshot has the real times.
 
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -19,7 +19,8 @@ pub fn max_ns(snapshot: &Snapshot, assignment: &Assignment, model: Background) -
     Loads::placed(snapshot, assignment, model).max_ns()
 }
 
-/// A lower bound for the phase, ns: no assignment has its maximum below it. It is the largest of
+/// A lower bound for the length of the phase, ns. No assignment has a maximum completion time below it. It is the
+/// largest of
 ///
 /// 1. all ticks over the capacity of all available ranks, as if work could be cut at will (except chunks pinned to
 ///    unavailable ranks),
@@ -38,8 +39,8 @@ pub fn bound_ns(snapshot: &Snapshot, model: Background) -> u64 {
 
 /// Maximum over average completion time; 1 is perfect.
 ///
-/// The average is weighted by capacity: all ticks over the capacity of all ranks that are available or have ticks. On unequal
-/// ranks a plain mean could be beaten.
+/// The average is weighted by capacity: all ticks over the capacity of all ranks that are available or have ticks. It
+/// does not depend on how chunks are distributed among these ranks, as a plain mean would on unequal ranks.
 pub fn max_over_avg(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> f64 {
     let loads = Loads::placed(snapshot, assignment, model);
     let works = |rank: &usize| snapshot.ranks[*rank].available || loads.ticks[*rank] > 0;
@@ -48,21 +49,20 @@ pub fn max_over_avg(snapshot: &Snapshot, assignment: &Assignment, model: Backgro
     if average > 0.0 { loads.max_ns() as f64 / average } else { 1.0 }
 }
 
-/// Time lost to unequal completion, relative to the average: [`max_over_avg`] - 1.
+/// Part of the average completion time that unequal completion costs: [`max_over_avg`] - 1.
 pub fn imbalance(snapshot: &Snapshot, assignment: &Assignment, model: Background) -> f64 {
     max_over_avg(snapshot, assignment, model) - 1.0
 }
 
-/// The largest part of the current phase that any placement could save, in [0, 1): down to [`bound_ns`].
+/// The largest part of the current phase that any placement could save, in [0, 1). It is the distance to [`bound_ns`].
 ///
-/// One neighbour that always runs on one of P equal vCPUs allows 1 - P / (2 (P - 0.5)): a third on 2, a half
-/// on many.
+/// One neighbour that always runs on one of P equal vCPUs allows 1 - P / (2 (P - 0.5)): 1/3 on 2 vCPUs, 1/2 on many.
 pub fn gain_bound(snapshot: &Snapshot, model: Background) -> f64 {
     let max = max_ns(snapshot, &Assignment::current(snapshot), model);
     if max == 0 { 0.0 } else { (1.0 - bound_ns(snapshot, model) as f64 / max as f64).max(0.0) }
 }
 
-/// The amount that an assignment moves.
+/// The number of chunks and bytes that an assignment moves.
 ///
 /// ```
 /// use lb_strategies::{metrics::Moved, ARRAYS, synthetic::Workload};
@@ -90,7 +90,7 @@ impl Moved {
 }
 
 impl Loads {
-    /// All ticks but `without` over the available capacity; all capacity where no rank is available.
+    /// All ticks except `without` over the available capacity, or over all capacity if no rank is available.
     fn mean_ns(&self, snapshot: &Snapshot, without: u64) -> f64 {
         let ticks = self.ticks.iter().sum::<u64>() - without;
         let available = |rank: &usize| self.available.is_empty() || snapshot.ranks[*rank].available;

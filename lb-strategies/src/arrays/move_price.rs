@@ -1,4 +1,4 @@
-//! The cost of moving chunks on this machine, learned from earlier moves.
+//! Predicts from earlier migrations how long the moves of a plan take. The balancer compares its gain with this time.
 
 use std::collections::BTreeSet;
 
@@ -9,20 +9,20 @@ use crate::rank::Rank;
 
 /// Largest weight of the newest migration, once the price is known.
 const WEIGHT_MAX: f64 = 0.3;
-/// Largest factor by which one migration may be dearer than earlier ones, once the price is known: a longer one has
-/// waited.
+/// Largest factor by which the newest migration may exceed its expected time, once the price is known. A longer
+/// migration has waited for something else.
 const DEARER_MAX: f64 = 4.0;
-/// Bytes that are measured before the price is known. The fewer bytes a migration has, the larger the part of its time in
-/// which it waits for handlers and vCPUs. A migration of this size has half the weight.
+/// Bytes to measure before the price counts as known. The fewer bytes a migration has, the larger is the part of its
+/// time in which it waits for handlers and vCPUs. A migration of this size has weight 1/2.
 const BYTES_KNOWN: u64 = 8 << 20;
-/// The part of the way that a price goes back to the assumed one in a window without moves.
+/// The part of the distance to the assumed price that a price returns in a window without moves of its kind.
 const RELAXED: f64 = 0.001;
-/// Bytes from which a migration tells how fast bytes travel: below, it is mostly waiting for handlers to end.
+/// Least bytes of a migration for its speed to be learned. A smaller migration mostly waits for handlers to end.
 const BYTES_MIN: u64 = 1 << 20;
 /// Bytes that may leave a rank before the price is known.
 const BYTES_UNKNOWN: u64 = 16 << 20;
 
-/// The way of a chunk from rank to rank. Workers of one rank share its chunks: nothing moves between them.
+/// Whether a move stays within a host. Workers of one rank share its chunks, so nothing moves between them.
 #[derive(Clone, Copy)]
 enum Way {
     WithinHost,
@@ -38,7 +38,7 @@ impl Way {
     }
 }
 
-/// The price of bytes on one way: assumed at first, then learned from migrations.
+/// The price of bytes for one kind of move: assumed at first, then learned from migrations.
 #[derive(Clone, Copy, Debug)]
 struct BytePrice {
     ns_per_byte: f64,
@@ -92,7 +92,7 @@ impl Traffic {
     }
 }
 
-/// The price of moves. Ranks send at the same time, so the rank that sends or receives for longest counts.
+/// The price of moves. Ranks send at the same time, so the rank that sends or receives longest determines the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MovePrice {
     /// By [`Way`].
@@ -103,14 +103,14 @@ pub(super) struct MovePrice {
 /// The migration in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ongoing {
-    /// The time that its bytes are expected to take, ns.
+    /// The expected time of its bytes, ns.
     expected_ns: f64,
     /// By [`Way`]: largest number of bytes that a rank sends or receives.
     bytes: [u64; Way::COUNT],
 }
 
 impl MovePrice {
-    /// This plan is carried out. Gives the time that its moves are expected to take, ns.
+    /// Notes that this plan is carried out. Returns the time that its moves are expected to take, ns.
     pub(super) fn begin(&mut self, snapshot: &Snapshot, plan: &Assignment) -> u64 {
         let all = traffic(snapshot, plan);
         let busiest = self.busiest(&all);
@@ -121,8 +121,8 @@ impl MovePrice {
         self.traffic_ns(&busiest)
     }
 
-    /// The migration in progress has ended after this time, ns. The part of each of its ways is not known. So the ratio
-    /// of the whole to its expected time counts for each way, until a migration uses one alone.
+    /// Learns from the migration in progress, which took this long, ns. The time of each kind of move is not measured.
+    /// So the ratio of measured to expected time counts for each kind, until a migration has one kind only.
     pub(super) fn end(&mut self, took_ns: u64) {
         let Ongoing { expected_ns, bytes } = std::mem::take(&mut self.ongoing);
         let longer = took_ns as f64 / expected_ns.max(1.0);
@@ -131,7 +131,7 @@ impl MovePrice {
         }
     }
 
-    /// Nothing moves: a dear way may have become cheaper.
+    /// Notes that nothing moves. Prices approach the assumed one, because expensive moves may have become cheaper.
     pub(super) fn relax(&mut self) {
         self.prices.iter_mut().for_each(BytePrice::relax);
     }
@@ -141,7 +141,7 @@ impl MovePrice {
         self.traffic_ns(&self.busiest(&traffic(snapshot, plan)))
     }
 
-    /// The cost of the cheapest way that there is.
+    /// The cost of a move of the cheapest kind between these ranks.
     pub(super) fn least(&self, snapshot: &Snapshot) -> MoveCost {
         let hosts: BTreeSet<u32> = snapshot.ranks.iter().map(|rank| rank.host).collect();
         let exists = [hosts.len() < snapshot.ranks.len(), hosts.len() > 1];
@@ -165,7 +165,8 @@ impl MovePrice {
         all.iter().max_by_key(|traffic| self.traffic_ns(traffic)).copied().unwrap_or_default()
     }
 
-    /// The part of a plan that may be carried out: of moves whose price is not known, only the first of each rank.
+    /// The part of a plan that may be carried out. Of the moves whose price is not known, only the first ones of each
+    /// rank remain, up to [`BYTES_UNKNOWN`].
     pub(super) fn limit(&self, snapshot: &Snapshot, mut plan: Assignment) -> Assignment {
         let mut sent = vec![0_u64; snapshot.ranks.len()];
         let moves = snapshot.chunks.iter().zip(&mut plan.ranks).filter(|(chunk, to)| chunk.rank != **to);
@@ -184,7 +185,7 @@ impl MovePrice {
     }
 }
 
-/// The traffic that ranks send in a plan, and the traffic that they receive.
+/// The traffic that each rank sends in a plan, then the traffic that each rank receives.
 fn traffic(snapshot: &Snapshot, plan: &Assignment) -> Vec<Traffic> {
     let mut sent = vec![Traffic::default(); snapshot.ranks.len()];
     let mut received = sent.clone();

@@ -1,4 +1,4 @@
-//! When the chunks of a run are balanced.
+//! Defines when the chunks of a run are balanced, as `CARIBOU_LB_PERIOD` sets it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Serialize, Serializer};
 
 use super::strategy::Terms;
 
-/// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not, and for a program
-/// that wants syncs.
+/// Steps between two syncs under [`Period::Auto`], for a strategy that moves chunks whether it pays or not, and for a
+/// program that moves chunks at syncs only.
 const SYNC_PERIOD: u64 = 20;
 /// The shortest window, ns.
 const WINDOW_MIN_NS: u64 = 1_000;
 
-/// When the chunks of a run are balanced: at syncs, to which the program calls them, or in windows, while they run.
+/// When the chunks of a run are balanced: at syncs, to which all chunks come, or in windows, while chunks run.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,16 +25,16 @@ const WINDOW_MIN_NS: u64 = 1_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// In windows that open when balancing is likely to pay. No chunk comes to a sync.
+    /// In windows that open when balancing is likely to pay. Chunks come to no sync.
     Auto,
-    /// At syncs: a sync is due every this number of steps; never, if 0.
+    /// At syncs, one every this number of steps. With 0, no sync is ever due.
     Steps(u64),
-    /// In windows of this fixed length. No chunk comes to a sync. Windows shorter than 40 ms are added up, and decided
-    /// once in that time, unless plans need not pay.
+    /// In windows of this fixed length. Chunks come to no sync. Windows shorter than 40 ms are added up and decided
+    /// once in 40 ms, unless the strategy's plans need not pay.
     Every(Duration),
 }
 
-/// The moments at which the chunks of a run are balanced, by its period and its strategy.
+/// The moments at which the chunks of a run are balanced, computed from the period and the terms of the strategy.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Moments, Period};
@@ -47,19 +47,19 @@ pub enum Period {
 pub enum Moments {
     /// At syncs.
     Syncs {
-        /// Steps from one to the next; 0 for no sync.
+        /// Number of steps from one sync to the next; 0 for no sync.
         period: u64,
     },
     /// In windows.
     Windows {
-        /// Their length, ns; none if they open when balancing is likely to pay.
+        /// Length of a window, ns; none if windows open when balancing is likely to pay.
         fixed_ns: Option<u64>,
     },
 }
 
 impl Period {
     /// The moments at which a strategy with these terms balances. A strategy whose moves need not pay would move chunks
-    /// in each window, so under `auto` it keeps to syncs.
+    /// in every window, so `auto` means syncs for it.
     pub fn moments(self, terms: &Terms) -> Moments {
         match self {
             Period::Steps(period) => Moments::Syncs { period },
@@ -72,7 +72,7 @@ impl Period {
         }
     }
 
-    /// The same for a program that wants its chunks to move at syncs only: `auto` means syncs, every 20 steps.
+    /// The period for a program that moves its chunks at syncs only. `auto` becomes a sync every 20 steps; others stay.
     ///
     /// ```
     /// use lb_strategies::Period;
@@ -83,11 +83,11 @@ impl Period {
         if self == Period::Auto { Period::Steps(SYNC_PERIOD) } else { self }
     }
 
-    /// The units of [`Period::Every`], with their ns.
+    /// The units of [`Period::Every`], each with its length in ns.
     const UNITS: [(&str, u64); 3] = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 }
 
-/// A number of steps, or the name.
+/// Writes a number of steps as a number, any other period by its name.
 impl Serialize for Period {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,8 +1,8 @@
-//! Prediction of the loads of chunks in the coming phase, from the measured loads.
+//! Predicts the loads of chunks in the coming phase from measured loads. A strategy gets the predicted loads.
 //!
-//! Prediction matters because measured loads are noisy. A chunk preempted once for a 4 ms slice looks ten times as heavy
-//! as it is. A strategy that trusts the last phase moves exactly that chunk. Prediction matters more where loads move: a
-//! placement by the last phase is late by one.
+//! Measured loads are noisy: a chunk that was preempted once for a 4 ms time slice can look ten times as heavy as it
+//! is. A strategy that trusts the last phase moves this chunk. If loads move, a placement by the last phase is a phase
+//! late.
 //!
 //! | predictor | expects | finds |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | [`Seasonal`] | the phase a cycle ago | loads that return every few phases |
 //! | [`Drift`] | the last phases, moved on over the index space | a hot spot, a front, a cloud of particles |
 //!
-//! [`Prediction::Auto`] takes the one with the smallest errors so far.
+//! [`Prediction::Auto`] uses [`Smoothing`] until another predictor but [`Last`] has clearly smaller errors.
 
 mod chooser;
 mod drift;
@@ -44,12 +44,12 @@ use crate::choice::Choice;
 /// assert_eq!(Last.predict(&series, 10.0), Some(vec![2.0, 2.0]));
 /// ```
 pub trait Predictor: Send + Sync {
-    /// The mean load of each chunk in the `steps` steps after the last phase. It is NaN for a chunk that the predictor
-    /// cannot predict, and none if it can predict no chunk.
+    /// The mean load of each chunk in the `steps` steps after the last phase. The load is NaN for a chunk that the
+    /// predictor cannot predict. The result is none if the predictor can predict no chunk.
     fn predict(&self, series: &Series<'_>, steps: f64) -> Option<Vec<f64>>;
 }
 
-/// The predictor of a run: one by its name, or the best so far.
+/// The predictor of a run: a fixed one, or the one with the smallest errors.
 ///
 /// ```
 /// use lb_strategies::Prediction;
@@ -59,8 +59,8 @@ pub trait Predictor: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Prediction {
-    /// The one with the best predictions so far: [`Smoothing`] unless another is clearly better. A strategy whose moves
-    /// need not pay has its own smoothing.
+    /// [`Smoothing`], until another predictor has clearly smaller errors. For a strategy whose moves need not pay,
+    /// always [`Smoothing`] with the weight of the strategy.
     #[default]
     Auto,
     /// [`Last`].
@@ -76,7 +76,7 @@ pub enum Prediction {
 }
 
 impl Prediction {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Prediction; 6] = [
         Prediction::Auto,
         Prediction::Last,
@@ -86,7 +86,7 @@ impl Prediction {
         Prediction::Drift,
     ];
 
-    /// Its name.
+    /// The name in settings and reports.
     pub fn name(self) -> &'static str {
         match self {
             Prediction::Auto => "auto",

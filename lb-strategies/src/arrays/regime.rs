@@ -1,7 +1,8 @@
-//! Regimes: the times for which a value that changes now and then stays as it is.
+//! Estimates how long a share or a load will stay as it is. The balancer uses this time as the horizon of a plan's
+//! gain.
 //!
-//! A regime younger than the mean of the earlier ones is expected to reach that mean. An older one is expected to last as
-//! long again as it has lasted.
+//! A *regime* is a time for which such a value does not change, except by chance. A regime younger than the mean of
+//! earlier regimes is expected to reach that mean. An older regime is expected to last as long again as it has lasted.
 
 /// Weight of the newest regime in the mean.
 const WEIGHT: f64 = 0.3;
@@ -11,7 +12,7 @@ const QUIET: f64 = 0.9;
 /// The lengths of regimes of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lengths {
-    /// Their mean, ns; 0 before the first has ended.
+    /// Mean length, ns; 0 before the first regime has ended.
     mean_ns: f64,
 }
 
@@ -21,13 +22,13 @@ impl Lengths {
         self.mean_ns += weight * (lasted_ns - self.mean_ns);
     }
 
-    /// The time for which a regime that has lasted this long is expected to go on, ns.
+    /// The time for which a regime of this age is expected to go on, ns.
     fn remaining_ns(&self, lasted_ns: f64) -> f64 {
         if lasted_ns < self.mean_ns { self.mean_ns - lasted_ns } else { lasted_ns }
     }
 }
 
-/// The regimes of one thing.
+/// The regimes of one value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Regime {
     lasted_ns: f64,
@@ -35,7 +36,7 @@ pub(super) struct Regime {
 }
 
 impl Regime {
-    /// A window of this length is over, in which it has `changed`.
+    /// Notes that a window of this length has ended, in which the value `changed` or not.
     pub(super) fn follow(&mut self, changed: bool, window_ns: f64) {
         if changed && self.lasted_ns > 0.0 {
             self.lengths.add(self.lasted_ns);
@@ -44,13 +45,13 @@ impl Regime {
         self.lasted_ns += window_ns;
     }
 
-    /// The time for which it is expected to stay as it is, ns.
+    /// The time for which the value is expected to stay as it is, ns.
     pub(super) fn remaining_ns(&self) -> f64 {
         self.lengths.remaining_ns(self.lasted_ns)
     }
 }
 
-/// For how long a rank has been quiet, or disturbed.
+/// How long a rank has been quiet or disturbed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ShareRegime {
     is_disturbed: bool,
@@ -58,7 +59,8 @@ pub(super) struct ShareRegime {
 }
 
 impl ShareRegime {
-    /// A window of this length is over, with which the rank has this share. Gives the regime that has ended with it, if it has.
+    /// Notes that a window of this length has ended, after which the rank has this share. Returns the regime that ended
+    /// with it, if any.
     pub(super) fn follow(&mut self, share: f64, window_ns: f64) -> Option<ShareRegime> {
         let is_disturbed = share < QUIET;
         let ended = (is_disturbed != self.is_disturbed && self.lasted_ns > 0.0).then_some(*self);
@@ -71,8 +73,8 @@ impl ShareRegime {
     }
 }
 
-/// The lengths of the regimes of shares of all ranks together: neighbours behave alike on all ranks. Visits of neighbours
-/// are short where the time between them is long, so each kind has its own mean.
+/// The lengths of the share regimes of all ranks together, because neighbours behave alike on all ranks. Visits of
+/// neighbours may be short and the times between them long, so each kind has its own mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ShareRegimes {
     quiet: Lengths,
@@ -80,7 +82,7 @@ pub(super) struct ShareRegimes {
 }
 
 impl ShareRegimes {
-    /// The regime of a rank has ended.
+    /// Notes that the regime of a rank has ended.
     pub(super) fn ended(&mut self, regime: ShareRegime) {
         let lengths = if regime.is_disturbed { &mut self.disturbed } else { &mut self.quiet };
         lengths.add(regime.lasted_ns);

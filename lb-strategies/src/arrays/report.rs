@@ -1,4 +1,4 @@
-//! The reports on a phase that the balancer decides by, and the moves that it decides on.
+//! Defines the reports on a phase that the balancer decides by, and the moves of its decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,28 +18,29 @@ pub struct PhaseReport {
     pub ranks: Vec<RankReport>,
     /// All chunks, in any order.
     pub chunks: Vec<ChunkReport>,
-    /// By array, its leader: a chunk goes where the leader's chunk of the same key goes. An array that follows no other
-    /// is its own leader. The same in each phase; empty where no array follows another.
+    /// The leader of each array. A chunk goes where the leader's chunk of the same key goes. An array that follows no
+    /// other is its own leader. The list is the same in each phase, and empty where no array follows another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<ArrayId>,
-    /// The ranks that get no chunks from now on, and are to be emptied.
+    /// The ranks that must be emptied and get no more chunks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inactive: Vec<Rank>,
-    /// True if the phase is a window, which cuts steps in the middle; false if a sync ended it.
+    /// True if the phase is a window, which cuts steps in the middle. False if a sync ended the phase.
     #[serde(default, skip_serializing_if = "is_false")]
     pub window: bool,
-    /// Windows since the last decision that were not decided, oldest first.
+    /// Windows since the last decision on which nothing was decided, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<PhaseReport>,
 }
 
 impl PhaseReport {
-    /// Number of chunks and ranks in it, and in the windows before it that were not decided.
+    /// Number of chunks and ranks in this phase and in the undecided windows before it.
     pub fn size(&self) -> usize {
         self.chunks.len() + self.ranks.len() + self.undecided.iter().map(PhaseReport::size).sum::<usize>()
     }
 
-    /// Adds the window after it, and has its chunks then, by identifier. The cost of chunks that are gone is not counted.
+    /// Adds the window `later` that followed. The sum has the chunks of `later`, by identifier. The cost of chunks that
+    /// are gone is dropped.
     pub fn extend(&mut self, mut later: PhaseReport) {
         self.chunks.sort_by_key(|chunk| chunk.load.id);
         later.chunks.sort_by_key(|chunk| chunk.load.id);
@@ -61,7 +62,7 @@ impl PhaseReport {
     }
 }
 
-/// The windows since the last decision, for the next decision.
+/// Collects the windows since the last decision for the next decision.
 ///
 /// ```
 /// use lb_strategies::balancer::{PhaseReport, UndecidedWindows};
@@ -78,18 +79,19 @@ pub struct UndecidedWindows {
 }
 
 impl UndecidedWindows {
-    /// Keeps a window, to add it to the next one.
+    /// Keeps a window, to be added to the next window.
     pub fn collect(&mut self, window: PhaseReport) {
         self.collected = Some(self.sum(window));
     }
 
-    /// Keeps a window, with the collected ones, as one that was not decided.
+    /// Adds the collected windows to this one, and keeps the sum as an undecided window.
     pub fn push(&mut self, window: PhaseReport) {
         let sum = self.sum(window);
         self.windows.push(sum);
     }
 
-    /// The window that is decided, with the collected ones and the windows before it. Nothing is kept.
+    /// Returns the window to decide, with the collected windows added and the undecided windows before it. Keeps
+    /// nothing.
     pub fn decide(&mut self, window: PhaseReport) -> PhaseReport {
         PhaseReport { undecided: std::mem::take(&mut self.windows), ..self.sum(window) }
     }
@@ -112,7 +114,7 @@ impl UndecidedWindows {
 pub struct RankReport {
     /// The place of the rank.
     pub place: RankPlace,
-    /// Its measurements; a rank without chunks has none.
+    /// The measurements of the rank; none for a rank without chunks.
     pub sample: Option<RankSample>,
 }
 
@@ -126,19 +128,19 @@ pub struct RankReport {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChunkReport {
-    /// Its load; where it is not declared, the ticks are ns of CPU time on its rank.
+    /// The load of the chunk. Where the load is not declared, the ticks are ns of CPU time on the chunk's rank.
     pub load: ChunkLoad,
-    /// True if the chunk itself declares how many ticks it took.
+    /// True if the chunk itself declares its ticks.
     pub declared: bool,
-    /// The rank on which its program wants it next; the strategy has no say in it.
+    /// The rank to which the program sends the chunk by `Ctx::migrate_to`. The strategy cannot override it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<Rank>,
-    /// Number of messages that it has handled, if the phase is a window, which cuts steps in the middle; else 0.
+    /// Number of messages that the chunk handled, if the phase is a window; else 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub handled: u32,
 }
 
-// `skip_serializing_if` prescribes the signatures.
+// `skip_serializing_if` requires these signatures.
 #[expect(clippy::trivially_copy_pass_by_ref)]
 fn is_false(flag: &bool) -> bool {
     !flag
@@ -160,9 +162,9 @@ fn is_zero(number: &u32) -> bool {
 pub struct Move {
     /// The chunk.
     pub chunk: ChunkId,
-    /// The rank it leaves.
+    /// The rank that the chunk leaves.
     pub from: Rank,
-    /// The rank it goes to.
+    /// The rank that the chunk goes to.
     pub to: Rank,
 }
 

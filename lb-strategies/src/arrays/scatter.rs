@@ -1,8 +1,8 @@
-//! A scattered placement, which needs no rebalancing: for loads that change faster than chunks can follow.
+//! Places chunks once so that no rebalancing is needed, for loads that change faster than chunks can follow.
 //!
-//! Each of the last phases is a *scenario*. Chunks are placed so that all scenarios are balanced at once. The heaviest
-//! goes first, each to the rank where it adds least to the scenarios in which the rank is already full (list scheduling
-//! of vectors). If any of the last phases comes again, ranks are about equal in it.
+//! Each of the last phases is a *scenario*. The placement must be balanced in all scenarios at once (list scheduling of
+//! vectors). Heaviest first, each chunk goes to the rank where the sum of squared completion times over all scenarios
+//! grows least. If any of the last phases comes again, all ranks finish at about the same time.
 
 use super::loads::Loads;
 use super::metrics::completion_ns;
@@ -10,11 +10,11 @@ use super::snapshot::{Assignment, Snapshot};
 use super::strategy::Background;
 use crate::rank::Rank;
 
-/// The largest product of chunks, ranks and scenarios for which a placement is looked for.
+/// The largest product of chunks, ranks and scenarios for which a placement is computed.
 const WORK_MAX: usize = 1 << 20;
 
-/// A placement that is balanced in all scenarios, which are of the same chunks and ranks; none if it would take too long, or no
-/// rank is available.
+/// A placement that is balanced in all scenarios, which have the same chunks and ranks. None if the computation would
+/// take too long, or if no rank is available.
 pub(super) fn scatter(scenarios: &[Snapshot], model: Background) -> Option<Assignment> {
     let first = scenarios.first()?;
     let chunks = first.chunks.len();
@@ -48,7 +48,7 @@ pub(super) fn scatter(scenarios: &[Snapshot], model: Background) -> Option<Assig
     Some(plan)
 }
 
-/// Maximum over mean of the completion times of a placement, in the mean of the scenarios.
+/// Maximum over mean of the completion times under a placement, averaged over the scenarios.
 pub(super) fn imbalance(scenarios: &[Snapshot], plan: &Assignment, model: Background) -> f64 {
     let of = |scenario: &Snapshot| {
         let times = completion_ns(scenario, plan, model);

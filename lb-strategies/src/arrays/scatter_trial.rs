@@ -1,8 +1,8 @@
-//! Whether a scattered placement has helped: the pace of the chunks after it against the pace before.
+//! Decides whether a scattered placement has helped, by the pace of chunks before and after scattering.
 //!
-//! Scattering is the one plan whose cost cannot be known beforehand: it parts chunks that exchange messages. So it is a trial.
-//! If chunks handle fewer messages per second in the windows after it, it has failed: the chunks go home, and are not
-//! scattered again.
+//! Scattering separates chunks that exchange messages, and its cost cannot be known beforehand. So scattering is a
+//! trial. If chunks handle fewer messages per second in the four windows after it, the trial has failed: chunks go home
+//! and are not scattered again.
 
 /// Weight of the newest window in the pace.
 const WEIGHT: f64 = 0.2;
@@ -12,18 +12,18 @@ const WINDOWS: u32 = 4;
 /// The state of the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
-    /// Chunks have not been scattered, or it has helped.
+    /// Chunks have not been scattered, or scattering has helped.
     #[default]
     Open,
-    /// Chunks were scattered `windows` windows ago. `before` is the pace before it; since then they made `steps` steps in
-    /// `ns` ns.
+    /// Chunks were scattered `windows` windows ago, and have made `steps` steps in `ns` ns since. Their pace was
+    /// `before` until then.
     Tried {
         windows: u32,
         before: f64,
         steps: f64,
         ns: f64,
     },
-    /// It has not helped, and chunks have not been sent home yet.
+    /// Scattering has not helped, and chunks have not been sent home yet.
     Failed,
     Over,
 }
@@ -31,13 +31,13 @@ enum State {
 /// The trial of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScatterTrial {
-    /// Steps per ns, in the mean of the last windows.
+    /// Steps per ns, averaged over the last windows.
     pace: f64,
     state: State,
 }
 
 impl ScatterTrial {
-    /// A window of `ns` ns is over, in which chunks made `steps` steps in the mean.
+    /// Notes that a window of `ns` ns has ended, in which the mean chunk made `steps` steps (handled messages).
     pub(super) fn follow(&mut self, steps: f64, ns: f64) {
         let pace = steps / ns.max(1.0);
         self.pace += if self.pace == 0.0 { pace } else { WEIGHT * (pace - self.pace) };
@@ -50,17 +50,17 @@ impl ScatterTrial {
         };
     }
 
-    /// Chunks are scattered now.
+    /// Starts a trial: chunks are scattered now.
     pub(super) fn begin(&mut self) {
         self.state = State::Tried { windows: 0, before: self.pace, steps: 0.0, ns: 0.0 };
     }
 
-    /// Tells whether chunks may be scattered.
+    /// True if chunks may be scattered.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// True once, if scattering has failed.
+    /// Returns true once after scattering has failed.
     pub(super) fn take_failure(&mut self) -> bool {
         let failed = self.state == State::Failed;
         if failed {
@@ -74,7 +74,8 @@ impl ScatterTrial {
 mod tests {
     use super::*;
 
-    /// A trial in which chunks make ten steps in each window before they are scattered, and `steps` in each window after.
+    /// A trial in which chunks make ten steps in each window before they are scattered, and `steps` in each window
+    /// after it.
     fn after(steps: f64) -> ScatterTrial {
         let mut trial = ScatterTrial::default();
         (0..10).for_each(|_| trial.follow(10.0, 100.0));

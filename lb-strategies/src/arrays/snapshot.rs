@@ -1,7 +1,6 @@
-//! The input of a strategy and its answer: [`Snapshot`] and [`Assignment`].
+//! Defines the input of a strategy, [`Snapshot`], and its answer, [`Assignment`].
 //!
-//! Loads are integer nanoseconds, so that sums do not depend on their order and every machine decides alike.
-//! Nothing here knows how the figures were measured or how a chunk is moved.
+//! Loads are integer nanoseconds, so sums do not depend on their order and every machine decides alike.
 
 use std::fmt;
 
@@ -32,7 +31,7 @@ impl fmt::Display for ArrayId {
     }
 }
 
-/// The name of a chunk: its array, and its packed index in it. Ordered by array, then by key.
+/// The name of a chunk: its array, and its index packed into a key. Ordered by array, then by key.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId};
@@ -57,15 +56,15 @@ pub struct ChunkId {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankLoad {
-    /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time. Where the rank has several
-    /// vCPUs, of all together.
+    /// Relative vCPU speed, `f_p` of the refinement paper: ticks per nanosecond of CPU time. A rank with several vCPUs
+    /// has the sum of their speeds.
     pub speed: f64,
     /// CPU time got / (got + waited for), in (0, 1], while the rank wanted to run.
     pub share: f64,
-    /// CPU time others took in the phase, `O_p` of the paper's equation 2; where the rank has several vCPUs, of each of
-    /// them in the mean.
+    /// CPU time that others took in the phase, `O_p` of the refinement paper's equation 2. For a rank with several
+    /// vCPUs, the mean of its vCPUs.
     pub background_ns: u64,
-    /// True if chunks may be placed here. An unavailable rank is to be emptied.
+    /// True if chunks may be placed here. An unavailable rank must be emptied.
     pub available: bool,
     /// Number of the rank's host, counted from 0: ranks of one host share its memory.
     #[serde(default)]
@@ -121,7 +120,7 @@ pub struct Edge {
     pub bytes: u64,
 }
 
-/// Everything measured in one phase: all that a strategy may know.
+/// Everything measured in one phase, and the only input of a strategy.
 ///
 /// ```
 /// use lb_strategies::{RankLoad, Snapshot};
@@ -136,7 +135,7 @@ pub struct Snapshot {
     pub phase: u64,
     /// One entry per rank, in rank order.
     pub ranks: Vec<RankLoad>,
-    /// One entry per chunk, in any order that every run repeats.
+    /// One entry per chunk, in an order that every run repeats.
     pub chunks: Vec<ChunkLoad>,
     /// Communication between chunks; empty where it was not recorded.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Strategies for arrays, one file each.
 //!
-//! To add one: a file here with a type, its [`Strategy`] and an `ENTRY`, and a line in `ENTRIES`. The
-//! property tests walk the table, so the newcomer is tested by being listed.
+//! To add a strategy, write a file with a type, its [`Strategy`] and an `ENTRY`, and add the `ENTRY` to `ENTRIES`. The
+//! property tests run every entry of this table.
 
 pub mod greedy;
 pub mod greedy_refine;

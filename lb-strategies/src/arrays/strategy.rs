@@ -1,4 +1,4 @@
-//! The trait of a strategy, the terms on which it is run, and the two models of a neighbour's load.
+//! Defines the trait of a strategy, the terms on which it is run, and the two models of a neighbour's load.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 
-/// A policy that places chunks on ranks; a pure function with a name.
+/// A policy that places chunks on ranks. It is a pure function with a name.
 ///
 /// Every strategy of this crate keeps four promises. The assignment has one rank per chunk. Pinned chunks stay. Chunks
-/// are placed on available ranks only (`none` excepted). The same snapshot gives the same answer. A run asks it for its
-/// terms once, before it begins. A strategy never fails: numbers that make no sense (a speed of zero, loads near
-/// `u64::MAX`) lead to a poor placement, not to a panic.
+/// are placed on available ranks only, except by `none`. The same snapshot gives the same answer. A strategy never
+/// fails: senseless numbers (a speed of zero, loads near `u64::MAX`) give a poor placement, not a panic. A run reads
+/// the terms of its strategy once, before it begins.
 ///
 /// ```
 /// use lb_strategies::{Assignment, ChunkLoad, Rank, Snapshot, Strategy, Terms, synthetic::Workload};
@@ -43,14 +43,14 @@ pub trait Strategy: Send + Sync {
     /// Places every chunk for the coming phase.
     fn assign(&self, snapshot: &Snapshot) -> Assignment;
 
-    /// The terms on which it is run.
+    /// The terms on which the strategy is run.
     fn terms(&self) -> Terms {
         Terms::default()
     }
 }
 
-/// The terms on which a strategy is run: how measurements are prepared for it, and how its assignments are judged and
-/// carried out. The default suits most strategies.
+/// How measurements are prepared for a strategy, and how its assignments are judged and carried out. The default suits
+/// most strategies.
 ///
 /// ```
 /// use lb_strategies::{ARRAYS, Background, Terms};
@@ -61,27 +61,27 @@ pub trait Strategy: Send + Sync {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// The model of a neighbour's load in the judgement of assignments. By default a share of the vCPU.
+    /// The model of a neighbour's load by which assignments are judged. By default a share of the vCPU.
     pub background: Background,
-    /// True if the strategy ever moves a chunk. If not, no chunk waits at a sync: loads are collected while chunks go on,
-    /// and the assignment is not carried out. True by default.
+    /// True if the strategy ever moves a chunk; true by default. If false, no chunk waits at a sync: loads are
+    /// collected while chunks run, and the assignment is not carried out.
     pub moves: bool,
-    /// True if an assignment is carried out only if it pays. The longest rank of the next phase is predicted to gain more
-    /// than all moves cost, or a chunk leaves an unavailable rank (see [`accept`](crate::accept())). Then the strategy is
-    /// not asked if no plan could pay for its time (see [`worth_asking`](crate::worth_asking)). True by default. False
-    /// for strategies that move for another reason, such as a test.
+    /// True if an assignment is carried out only if it pays; true by default. The slowest rank must be predicted to
+    /// gain more than all moves cost, or a chunk must leave an unavailable rank (see [`accept`](crate::accept())). The
+    /// strategy is not asked if no plan could pay for its time (see [`worth_asking`](crate::worth_asking)). False for
+    /// strategies that move chunks for another reason, such as a test.
     pub must_pay: bool,
-    /// True if, in windows, chunks may be scattered against its answer. A scattered placement needs no rebalancing when
-    /// loads change unpredictably. False by default: a strategy may have reasons of its own.
+    /// True if the balancer may scatter chunks in windows without asking the strategy; false by default. A scattered
+    /// placement needs no rebalancing when loads change unpredictably.
     pub scatters: bool,
-    /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 1 takes the last phase as it was. 0.5 by
-    /// default.
+    /// Weight of the newest phase in the expected load of a chunk, in (0, 1]; 0.5 by default. 1 expects the last phase
+    /// again.
     pub smoothing: f64,
-    /// Ranks that are slower than the fastest by less than this part count as equally fast. 0.08 by default.
+    /// Ranks that are slower than the fastest rank by less than this part count as equally fast; 0.08 by default.
     pub speed_noise: f64,
-    /// True if the background load is by equation 2 of the refinement paper: wall time of a phase - CPU time - idle time
-    /// of the vCPU. The user can choose another source. Otherwise, and by default, it is the time in which the rank
-    /// wanted to run and did not.
+    /// True if the background load is by equation 2 of the refinement paper: wall time of a phase - CPU time - idle
+    /// time of the vCPU. Else, and by default, it is the time in which the rank wanted to run and did not. The user can
+    /// choose another source.
     pub background_by_idle: bool,
 }
 
@@ -99,7 +99,7 @@ impl Default for Terms {
     }
 }
 
-/// The model of the load of others on a rank's vCPU.
+/// The model of the load that others put on a rank's vCPU.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Background, metrics, synthetic::Workload};
@@ -113,7 +113,7 @@ impl Default for Terms {
 pub enum Background {
     /// A neighbour leaves a share of the vCPU: capacity is speed x share, and nothing is added.
     ///
-    /// This holds for a neighbour that always wants to run: it also eats the time that moved chunks set free.
+    /// This holds for a neighbour that always wants to run: it also takes the time that moved chunks set free.
     #[default]
     Share,
     /// A neighbour takes a constant time, as in the refinement paper: capacity is the speed, and `O_p * f_p`
@@ -122,7 +122,7 @@ pub enum Background {
 }
 
 impl Background {
-    /// The parameter that selects the model, of all strategies that use loads.
+    /// The parameter that selects the model, for all strategies that use loads.
     pub const PARAMETER: Parameter = Parameter {
         name: "background",
         default: "share",

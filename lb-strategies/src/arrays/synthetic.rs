@@ -1,8 +1,8 @@
-//! Seeded workloads for tests, benches and the offline tool.
+//! Generates snapshots from a seed, to compare strategies in tests, benches and the tool.
 //!
-//! Chunks start in blocks: with C chunks on P ranks, rank p holds chunks pC/P up to (p+1)C/P. The unit of
-//! load is one millisecond of ticks, the state of a chunk is 64 KiB. These are shapes to compare strategies
-//! on, not models of a machine; traces of real machines are read from files by the tool.
+//! Chunks start in blocks: with C chunks on P ranks, rank p holds chunks pC/P up to (p+1)C/P. The unit of load is 1 ms
+//! of ticks, and the state of a chunk is 64 KiB. The workloads are no models of real machines: the tool reads traces of
+//! those.
 
 use std::f64::consts::TAU;
 
@@ -15,7 +15,7 @@ use crate::rank::Rank;
 const UNIT_TICKS: f64 = 1e6;
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// The shape of a synthetic snapshot.
+/// The kind of a synthetic snapshot.
 ///
 /// ```
 /// use lb_strategies::synthetic::Workload;
@@ -38,10 +38,10 @@ pub enum Workload {
     NoisyRank,
     /// Equal loads, but the first chunk is as heavy as all others together.
     Giant,
-    /// Equal loads on equal ranks: nothing to do.
+    /// Equal loads on equal ranks: nothing needs to move.
     Equal,
-    /// Some ranks several times as heavy as others, a pinned chunk on each. With about eight chunks per rank, no chunk of
-    /// a late rank fits an early one.
+    /// Some ranks are several times as heavy as others, and one chunk per rank is pinned. With about eight chunks per
+    /// rank, no chunk of a late rank fits an early rank.
     HotSpots,
 }
 
@@ -77,8 +77,7 @@ impl Workload {
         Self::ALL.into_iter().find(|workload| workload.name() == name)
     }
 
-    /// A snapshot of this shape; the same arguments give the same snapshot. With no rank there are no chunks
-    /// either.
+    /// A snapshot of this workload. The same arguments give the same snapshot. Without ranks there are no chunks.
     pub fn snapshot(self, chunks: usize, ranks: usize, seed: u64) -> Snapshot {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let chunks = if ranks == 0 { 0 } else { chunks };
@@ -111,14 +110,13 @@ impl Workload {
         snapshot
     }
 
-    /// Makes ranks unequal where the workload asks for it.
+    /// Makes ranks unequal for the workloads that need it.
     fn disturb(self, snapshot: &mut Snapshot, rng: &mut Pcg64Mcg) {
         match self {
             Self::TenthSlow => snapshot.ranks.iter_mut().step_by(10).for_each(|rank| rank.speed = 0.5),
             Self::NoisyRank => {
                 let noisy = snapshot.ranks.len().saturating_sub(1);
-                // The neighbour got as much of the vCPU as the rank: equation 2 and the share tell the same
-                // story.
+                // The neighbour got as much of the vCPU as the rank. So equation 2 and the share agree.
                 let background_ns = snapshot
                     .chunks
                     .iter()

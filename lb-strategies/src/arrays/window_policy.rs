@@ -1,49 +1,45 @@
-//! When to open a window: when the accumulated loss by imbalance reaches the price of a balance.
+//! Decides when rank 0 opens a balancing window: when the time lost by imbalance reaches the price of a balance. It
+//! does no IO and reads no clock.
 //!
-//! Ranks tell how busy they are, every few ms and without their chunks. The *loss* so far is the time that the busiest rank
-//! was busy beyond the mean of all: a balanced run would have saved at most that.
+//! Ranks report every few ms which part of the time they were busy. The *loss* so far is the time by which the busiest
+//! rank was busy longer than the mean. A balanced run would have saved at most the loss.
 //!
 //! | state | the loss | what follows |
 //! |---|---|---|
 //! | watching, the window is between `SPAN_NS` and `OLD_NS` long | reaches the price of a balance | a window is opened, and decided |
-//! | watching, the window is longer | reaches the price of a balance | a window is opened without a decision, and begins a new one: old loads and shares would hide the change |
+//! | watching, the window is longer | reaches the price of a balance | a window is opened without a decision, which starts *measuring*, because old loads and shares would hide the change |
 //! | watching, the window is [`REFRESH_NS`] long | does not | a window is opened, and decided |
-//! | measuring, for `SPAN_NS` | goes on as a part of the time | a window is opened, and decided |
-//! | measuring, for `SPAN_NS` | does not | back to watching; the price doubles |
+//! | measuring, for `SPAN_NS` | is at least 2 % of the time | a window is opened, and decided |
+//! | measuring, for `SPAN_NS` | is less | back to watching; the price doubles |
 //!
-//! If the set of active ranks changes, a window is opened and decided as soon as possible.
-//!
-//! A decision that moves nothing doubles the price; one that moves chunks, or a loss per second that has grown since,
-//! resets it. So for any program the time spent on balancing is a small part of the achievable gain.
-//!
-//! Windows of a fixed length shorter than `SPAN_NS` are *collected*: their measurements are added up, and decided once in
-//! that time, unless the strategy's plans need not pay.
-//!
-//! Workers that share a vCPU (*crowding*) run in turn. Then all times of the table are multiplied by the number of such
-//! workers: in shorter ones the turns would decide the comparison of ranks.
-//!
-//! It does no IO and reads no clock.
+//! - If the set of active ranks changes, a window is opened and decided as soon as possible.
+//! - A decision that moves nothing doubles the price. A decision that moves chunks, or a higher loss per second, resets
+//!   it. So any program spends a small part of the achievable gain on balancing.
+//! - Windows of a fixed length shorter than `SPAN_NS` are *collected*, unless the strategy's plans need not pay: their
+//!   measurements are added up, and decided once in `SPAN_NS`.
+//! - Workers that share a vCPU (*crowding*) run in turn, and in a short time the turns decide which rank is busier. So
+//!   all times of the table are multiplied by the number of workers per vCPU.
 
-/// The shortest window that is decided, ns: in a shorter one the loads and shares are mostly chance.
+/// The shortest window that is decided, ns. Loads and shares of a shorter window are mostly chance.
 const SPAN_NS: u64 = 40_000_000;
-/// A window is old after this time, ns.
+/// A window counts as old after this time, ns.
 const OLD_NS: u64 = 80_000_000;
 /// The longest window, ns.
 pub const REFRESH_NS: u64 = 1_000_000_000;
-/// The price of a balance before one was made, ns, and the least that is assumed later.
+/// The assumed price of a balance before the first one, and the least price later, ns.
 const PRICE_NS: u64 = 300_000;
-/// The most that fruitless decisions raise the price.
+/// The largest factor by which decisions without moves raise the price.
 const PATIENCE_MAX: u64 = 256;
-/// The least excess that counts, as a part of the time: of two ranks that exchange data one is often a little ahead.
+/// The least excess that counts, as a part of the time. Of two ranks that exchange data, one is often a little ahead.
 const EXCESS_MIN: f64 = 0.02;
-/// Longest interval of signals, ns.
+/// Longest interval of the reports, ns.
 const SIGNAL_NS: u64 = 5_000_000;
-/// The most windows that are only begun before one is decided: their reports are kept until then.
+/// The largest number of windows that only begin a measurement before one is decided, because their reports are kept.
 const BEGUN_MAX: u32 = 8;
-/// Growth of the loss, as a part of the time, that resets the price.
+/// Growth of the excess, as a part of the time, that resets the price.
 const GROWTH: f64 = 0.05;
 
-/// How busy ranks have been since the window was opened.
+/// How busy ranks have been since the last window was opened.
 ///
 /// ```
 /// use lb_strategies::window_policy::Signal;
@@ -55,24 +51,24 @@ const GROWTH: f64 = 0.05;
 pub struct Signal {
     /// Sum over ranks of the part of the time in which their workers were not idle.
     sum: f64,
-    /// The largest of them.
+    /// The largest such part of one rank.
     max: f64,
 }
 
 impl Signal {
-    /// Of one rank.
+    /// The signal of one rank that was busy for this part of the time.
     pub fn of(busy: f64) -> Signal {
         let busy = busy.clamp(0.0, 1.0);
         Signal { sum: busy, max: busy }
     }
 
-    /// Of these ranks and others.
+    /// The signal of these ranks and others together.
     #[must_use]
     pub fn and(self, others: Signal) -> Signal {
         Signal { sum: self.sum + others.sum, max: self.max.max(others.max) }
     }
 
-    /// The signal of the same ranks if they have been idle since, for this part of the time since the window was opened.
+    /// The signal if the ranks have been idle since it was measured. `part` is the part of the time that it covers.
     #[must_use]
     pub fn diluted(self, part: f64) -> Signal {
         let part = part.clamp(0.0, 1.0);
@@ -85,46 +81,46 @@ impl Signal {
     }
 }
 
-/// The action for a window.
+/// What rank 0 does about a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Open none.
+    /// Opens none.
     Wait,
-    /// Open one, which ends the last: nothing is decided.
+    /// Opens one and decides nothing, so that a new measurement begins.
     Begin,
-    /// Open one, and add the measurements since the last to the next decision.
+    /// Opens one, and adds the measurements since the last one to the next decision.
     Collect,
-    /// Open one, and decide by the measurements since the last.
+    /// Opens one, and decides by the measurements since the last one.
     Decide,
 }
 
-/// The policy of one run, on rank 0.
+/// The policy of one run; rank 0 has it.
 #[derive(Clone, Debug)]
 pub struct WindowPolicy {
-    /// A fixed length of windows, ns; none if they open when it pays.
+    /// The fixed length of windows, ns; none if windows open when it pays.
     fixed_ns: Option<u64>,
-    /// The shortest time from one decision to the next, where windows are of a fixed length, ns.
+    /// With a fixed length, the shortest time between two decisions, ns.
     apart_ns: u64,
     /// Number of workers that share a vCPU.
     crowding: u64,
     /// When the last window was opened, ns.
     opened_ns: u64,
-    /// When the last window was opened that was decided, ns.
+    /// When the last decided window was opened, ns.
     decided_ns: u64,
     measuring: bool,
-    /// Number of windows since the last decision that were only begun.
+    /// Number of windows since the last decision that only began a measurement.
     begun: u32,
     price_ns: u64,
     patience: u64,
     /// The excess when the last window was opened.
     opened_excess: f64,
-    /// When a decision is due regardless of its gain, ns.
+    /// When a decision is due whatever it gains, ns.
     due_ns: Option<u64>,
 }
 
 impl WindowPolicy {
-    /// Windows of a fixed length, ns, or windows that open when it pays. Where plans need not pay, each window of a fixed
-    /// length is decided: chance in loads does no harm.
+    /// Windows of a fixed length, ns, or windows that open when it pays. If plans need not pay, each window of a fixed
+    /// length is decided, because chance in loads does no harm.
     pub fn new(fixed_ns: Option<u64>, must_pay: bool) -> WindowPolicy {
         WindowPolicy {
             fixed_ns,
@@ -141,23 +137,23 @@ impl WindowPolicy {
         }
     }
 
-    /// From this time on, opens and decides a window as soon as possible: the set of active ranks changes.
+    /// Opens and decides a window as soon as possible after this time, because the set of active ranks changes.
     pub fn decide_at(&mut self, due_ns: u64) {
         self.due_ns = Some(due_ns);
     }
 
-    /// The same where `crowding` workers share a vCPU.
+    /// The policy where `crowding` workers share a vCPU.
     #[must_use]
     pub fn crowded(self, crowding: u32) -> WindowPolicy {
         WindowPolicy { crowding: u64::from(crowding.max(1)), ..self }
     }
 
-    /// The interval at which ranks tell how busy they are, ns.
+    /// The interval at which ranks report how busy they are, ns.
     pub fn signal_ns(&self) -> u64 {
         self.fixed_ns.unwrap_or(SIGNAL_NS).min(SIGNAL_NS)
     }
 
-    /// Ranks have told how busy they are. `may_open` is false while a window is open or chunks move.
+    /// Decides on the newest reports of ranks. `may_open` is false while a window is open or chunks move.
     pub fn look(&mut self, signal: &Signal, ranks: u32, may_open: bool, now_ns: u64) -> Look {
         let open_ns = now_ns.saturating_sub(self.opened_ns);
         let look = match self.fixed_ns {
@@ -205,11 +201,11 @@ impl WindowPolicy {
         }
     }
 
-    /// A window was decided, and `moved` chunks. `took_ns` is the time of the decision and the expected time of the
-    /// moves, ns. It has the moves' chunks and bytes only: a handler that delays the end of a migration delays no other
-    /// chunk.
+    /// Notes that a window was decided, and whether chunks `moved`. `took_ns` is the time of the decision and the
+    /// expected time of the moves, ns. The measured time of a migration would include handlers that end late and delay
+    /// nothing else.
     pub fn decided(&mut self, moved: bool, took_ns: u64) {
-        // The price is smoothed: a balance may have been delayed by other load.
+        // The price is smoothed, because other load may have delayed a balance.
         self.price_ns = ((3 * self.price_ns).saturating_add(took_ns) / 4).clamp(PRICE_NS, 100 * PRICE_NS);
         if moved {
             self.patience = 1;
@@ -229,7 +225,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Looks every 5 ms for `for_ms` ms. Returns the times at which windows were opened, ms.
+    /// Reports every 5 ms for `for_ms` ms. Returns the times at which windows were opened, ms.
     fn windows(
         policy: &mut WindowPolicy,
         from_ms: u64,

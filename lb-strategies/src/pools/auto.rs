@@ -1,7 +1,8 @@
-//! `auto`: the policy [`leases`](super::leases), with sizes by the measurements of the first ranges.
+//! `auto` is the policy [`leases`](super::leases) with sizes that it measures on the first ranges.
 //!
-//! It does not choose between policies, since `leases` loses to none by more than a piece and a few round trips. With
-//! each piece and each lease it chooses sizes, from the time per iteration and its coefficient of variation *cv*:
+//! It does not choose between policies, because `leases` is never slower than another policy by more than a piece and a
+//! few round trips. A *piece* is what a worker takes at once, a *lease* what a rank gets. Their sizes follow from the
+//! time per iteration and its coefficient of variation *cv*:
 //!
 //! | iterations are | pieces | leases in one round |
 //! |---|---|---|
@@ -10,8 +11,8 @@
 //! | erratic, shorter than a tenth of `chunk` | `chunk` | by the factoring formula |
 //! | erratic, longer | single iterations | by the factoring formula |
 //!
-//! The variation is measured on pieces, as if their iterations were independent. So a neighbour that comes and goes looks
-//! like erratic iterations, and makes pieces and leases shorter. That is the right response to it as well.
+//! *cv* is measured on pieces as if their iterations were independent. So a neighbour that comes and goes looks like
+//! erratic iterations, and makes pieces and leases shorter. Shorter pieces and leases also suit such a neighbour.
 
 use super::equal::CHUNK;
 use super::leases::{FIRST, LEASE_MAX, LEASE_MIN, Leases, REPLICATE};

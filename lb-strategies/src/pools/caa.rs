@@ -1,42 +1,37 @@
-//! `caa`: the combined adaptive algorithm of Filipovic, Krstajic and Popovic, 2021.
+//! `caa` is the combined adaptive algorithm of Filipovic, Krstajic and Popovic, 2021 ("the paper" here). It begins with
+//! equal shares, and redistributes what is left once the first worker has finished.
 //!
 //! ```text
-//! phase 1   equal shares, task by task, until the first worker is through; all stop after the task in hand
+//! phase 1   equal shares, task by task, until the first worker has finished; all stop after their present task
 //! phase 2   rank 0 gathers how many tasks each worker has finished and how long they took, and decides
-//! phase 3   shares in proportion to tasks finished (DD), or a master hands out what is left (MS)
+//! phase 3   shares in proportion to tasks finished (DD, domain decomposition), or a master hands out the tasks (MS)
 //! ```
 //!
-//! Equal shares need no messages as long as all keep up; they lose time only at the end. So the end is redistributed, by
-//! shares or a master: [`decide`](mod@decide) has the conditions, the thresholds and the weights.
+//! Equal shares need no messages while all workers keep up; they lose time only at the end. So only the end is
+//! redistributed. The module [`decide`](mod@decide) has the conditions, thresholds and weights.
 //!
-//! # Decisions the paper leaves open
-//! - **Task.** `task=N` makes N iterations one task. With `task=auto`, the default, a worker goes in steps of `chunk`
-//!   seconds, and each index counts as a task. For tasks longer than `chunk` that is `task=1`, the paper.
-//! - **Reports.** Not the matrix of all durations but count, sum and sum of squares, enough for the deviations.
-//! - **The master** of phase 3 is worker 0 of rank 0, which executes only if it is the only worker.
-//! - **Workers that come late** have a share in phase 1. If they do not show up before it ends, the others get it; they
-//!   can ask a master, but have no part in shares.
-//! - **The clock of a core** (U1) is how fast its rank runs a calibration loop at the start. The rank reports it; all
-//!   its workers count with the same.
-//! - **Durations that are alike** (U4). The paper compares "the execution time of each task per core", which may mean
-//!   the tasks of each core among themselves or the means of cores. We take the deviation of all tasks of all cores
-//!   together, which is large if either is.
-//! - **Repetition.** The paper repeats in case of large losses, without saying what is large. Here that is decided
-//!   beforehand for all rounds. With `repeat=on` shares of phase 3 end as in phase 1, with the first worker through its
-//!   share, and the phases repeat. Only the last round counts, so that a change of speed shows. Each round finishes
-//!   tasks, so it comes to an end.
+//! # Choices that the paper leaves open
+//! - **Task.** `task=N` makes N iterations one task. With `task=auto`, the default, each iteration is a task, and a
+//!   worker runs in steps of `chunk` seconds. For iterations longer than `chunk` this is `task=1`, as in the paper.
+//! - **Reports** have the number, sum and sum of squares of durations. The paper sends the matrix of all durations.
+//! - **The master** of phase 3 is worker 0 of rank 0. It executes tasks only if it is the only worker.
+//! - **Late workers** have a share in phase 1. If they do not come before phase 1 ends, the others get this share. Late
+//!   workers can ask a master, but get no later share.
+//! - **The clock of a core** (U1) is the speed of a calibration loop at the start, the same for all workers of a rank.
+//! - **Durations that are alike** (U4). The paper compares "the execution time of each task per core": the tasks of
+//!   each core among themselves, or the means of cores. We take the deviation over all tasks, which is large if either
+//!   is.
+//! - **Repetition.** The paper repeats the phases in case of large losses, without defining "large". With `repeat=on`,
+//!   every round of shares ends with the first worker that has finished, and a new decision follows. Only the last
+//!   round counts, so that a change of speed shows. Each round finishes tasks, so the rounds end.
 //!
 //! ```text
-//!          First (a worker is through) -->            Report -->            Ask -->
+//!          First (a share is finished) -->            Report -->            Ask -->
 //!  rank k                                 <-- Stop                <-- Shares         <-- Grant      rank 0: CaaRoot
 //!                                                             or  <-- Serve          <-- Dismiss
 //! ```
 //!
-//! | module | answers |
-//! |---|---|
-//! | [`decide`](mod@decide) | shares or a master |
-//! | `root` | rank 0: takes reports and decides |
-//! | `member` | every rank: runs its workers |
+//! The module `root` is the part of rank 0, `member` the part of every rank.
 
 pub mod decide;
 mod member;
@@ -119,7 +114,7 @@ fn conditions(parameters: &Parameters) -> Result<Thresholds, ParseError> {
     })
 }
 
-/// The end of a round of shares.
+/// The condition that ends a round of shares.
 ///
 /// ```
 /// use lb_strategies::pool::caa::Until;
@@ -127,9 +122,9 @@ fn conditions(parameters: &Parameters) -> Result<Thresholds, ParseError> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Until {
-    /// With the first worker that is through its share; the others finish the task in hand.
+    /// The first worker has finished its share; the others finish their present task.
     FirstFinished,
-    /// With the last one.
+    /// All workers have finished their shares.
     AllFinished,
 }
 
@@ -140,15 +135,15 @@ pub enum Until {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// True if it has shown up.
+    /// True if the worker has come.
     pub there: bool,
     /// Clock speed of its vCPU.
     pub clock: f64,
-    /// The tasks it has finished in this round.
+    /// Its finished tasks in this round.
     pub tally: TaskStats,
 }
 
-/// A message between rank 0 and another rank. Indices are indices of tasks.
+/// A message between rank 0 and another rank. Indices are numbers of tasks.
 ///
 /// ```
 /// use lb_strategies::pool::caa::CaaMessage;
@@ -156,35 +151,35 @@ pub struct WorkerReport {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CaaMessage {
-    /// To rank 0: a worker is through its share.
+    /// To rank 0: a worker has finished its share.
     First,
-    /// To all: begin no other task, and report.
+    /// To all: begin no more tasks, and report.
     Stop,
-    /// To rank 0: the round is over here.
+    /// To rank 0: no worker of the rank runs a task any more.
     Report {
         /// Every worker of the rank, in order.
         workers: Vec<WorkerReport>,
-        /// The indices that they have not begun.
+        /// The tasks that no worker of the rank has begun.
         left: Vec<Range<u64>>,
     },
     /// To a rank: its part of the next round.
     Shares {
-        /// Workers with their indices; a worker that is not named gets nothing.
+        /// Workers, each with its tasks; other workers get none.
         shares: Vec<(WorkerId, Range<u64>)>,
         /// The end of the round.
         until: Until,
     },
-    /// To all: workers ask for the remaining tasks, one by one.
+    /// To all: workers request the remaining tasks one by one.
     Serve,
-    /// Requests of workers, and the answers.
+    /// Requests of workers to the queue, and its answers.
     Queue(QueueMessage),
 }
 
 struct Caa {
     conditions: Thresholds,
-    /// Iterations in a task; none if as many as fit into `chunk`.
+    /// Iterations in a task; none if `task=auto`.
     task: Option<u64>,
-    /// The end of the rounds after the first.
+    /// What ends the rounds after the first.
     later: Until,
     chunk: Nanos,
 }
@@ -222,7 +217,7 @@ impl PoolStrategy for Caa {
 struct CaaRank {
     rank: Rank,
     member: Member,
-    /// Of rank 0.
+    /// Only on rank 0.
     head: Option<CaaRoot>,
     /// Iterations in a task.
     task: u64,
@@ -244,7 +239,7 @@ impl CaaRank {
         }
     }
 
-    /// Tasks become iterations.
+    /// Converts ranges of tasks to ranges of iterations.
     fn scale(&self, out: &mut [Output<CaaMessage>]) {
         for output in out {
             if let Output::Run { range, .. } = output {

@@ -1,20 +1,17 @@
-//! A queue at rank 0 that workers ask: the machinery of `master-worker`, `guided` and `factoring`.
+//! The queue at rank 0 from which workers request iterations, for `master-worker`, `guided`, `factoring` and `caa`.
 //!
 //! ```text
-//!  worker is through        Ask -->   rank 0: Queue, SizeRule
+//!  worker has no work       Ask -->   rank 0: Queue, SizeRule
 //!  worker runs             <-- Grant
-//!  everything was run      <-- Dismiss, once to each rank
+//!  everything has run      <-- Dismiss, once to each rank
 //! ```
 //!
-//! At most one request per worker is in flight, and no worker asks before it is through. So the cost of a central queue
-//! is visible: no prefetching hides it. Workers of rank 0 reach the queue without messages. A granted range is executed
-//! in steps of `chunk` seconds, so that progress shows, but no part of it is given back.
+//! A worker requests iterations only when it has none, so the cost of a central queue is not hidden by prefetching.
+//! Workers of rank 0 reach the queue without messages. A granted range is executed in steps of `chunk` seconds to show
+//! progress, but no part of it is given back.
 //!
-//! | module | answers |
-//! |---|---|
-//! | [`queue`] | which worker gets which indices next, and when everything was run |
-//! | [`size`] | how large the next grant is |
-//! | [`workers`] | which workers of a rank wait, run or are gone |
+//! [`queue`] grants the next indices and detects the end, [`size`] computes the size of a grant, and [`workers`] has
+//! the states of the workers of a rank.
 
 pub mod queue;
 pub mod size;
@@ -31,7 +28,7 @@ pub use queue::{Master, Queue, QueueMessage};
 pub use size::SizeRule;
 pub use workers::Workers;
 
-/// Messages of a machine in one step, with their receivers. Messages to its own rank are handled before the step ends.
+/// The messages of a machine in one step, with their receivers. Those to its own rank are handled within the step.
 pub type Outbox<M> = VecDeque<(Rank, M)>;
 
 /// One rank of a policy with a central queue.
@@ -48,7 +45,7 @@ pub type Outbox<M> = VecDeque<(Rank, M)>;
 pub struct CentralRank {
     rank: Rank,
     workers: Workers,
-    /// Of rank 0.
+    /// Only on rank 0.
     queue: Option<Queue>,
 }
 

@@ -1,12 +1,12 @@
-//! Drives the machine of one rank: keeps its orders for workers, and turns its other outputs into actions.
+//! Runs the machine of one rank. It keeps the orders of the machine for workers, and turns other outputs into actions.
 //!
 //! ```text
-//! worker wants ---+                        +--> an order for a worker, until it takes it
-//! message --------+--> Driver -- machine --+--> actions: messages, workers to call, a time to come back
+//! worker wants ---+                        +--> an order for a worker, until the worker takes it
+//! message --------+--> Driver -- machine --+--> actions: send a message, call a worker, call back at a time
 //! time -----------+                        +--> closed
 //! ```
 //!
-//! The runtime and the cluster in virtual time both use it, and carry out the actions. A machine that breaks its
+//! The runtime and the cluster in virtual time use it, and carry out the actions. A machine that breaks its
 //! [promises](super::machine) causes a panic.
 
 use std::ops::Range;
@@ -22,33 +22,33 @@ pub enum Order {
     Run {
         /// Their indices.
         range: Range<u64>,
-        /// True if the result is to be kept apart until the worker is told whether it counts.
+        /// True if the result must be kept apart until the worker learns whether it counts.
         apart: bool,
     },
     /// Hand in the accumulated value, and leave.
     Leave,
 }
 
-/// An action that a driver asks for. Actions are carried out at once, in their order.
+/// An action for the caller of the driver. Actions must be carried out at once, in order.
 #[derive(Debug)]
 pub enum Action {
-    /// Tell another rank's machine.
+    /// Send a message to the machine of another rank.
     Send {
         /// The receiver.
         to: Rank,
         /// The message.
         message: Message,
     },
-    /// This worker, which may be asleep, has an order.
+    /// Wake this worker, which has an order and may be asleep.
     Call {
         /// Its number on this rank.
         worker: WorkerId,
     },
-    /// [`Driver::pass_time`] then.
+    /// Call [`Driver::pass_time`] at this time.
     WakeAt(Nanos),
 }
 
-/// One rank's machine, and its outputs so far.
+/// The machine of one rank, and its outputs so far.
 ///
 /// ```
 /// use lb_strategies::pool::{Driver, Action, Order, Pool};
@@ -64,7 +64,7 @@ pub enum Action {
 /// ```
 pub struct Driver {
     machine: Machine,
-    /// Empty; kept for its memory.
+    /// Empty; kept to reuse its memory.
     outputs: Vec<Output<Message>>,
     states: Vec<WorkerState>,
     wake_at: Option<Nanos>,
@@ -73,11 +73,11 @@ pub struct Driver {
     messages: u64,
 }
 
-/// The state of a worker: what it will be told.
+/// The state of a worker: its next order, and the fate of its result.
 #[derive(Debug, Default)]
 struct WorkerState {
     order: Option<Order>,
-    /// Tells whether the result it kept apart counts.
+    /// True if the result that the worker kept apart counts; none if this is not decided.
     counts: Option<bool>,
     released: bool,
 }
@@ -85,7 +85,7 @@ struct WorkerState {
 impl WorkerState {
     fn dismiss(&mut self) {
         self.order = Some(Order::Leave);
-        // A result kept apart and not decided on may be another worker's too: it is not counted.
+        // A result that is kept apart and not decided on may also be another worker's, so it does not count.
         self.counts = self.counts.or(Some(false));
     }
 }
@@ -104,12 +104,12 @@ impl Driver {
         }
     }
 
-    /// The pool begins.
+    /// Starts the machine.
     pub fn begin(&mut self, now: Nanos, actions: &mut Vec<Action>) {
         self.feed(now, Input::Begin, actions);
     }
 
-    /// A worker has nothing to do.
+    /// Notes that a worker has nothing to do.
     pub fn wants(&mut self, worker: WorkerId, now: Nanos, actions: &mut Vec<Action>) {
         if self.cancelled {
             self.states[worker.index()].dismiss();
@@ -118,7 +118,7 @@ impl Driver {
         self.feed(now, Input::Wants { worker }, actions);
     }
 
-    /// A message of another rank's machine has come.
+    /// Passes a message of another rank's machine to the machine.
     ///
     /// # Errors
     /// The machine cannot read the message.
@@ -132,7 +132,7 @@ impl Driver {
         self.step(now, Input::Message { from, message }, actions)
     }
 
-    /// Passes the time to the machine if its timer is due. Returns whether it was.
+    /// Passes the time to the machine if its timer is due. Returns true if it was.
     pub fn pass_time(&mut self, now: Nanos, actions: &mut Vec<Action>) -> bool {
         let due = self.wake_at.is_some_and(|at| at <= now);
         if due {
@@ -142,36 +142,36 @@ impl Driver {
         due
     }
 
-    /// The rank has work from now on, or no longer.
+    /// Notes whether the rank may have work from now on.
     pub fn resize(&mut self, active: bool, now: Nanos, actions: &mut Vec<Action>) {
         self.feed(now, Input::Resize { active }, actions);
     }
 
-    /// The time at which the machine wants [`pass_time`](Self::pass_time).
+    /// The time at which [`pass_time`](Self::pass_time) must be called.
     pub fn wake_at(&self) -> Option<Nanos> {
         self.wake_at
     }
 
-    /// Takes the order of a worker, and whether its result that was kept apart counts.
+    /// Takes the order of a worker, and whether the result that the worker kept apart counts.
     pub fn take_order(&mut self, worker: WorkerId) -> Option<(Option<bool>, Order)> {
         let state = &mut self.states[worker.index()];
         let order = state.order.take()?;
         Some((state.counts.take(), order))
     }
 
-    /// Tells whether [`take_order`](Self::take_order) would return something.
+    /// True if [`take_order`](Self::take_order) would return an order.
     pub fn has_order(&self, worker: WorkerId) -> bool {
         self.states[worker.index()].order.is_some()
     }
 
-    /// From now on workers that want an order leave, and the machine is not asked.
+    /// Ends the pool: workers that want an order leave, and the machine gets no more inputs.
     pub fn cancel(&mut self, actions: &mut Vec<Action>) {
         if std::mem::replace(&mut self.cancelled, true) {
             return;
         }
         self.wake_at = None;
         for (worker, state) in (0..).map(WorkerId).zip(&mut self.states) {
-            // A waiting worker leaves now. A running worker asks again. A released worker asks no more.
+            // A waiting worker leaves now. A running worker leaves when it wants an order. A released worker has left.
             if state.order.is_none() && !state.released {
                 state.dismiss();
                 actions.push(Action::Call { worker });
@@ -179,17 +179,17 @@ impl Driver {
         }
     }
 
-    /// Tells whether it was cancelled.
+    /// True if the pool was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Tells whether the machine is through: `Closed`, or cancelled.
+    /// True if the machine has closed, or the pool was cancelled.
     pub fn is_over(&self) -> bool {
         self.closed || self.cancelled
     }
 
-    /// Messages that the machine has sent.
+    /// Number of messages that the machine has sent.
     pub fn messages(&self) -> u64 {
         self.messages
     }
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::pools::machine::PoolRank;
 
-    /// Returns these outputs.
+    /// Returns prepared outputs.
     struct Scripted(Vec<Output<()>>);
 
     impl PoolRank for Scripted {
@@ -287,7 +287,7 @@ mod tests {
         driver.cancel(&mut actions);
         driver.cancel(&mut actions);
         assert!(matches!(actions[..], [Action::Call { worker: WorkerId(0) }]) && driver.wake_at().is_none());
-        // It was running, and may also be told so when it comes back.
+        // The worker was running. It is also dismissed when it comes back.
         driver.wants(WorkerId(0), 2, &mut Vec::new());
         assert_eq!(driver.take_order(WorkerId(0)), Some((Some(false), Order::Leave)));
         assert!(driver.is_over());

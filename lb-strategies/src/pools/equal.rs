@@ -1,7 +1,8 @@
-//! `static`: equal shares, fixed at the start. The baseline, and domain decomposition (DD) of the CAA paper.
+//! `static` gives every worker an equal share at the start. Other policies are compared with it. It is domain
+//! decomposition (DD) of the CAA paper.
 //!
-//! Ranks share the iterations in proportion to their workers, the workers of a rank equally. Each worker has one
-//! contiguous range. No messages are sent. A worker still executes its range in steps, so that progress shows.
+//! Each rank gets iterations in proportion to its workers, and each worker of a rank an equal, contiguous range. No
+//! messages are sent. A worker executes its range in steps, to show progress.
 
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ use crate::pools::machine::{Input, Machine, Nanos, Output, PoolRank, SECOND};
 use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
-/// The parameter that all policies share: the time a worker runs before it asks again.
+/// The parameter that all policies share: the time that a worker runs before it wants the next range.
 pub(crate) const CHUNK: Parameter = Parameter {
     name: "chunk",
     default: "0.1",

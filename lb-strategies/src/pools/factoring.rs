@@ -1,7 +1,8 @@
-//! `factoring`: batches of p equal chunks, each batch half of the waiting iterations (Hummel, Schonberg and Flynn, 1992).
+//! `factoring` hands out batches of p equal chunks for p workers, each batch half of the waiting iterations (Hummel,
+//! Schonberg and Flynn, 1992).
 //!
-//! More careful than `guided`: later batches even out a slow chunk among the p chunks of a batch. A batch is the part 1 /
-//! `x` of the rest. The paper shows that half, `x` = 2, does well for any distribution of costs.
+//! It is more careful than `guided`, because later batches even out a slow chunk of an earlier batch. A batch is one
+//! `x`-th of the waiting iterations. The paper shows that a half, `x` = 2, does well for any distribution of costs.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};

@@ -1,9 +1,9 @@
-//! `guided`: each worker that asks takes its part, one p-th, of the waiting iterations. Guided self-scheduling
-//! (Polychronopoulos and Kuck, 1987).
+//! `guided` gives each request one p-th of the waiting iterations: guided self-scheduling (Polychronopoulos and Kuck,
+//! 1987).
 //!
-//! Chunks are large first, when later ones can even out much. At last they are single iterations, or `least` iterations
-//! if single ones cost more than they even out. It ignores speeds: a slow worker that asks first gets a p-th of
-//! everything.
+//! Chunks are large first, because later chunks can still even out differences. The last are single iterations, or
+//! `least` iterations if single ones cost too much. p is the number of workers; a slow one that asks first gets 1/p of
+//! all.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};
@@ -13,7 +13,7 @@ use crate::pools::machine::{Machine, Nanos};
 use crate::pools::policy::{Pool, PoolStrategy};
 use crate::rank::Rank;
 
-/// The smallest grant, common to the rules that begin with large ones.
+/// The smallest grant, a parameter of the rules that begin with large grants.
 pub(crate) const LEAST: Parameter =
     Parameter { name: "least", default: "1", meaning: "iterations in the smallest chunk" };
 

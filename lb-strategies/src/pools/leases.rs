@@ -1,10 +1,10 @@
-//! `leases`: ranges on loan from a root pool, taken piece by piece, and taken back from ranks that have too much.
+//! `leases` lends iterations to ranks, and takes them back from late ranks. It is the default policy for pools.
 //!
-//! Iterations are not assigned for good. The root, on rank 0, holds the free ranges. Ranks borrow ranges from it, large
-//! ones first and ever smaller ones towards the end (factoring). They ask for the next before the last is used up. The
-//! workers of a rank take pieces of a tenth of a second, smaller ones at the end. When the root has nothing left, it
-//! brokers: a rank that holds more than it can do in time gives the tail of it away. So at any speeds no worker waits
-//! while a rank holds work that was not begun. A worker that stands still holds one piece.
+//! The *root*, on rank 0, has the free ranges. It lends them to ranks as *leases*, large ones first and ever smaller
+//! ones towards the end (factoring). A rank asks for the next lease before the last one is used up. Its workers take
+//! *pieces* of a tenth of a second, and smaller pieces at the end. When the root has nothing left, a rank that has more
+//! than it can run in time gives back the tail. So at any speeds, no worker waits for long while a rank has iterations
+//! that were not begun. A worker that has stopped holds back one piece.
 //!
 //! ```text
 //!            Want, Progress                 Lease
@@ -13,20 +13,19 @@
 //!            Steal, Stop                   Stolen, Bye
 //! ```
 //!
-//! There are no quotas and no reports on a schedule, unlike in the RUPER-LB paper: nothing is decided before it must be.
-//! Rank 0 has the root beside its own rank and talks to it without messages.
+//! Unlike in the RUPER-LB paper, there are no quotas and no scheduled reports, because nothing is decided before it
+//! must be. The root and the rank side of rank 0 exchange no messages.
 #![doc = ""]
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`range_pool`] | which piece a worker takes |
-//! | [`pace`] | the length of pieces |
-//! | [`speed`] | the speed of a worker |
-//! | `rank`, `root_link` | when a rank asks, and its reports to the root |
-//! | `root`, `peers`, [`holdings`] | which rank gets which ranges, and which rank holds them |
-//! | [`size`] | the size of a lease |
-//! | `steal` | the victims, when nothing is left |
-//! | `tail_replication`, `replica_broker` | which worker executes a piece a second time, and which result counts |
-//! | [`message`] | the messages |
+//! | [`range_pool`], [`pace`] | decide which piece a worker takes, and how long pieces are |
+//! | [`speed`] | estimates the speed of a worker |
+//! | `rank`, `root_link` | decide when a rank asks for a lease or reports to the root |
+//! | `root`, `peers`, [`holdings`] | decide which rank gets which ranges, and record the ranges of each rank |
+//! | [`size`] | computes the size of a lease |
+//! | `steal` | chooses the ranks that give ranges back |
+//! | `tail_replication`, `replica_broker` | let a second worker execute a late piece, and decide which result counts |
+//! | [`message`] | defines the messages |
 
 pub mod holdings;
 pub mod message;
@@ -97,7 +96,7 @@ pub(crate) const ENTRY: Entry<dyn PoolStrategy> = Entry {
     },
 };
 
-/// The policies `leases` and `auto`: they differ in what they measure.
+/// The policies `leases` and `auto`, which differ in what they measure.
 pub(crate) struct Leases {
     name: &'static str,
     chunk: Nanos,
@@ -107,7 +106,7 @@ pub(crate) struct Leases {
 }
 
 impl Leases {
-    /// The variant with sizes by measurements.
+    /// The variant `auto`, with measured sizes.
     pub(crate) fn measured(name: &'static str, parameters: &Parameters) -> Result<Self, ParseError> {
         Self::read(name, parameters, Batch::Measured, Pace::Measured)
     }
@@ -151,7 +150,7 @@ impl PoolStrategy for Leases {
     }
 }
 
-/// A rank, and on rank 0 the root beside it.
+/// The machine of a rank. On rank 0 it has the root, too.
 struct LeasesRank {
     rank: LeaseRank,
     root: Option<LeaseRoot>,
@@ -188,7 +187,7 @@ impl PoolRank for LeasesRank {
 }
 
 impl LeasesRank {
-    /// Passes on orders and reports until there are none: to other ranks by message, within rank 0 directly.
+    /// Delivers orders and reports until there are none: by messages to other ranks, directly within rank 0.
     fn deliver(&mut self, now: Nanos, mut orders: Orders, out: &mut Vec<Output>) {
         loop {
             for (to, order) in std::mem::take(&mut orders) {

@@ -1,30 +1,31 @@
-//! The machine that a policy makes for each rank of a pool.
+//! The state machine that a policy makes for each rank of a pool, and the promises between it and its driver.
 //!
-//! Every rank has one, a [`PoolRank`]: a state machine without clock, thread or socket. Its driver (the runtime, or a
-//! cluster in virtual time) gives it events with their times, as [`Input`]s, and carries out its [`Output`]s:
+//! Each rank has a [`PoolRank`], a state machine without clock, thread or socket. Its driver (the runtime, or a cluster
+//! in virtual time) gives it events with their times as [`Input`]s, and carries out its [`Output`]s:
 //!
 //! ```text
 //!  Begin, Wants, Message, Timer, Resize            Run, Send, WakeAt, Release, Closed
 //! --------------------------------------> PoolRank ---------------------------------->
 //! ```
 //!
-//! The machine of rank 0 also holds the single parts of a pool: the root pool, the monitor, the master. Each policy has
-//! its own type of messages; a [`Machine`] erases it.
+//! The machine of rank 0 also has the central part of a policy, such as the root or the master. Each policy has its own
+//! type of messages, which a [`Machine`] erases.
 //!
 //! # What a driver promises
-//! 1. `Begin` comes first and once. A worker says `Wants` when it begins, and then once after each `Run`, when it has
-//!    executed the whole range; never otherwise.
+//! 1. `Begin` comes first and once. `Wants` of a worker comes when the worker begins, and then once after each `Run`,
+//!    when it has executed the whole range.
 //! 2. Messages between two ranks arrive once and in order. If a rank is lost, the driver ends the pool with an error.
-//! 3. `now` is a clock of that rank that never goes back. Times of different ranks are never compared.
-//! 4. `Timer` comes at or soon after the instant of the last `WakeAt`. A spurious one does no harm.
+//! 3. `now` is a clock of this rank that never goes back. Times of different ranks are never compared.
+//! 4. `Timer` comes at or soon after the time of the last `WakeAt`. A spurious `Timer` has no effect.
 //!
 //! # What a machine promises
-//! 1. Over all ranks each index of `0..iterations` is run exactly once, for any speeds, delays and orders. Exempt are
-//!    runs that a policy marks as *copies* ([`Output::Run`]).
-//! 2. A worker that `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`.
-//!    After `Release` it does nothing more.
-//! 3. `Closed` comes once, when all its workers are released and it expects no message. It ignores later inputs.
-//! 4. It never fails, panics or spins: an `Output` costs the driver something, a `WakeAt` in the past is one `Timer`.
+//! 1. Over all ranks, each index of `0..iterations` is run exactly once, for any speeds, delays and orders. Runs that a
+//!    policy marks as *copies* ([`Output::Run`]) are exempt.
+//! 2. `Wants` is answered, at once or later, by a `Run` with a range that is not empty, or by `Release`. After
+//!    `Release`, the worker gets nothing more.
+//! 3. `Closed` comes once, when all workers are released and no message is expected. Later inputs are ignored.
+//! 4. A machine never fails or panics, and never loops without progress: each `Output` takes the driver time, and a
+//!    `WakeAt` in the past gives one `Timer`.
 
 use std::ops::Range;
 
@@ -59,21 +60,21 @@ pub const SECOND: Nanos = 1_000_000_000;
 /// }
 /// ```
 pub trait PoolRank: Send {
-    /// The messages between machines of the policy; `()` if there are none. All machines of a policy have the same. It
-    /// is encoded only to leave a process, without names and types: serde's `untagged`, `tag`, `flatten` and
-    /// `skip_serializing_if` do not work with it.
+    /// The messages between machines of the policy; `()` if there are none. All machines of a policy have the same
+    /// type. Messages are encoded only to leave a process, without names and types. So serde's `untagged`, `tag`,
+    /// `flatten` and `skip_serializing_if` do not work.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Takes an event at `now`, and adds its outputs to `out`, in order.
+    /// Handles an event at `now`, and appends its outputs to `out`, in order.
     fn step(&mut self, now: Nanos, input: Input<Self::Message>, out: &mut Vec<Output<Self::Message>>);
 
-    /// The decision so far, in one line for a person, if it decides anything.
+    /// The decisions so far in one line for users, if the policy makes any.
     fn said(&self) -> Option<String> {
         None
     }
 }
 
-/// A [`PoolRank`] of any type, whose messages have become [`Message`]s.
+/// A [`PoolRank`] of any type. Its messages are [`Message`]s.
 ///
 /// ```
 /// use lb_strategies::{POOLS, Rank, pool::{Machine, Pool}};
@@ -84,12 +85,12 @@ pub trait PoolRank: Send {
 pub struct Machine(Box<dyn Erased>);
 
 impl Machine {
-    /// Erases the type of a machine.
+    /// A machine without the type of its messages.
     pub fn new(rank: impl PoolRank + 'static) -> Self {
         Self(Box::new(Typed { rank, out: Vec::new() }))
     }
 
-    /// As [`PoolRank::step`]. Fails where the input is a message that the machine cannot read, and then does nothing.
+    /// See [`PoolRank::step`]. Fails, and does nothing, if the machine cannot read the message in the input.
     pub(crate) fn step(
         &mut self,
         now: Nanos,
@@ -99,7 +100,7 @@ impl Machine {
         self.0.step(now, input, out)
     }
 
-    /// As [`PoolRank::said`].
+    /// See [`PoolRank::said`].
     pub(crate) fn said(&self) -> Option<String> {
         self.0.said()
     }
@@ -118,7 +119,7 @@ trait Erased: Send {
 
 struct Typed<R: PoolRank> {
     rank: R,
-    /// Empty; kept for its memory.
+    /// Empty; kept to reuse its memory.
     out: Vec<Output<R::Message>>,
 }
 
@@ -163,12 +164,12 @@ pub enum Input<M> {
         /// The message.
         message: M,
     },
-    /// The instant of the last `WakeAt` has come.
+    /// The time of the last `WakeAt` has come.
     Timer,
-    /// The run is shrunk or expanded: this rank has work from now on, or no longer. Only policies that
-    /// [resize](super::policy::PoolStrategy::resizes) are told; rank 0 always has work.
+    /// The run shrinks or expands: whether this rank may have work from now on. Only policies that
+    /// [resize](super::policy::PoolStrategy::resizes) get this input. Rank 0 may always have work.
     Resize {
-        /// True if it has work.
+        /// True if the rank may have work.
         active: bool,
     },
 }
@@ -176,45 +177,45 @@ pub enum Input<M> {
 /// An output of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output<M> {
-    /// This worker executes these iterations. They are never none.
+    /// This worker executes these iterations, at least one.
     Run {
-        /// Its number on this rank.
+        /// Number of the worker on this rank.
         worker: WorkerId,
         /// Their indices.
         range: Range<u64>,
-        /// Others may be executing the same: keep the result apart until `Commit` or `Discard` for this worker.
+        /// True if others may execute the same: the worker keeps the result apart until `Commit` or `Discard`.
         copy: bool,
     },
-    /// The result this worker keeps apart counts.
+    /// The result that this worker keeps apart counts.
     Commit {
-        /// Its number on this rank.
+        /// Number of the worker on this rank.
         worker: WorkerId,
     },
-    /// The result this worker keeps apart does not count: another worker was first.
+    /// The result that this worker keeps apart does not count, because another worker was first.
     Discard {
-        /// Its number on this rank.
+        /// Number of the worker on this rank.
         worker: WorkerId,
     },
-    /// Tell another rank's machine.
+    /// Send a message to the machine of another rank.
     Send {
         /// The receiver; never this rank.
         to: Rank,
         /// The message.
         message: M,
     },
-    /// Give it a `Timer` then. Replaces the last.
+    /// Give the machine a `Timer` at this time. This replaces the last `WakeAt`.
     WakeAt(Nanos),
     /// This worker gets nothing more.
     Release {
-        /// Its number on this rank.
+        /// Number of the worker on this rank.
         worker: WorkerId,
     },
-    /// This rank's part is over.
+    /// This rank has finished its part of the pool.
     Closed,
 }
 
 impl<M> Output<M> {
-    /// The same with another message, if it has one.
+    /// The same output, with its message changed if it has one.
     fn map<N>(self, change: impl FnOnce(M) -> N) -> Output<N> {
         match self {
             Self::Send { to, message } => Output::Send { to, message: change(message) },

@@ -1,10 +1,10 @@
-//! `master-worker`: one worker only hands out work, all others ask it for more. MS of the CAA paper (Filipovic, Krstajic
-//! and Popovic, 2021).
+//! `master-worker`: one worker only hands out iterations, and the others request them. It is MS of the CAA paper
+//! (Filipovic, Krstajic and Popovic, 2021).
 //!
-//! The master is worker 0 of rank 0; it executes only if it is the only worker there is (left). `batch=1` is the paper:
-//! one task per request. Where iterations cost microseconds that would be a request per microsecond. So the default is as
-//! many iterations as a worker does in `chunk` seconds, but no more than its part of the waiting ones. For tasks longer
-//! than `chunk` that is one, too.
+//! The master is worker 0 of rank 0. It executes iterations only if it is the only worker. With `batch=1`, a request
+//! gets one iteration, as in the paper. Iterations of 1 us would then need a request per us. So by default, a request
+//! gets as many iterations as the worker runs in `chunk` seconds, but at most one p-th of the waiting ones for p
+//! workers. If iterations take longer than `chunk`, this is one iteration, too.
 
 use super::central::{CentralRank, Master, SizeRule};
 use super::equal::{CHUNK, chunk};

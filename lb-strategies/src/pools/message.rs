@@ -1,7 +1,7 @@
 //! Messages between the machines of a pool, with their types erased for the transport.
 //!
-//! A message is the value itself as long as it stays in its process. Serde encodes it to leave the process, and the
-//! reader names its type. This is the one place below the runtime where something is encoded.
+//! Within a process, a message is the value itself. To leave the process, it is encoded by serde, and the reader names
+//! its type. Nothing else in this crate is encoded.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -88,7 +88,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
     }
 }
 
-/// A number that tells the bytes of one type from the bytes of another: all processes of a job run the same program.
+/// A number for a type, by which a reader detects bytes of another type. All processes of a job run the same program.
 fn kind<T>() -> u32 {
     FxBuildHasher.hash_one(type_name::<T>()) as u32
 }

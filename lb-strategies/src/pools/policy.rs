@@ -1,9 +1,9 @@
-//! A policy for pools: from the facts about a pool it makes a [`Machine`](super::machine) for each rank.
+//! The trait of a policy for pools, which makes a [`Machine`](super::machine) for each rank.
 
 use super::machine::{Machine, Nanos};
 use crate::rank::Rank;
 
-/// The facts of a pool that are known before it begins.
+/// The facts about a pool that are known before it begins.
 ///
 /// ```
 /// use lb_strategies::pool::Pool;
@@ -18,8 +18,7 @@ pub struct Pool {
     pub workers: Vec<u32>,
     /// Rough cost of an iteration, if it is known.
     pub cost_hint: Option<Nanos>,
-    /// Relative clock speed of each rank's vCPUs, as far as it is known here; 1 where it was not measured. A rank knows
-    /// at most its own for certain.
+    /// Relative clock speed of each rank's vCPUs; 1 where unknown. A rank may know only its own clock speed.
     pub clock_speeds: Vec<f64>,
 }
 
@@ -46,7 +45,7 @@ impl Pool {
     }
 }
 
-/// A policy for pools: it makes the machines.
+/// A policy for pools, which makes the machine of each rank.
 ///
 /// ```
 /// use lb_strategies::{POOLS, Rank, pool::Pool};
@@ -62,19 +61,19 @@ pub trait PoolStrategy: Send + Sync {
     /// The machine of one rank.
     fn rank(&self, pool: &Pool, rank: Rank) -> Machine;
 
-    /// Tells whether each index counts exactly once; a copy of it may be run besides. If not, only the number of iterations
-    /// counts: their indices are other numbers, each used once, and there may be a few too many.
+    /// True if each index counts exactly once, although a copy of it may be run. If false, only the number of
+    /// iterations counts: indices are arbitrary numbers, each used once, and a few more iterations may be run.
     fn is_exact(&self) -> bool {
         true
     }
 
-    /// Tells whether ranks may be without work for a while ([`Input::Resize`](super::machine::Input::Resize)): the iterations
-    /// that they have not begun go to others.
+    /// True if ranks may be without work for a while ([`Input::Resize`](super::machine::Input::Resize)). The iterations
+    /// that such a rank has not begun go to others.
     fn resizes(&self) -> bool {
         false
     }
 
-    /// Tells whether a rank's clock speed is to be measured before its machine is made; that takes about a millisecond.
+    /// True if a rank's clock speed must be measured before its machine is made, which takes about 1 ms.
     fn asks_for_clock_speed(&self) -> bool {
         false
     }

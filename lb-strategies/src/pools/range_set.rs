@@ -1,11 +1,11 @@
-//! Sets of indices: disjoint ranges, in ascending order.
+//! Sets of indices, as disjoint ranges in ascending order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A set of indices as disjoint ranges that do not touch.
 ///
-/// Taking from either end is O(log ranges) per range taken; so are inserting and removing a range.
+/// Taking from either end is O(log ranges) per range taken. Inserting and removing a range is O(log ranges), too.
 ///
 /// ```
 /// use lb_strategies::pool::RangeSet;
@@ -46,7 +46,7 @@ impl RangeSet {
         self.len
     }
 
-    /// Tells whether there is none.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -56,14 +56,14 @@ impl RangeSet {
         self.ends.iter().map(|(&begin, &end)| begin..end)
     }
 
-    /// Adds a range; returns the number of its indices that were not there yet.
+    /// Adds a range. Returns the number of its indices that were not in the set.
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
         }
         let before = self.len;
         let Range { mut start, mut end } = range;
-        // All that overlap or touch become one.
+        // Ranges that overlap or touch become one.
         while let Some((&begin, &last)) =
             self.ends.range(..=end).next_back().filter(|&(_, &last)| last >= start)
         {
@@ -77,7 +77,7 @@ impl RangeSet {
         self.len - before
     }
 
-    /// Removes a range; returns the number of its indices that were there.
+    /// Removes a range. Returns the number of its indices that were in the set.
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
         let before = self.len;
         while let Some((&begin, &last)) =
@@ -98,19 +98,19 @@ impl RangeSet {
         before - self.len
     }
 
-    /// Tells whether an index is in the set.
+    /// True if the index is in the set.
     pub fn contains(&self, index: u64) -> bool {
         self.ends.range(..=index).next_back().is_some_and(|(_, &end)| end > index)
     }
 
-    /// Takes up to `count` indices from the front, all of one range; `None` if there are none or `count` is 0.
+    /// Takes up to `count` indices from the front, in one range; `None` if there are none or `count` is 0.
     pub fn take_front(&mut self, count: u64) -> Option<Range<u64>> {
         let (&begin, &end) = self.ends.iter().next()?;
         let taken = begin..end.min(begin.saturating_add(count));
         (self.remove(taken.clone()) > 0).then_some(taken)
     }
 
-    /// Takes up to `count` indices from the back, of as many ranges as it needs.
+    /// Takes up to `count` indices from the back, in as many ranges as needed.
     pub fn take_back(&mut self, count: u64) -> RangeSet {
         let mut taken = RangeSet::default();
         while taken.len < count {
@@ -127,7 +127,7 @@ impl RangeSet {
         std::mem::take(self)
     }
 
-    /// Adds all of another set; returns the number of its indices that were not there yet.
+    /// Adds all indices of another set. Returns the number of them that were not in the set.
     pub fn extend(&mut self, other: &RangeSet) -> u64 {
         other.ranges().map(|range| self.insert(range)).sum()
     }

@@ -1,14 +1,14 @@
-//! The number of iterations that a worker takes at once: as many as it does in a given time.
+//! Computes how many iterations a worker takes at once: as many as it runs in a given time.
 //!
-//! A worker that comes back often costs locks and clock readings. A worker that comes back rarely cannot be told news.
-//! The time between is given; how many iterations that is, each worker shows by its last ranges.
+//! If a worker came back often, locks and clock readings would be expensive. If it came back rarely, new decisions
+//! would reach it late. So the time between is given, and the worker's last ranges show how many iterations fit.
 
 use crate::pools::machine::{Nanos, SECOND};
 
-/// Largest ratio of a worker's next count to its last: a first iteration may be untypically cheap.
+/// Largest ratio of a worker's next count to its last one, because a first iteration may be untypically short.
 const GROWTH: u64 = 8;
 
-/// The speed of one worker, and the number of iterations it takes at once.
+/// The speed of one worker, and the number of iterations that it takes at once.
 ///
 /// ```
 /// use lb_strategies::pool::sizer::Sizer;
@@ -20,26 +20,26 @@ const GROWTH: u64 = 8;
 #[derive(Clone, Debug)]
 pub struct Sizer {
     target: Nanos,
-    /// Iterations per second, once known.
+    /// Iterations per second; none before the first range.
     speed: Option<f64>,
     last: u64,
 }
 
 impl Sizer {
-    /// Ranges of about `target`; `cost_hint` is what one iteration takes, if known.
+    /// Ranges last about `target`. `cost_hint` is the time of one iteration, if known.
     pub fn new(target: Nanos, cost_hint: Option<Nanos>) -> Self {
         let last = cost_hint.map_or(0, |cost| target / cost.max(1) / GROWTH);
         Self { target, speed: None, last }
     }
 
-    /// The worker has executed `iterations` in `took`. Recent ranges count more: half each.
+    /// Notes that the worker ran `iterations` in `took`. A range weighs as much as all earlier ranges together.
     pub fn ran(&mut self, iterations: u64, took: Nanos) {
         let speed = iterations as f64 * SECOND as f64 / took.max(1) as f64;
         self.speed = Some(self.speed.map_or(speed, |before| 0.5 * (before + speed)));
         self.last = iterations;
     }
 
-    /// Iterations per second, of the recent ranges.
+    /// Iterations per second in the recent ranges.
     pub fn speed(&self) -> Option<f64> {
         self.speed
     }

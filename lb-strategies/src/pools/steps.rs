@@ -1,6 +1,6 @@
-//! The steps of a worker through its range, so that it can be told news between two of them.
+//! Divides the range of a worker into steps, so that new decisions can reach the worker between two steps.
 //!
-//! The one place where policies measure workers. It does not know the source of the indices.
+//! Policies without a reporting scheme measure the speed of workers here.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub enum Pace {
     Fitting,
 }
 
-/// The indices that one worker was given and has not begun, and its present step.
+/// The indices that one worker has been given and has not begun, and its present step.
 ///
 /// ```
 /// use lb_strategies::pool::steps::{Pace, Steps};
@@ -42,24 +42,25 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Nothing yet. With [`Pace::Fitting`] a step is about `chunk` long; `cost_hint` is what an index costs, if known.
+    /// No indices yet. With [`Pace::Fitting`], a step lasts about `chunk`; `cost_hint` is the time of an index, if
+    /// known.
     pub fn new(pace: Pace, chunk: Nanos, cost_hint: Option<Nanos>) -> Self {
         Self { left: RangeSet::default(), pace, sizer: Sizer::new(chunk, cost_hint), running: None }
     }
 
-    /// The same with a range more.
+    /// Adds a range.
     #[must_use]
     pub fn with(mut self, range: Range<u64>) -> Self {
         self.give(range);
         self
     }
 
-    /// Adds indices.
+    /// Adds a range of indices.
     pub fn give(&mut self, range: Range<u64>) {
         self.left.insert(range);
     }
 
-    /// The present step, if there is one, is over: how many indices it had and how long it took.
+    /// Ends the present step, if there is one. Returns its number of indices and its time.
     pub fn finish_step(&mut self, now: Nanos) -> Option<(u64, Nanos)> {
         let (count, since) = self.running.take()?;
         let took = now.saturating_sub(since);
@@ -67,7 +68,7 @@ impl Steps {
         Some((count, took))
     }
 
-    /// Begins the next step; `None` if nothing is left.
+    /// Starts the next step; `None` if nothing is left.
     pub fn next(&mut self, now: Nanos) -> Option<Range<u64>> {
         let count = match self.pace {
             Pace::Single => 1,
@@ -83,17 +84,17 @@ impl Steps {
         self.sizer.next()
     }
 
-    /// Tells whether it is at a step.
+    /// True during a step.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Tells whether nothing is left to begin.
+    /// True if all indices have been begun.
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// Takes the indices that it has not begun.
+    /// Takes the indices that have not been begun.
     pub fn take_rest(&mut self) -> RangeSet {
         self.left.take()
     }

@@ -1,10 +1,10 @@
-//! The policies for pools, in order.
+//! The table of the policies for pools.
 
 use crate::entry::Entry;
 use crate::pools::policy::PoolStrategy;
 use crate::pools::{auto, caa, equal, factoring, guided, leases, master_worker, ruper};
 
-/// Every policy for pools, simplest first.
+/// All policies for pools, simplest first.
 pub(crate) const ENTRIES: &[Entry<dyn PoolStrategy>] = &[
     equal::ENTRY,
     guided::ENTRY,

@@ -1,9 +1,9 @@
-//! `adaptive`: equal shares, shares in proportion to predicted speed, or copies: whichever did best of late.
+//! `adaptive` uses equal shares, shares in proportion to predicted speed, or copies, whichever was fastest lately.
 //!
-//! Every way is evaluated all along, in force or not: the measured paces of each step tell the time of the step that way.
-//! Divisions in proportion use only data from before the step, so that the prediction is judged too. A way takes over
-//! when its [`Regret`] exceeds chance and the time of the division. Of neither paper: dlb-jr.txt has two ways and a line
-//! for each.
+//! After every step, each of these *methods* is evaluated, in force or not. Its time for the step is computed from the
+//! measured paces of workers (times per unit). Proportional divisions use only data from before the step, so that the
+//! prediction is judged too. A method takes over when its [`Regret`] exceeds chance and the time of the division.
+//! Neither paper has this policy: dlb-jr.txt compares two methods by a line for each.
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::equal::equal;
@@ -78,13 +78,13 @@ impl SuperstepStrategy for Adaptive {
 }
 
 struct AdaptiveDivider {
-    /// Shares in proportion: way 0.
+    /// Proportional shares: method 0.
     balanced: DesDivider,
-    /// The ways from 1 on: equal shares, then copies of them.
+    /// Methods from 1 on: equal shares, then copies of them.
     fixed: Vec<Division>,
     in_force: usize,
     overhead: Overhead,
-    /// Of each way: regret that it is not in force.
+    /// By method: the regret that it is not in force.
     regrets: Vec<Regret>,
     patience: f64,
     policy: Des,
@@ -111,7 +111,7 @@ impl Divider for AdaptiveDivider {
             self.reason = self.balanced.reason();
         }
         self.regret(&took);
-        // Not a difference of steps: it would look like noise.
+        // The time of a division is added separately, because as a difference between steps it would look like noise.
         let price = divided.map_or(0.0, |moved| self.balanced.price.seconds(moved));
         match self.in_force {
             0 => self.regrets[1..].iter_mut().for_each(|regret| regret.correct(price)),
@@ -131,14 +131,14 @@ impl AdaptiveDivider {
         way.checked_sub(1).map_or(&self.balanced.division, |fixed| &self.fixed[fixed])
     }
 
-    /// Adds the real or hypothetical time of the last step by each way.
+    /// Adds the last step's time under each method, measured or computed.
     fn regret(&mut self, took: &[f64]) {
         let now = took[self.in_force];
         let tolerance = self.policy.terms.tolerance * now;
         self.regrets.iter_mut().zip(took).for_each(|(regret, took)| regret.add(now - took, tolerance));
     }
 
-    /// Returns whether another way is in force now.
+    /// Switches to the method with the largest regret if that pays. Returns true if the method has changed.
     fn switch(&mut self) -> bool {
         let seconds = |way: usize| self.regrets[way].seconds;
         let most = (0..self.regrets.len()).max_by(|&one, &other| seconds(one).total_cmp(&seconds(other)));
@@ -153,7 +153,7 @@ impl AdaptiveDivider {
             way => format!("{} copies", self.fixed[way - 1].copies),
         };
         self.reason = Some(format!("{name}: would have computed {:.3e} s less of late", seconds(best)));
-        // Seen from the other side the two differ as much.
+        // The old method differs from the new one by as much.
         self.regrets[self.in_force] = self.regrets[best];
         self.in_force = best;
         self.regrets.iter_mut().for_each(Regret::restart);

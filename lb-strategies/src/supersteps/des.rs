@@ -1,7 +1,8 @@
-//! `des`: shares in proportion to predicted speeds, every 2.5 P steps. DLB of dlb-jr.txt, section 2.2.1 and eq. 4.
+//! `des` divides in proportion to predicted speeds, every 2.5 P steps for P workers. It is DLB of dlb-jr.txt, section
+//! 2.2.1 and eq. 4. It is the default policy for supersteps.
 //!
-//! [`Smoothing`] predicts a worker's job time. Ours differs from the paper: a division must gain more than noise and than
-//! moving units costs (`tolerance=0,ahead=0` is the paper's way). The first divisions come sooner.
+//! [`Smoothing`] predicts a worker's job time. Unlike in the paper, a division must gain more than noise and than
+//! moving units costs (`tolerance=0,ahead=0` switches this off). The first divisions come sooner.
 
 use super::equal::equal;
 use super::pace::{By, Paces};
@@ -32,10 +33,10 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(Des::read(parameters)?)),
 };
 
-/// Steps before the first division, unless a parameter says otherwise: 2.5 P steps are many on many workers.
+/// Steps before the first division if no parameter sets them, because 2.5 P steps are many with many workers.
 const FIRST: u64 = 4;
 
-/// The policy, and how dlb-jr and adaptive divide where they do not copy.
+/// The policy `des`, which `dlb-jr` and `adaptive` use for proportional shares.
 #[derive(Clone, Copy)]
 pub(crate) struct Des {
     every: Option<u64>,
@@ -55,7 +56,7 @@ impl Des {
         })
     }
 
-    /// The divider that follows the paces of a program's workers.
+    /// A divider that follows the paces of a program's workers.
     pub(crate) fn follow(&self, problem: &Problem) -> DesDivider {
         let row = Row::new(&problem.weights);
         let workers = problem.workers;
@@ -86,20 +87,20 @@ impl SuperstepStrategy for Des {
     }
 }
 
-/// A division that follows the predicted paces of the workers, whether it is in force or only would be.
+/// A division that follows the predicted paces of the workers, whether or not it is in force.
 pub(crate) struct DesDivider {
     pub(crate) row: Row,
     pub(crate) division: Division,
     paces: Paces,
     series: Vec<Smoothing>,
     pub(crate) price: DivisionCost,
-    /// Since the last time to divide.
+    /// Number of steps since the last time to divide.
     steps: u64,
-    /// From then to the next.
+    /// Number of steps from then to the next time to divide.
     due: u64,
-    /// Whether there was such a time.
+    /// True once there has been a time to divide.
     pub(crate) looked: bool,
-    /// The most that `due` becomes.
+    /// The largest value of `due`.
     every: u64,
     terms: GainTest,
     reason: Option<String>,
@@ -119,8 +120,8 @@ impl DesDivider {
         paces
     }
 
-    /// Divides anew if it is time and pays: in proportion to predicted speeds, so that all compute equally long (eq.
-    /// 4). Tells how many units change their worker if it did.
+    /// Divides in proportion to predicted speeds, so that all workers compute equally long (eq. 4), if it is time and
+    /// pays. Returns the number of units that change workers if it did.
     pub(crate) fn divide(&mut self) -> Option<u64> {
         self.steps += 1;
         if self.steps < self.due {

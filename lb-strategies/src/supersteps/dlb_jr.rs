@@ -1,15 +1,19 @@
-//! `dlb-jr`: balancing or copies, whichever is expected to take less. Source: dlb-jr.txt, section 3.3, steps 1 to 8.
+//! `dlb-jr` uses balancing (`des`) or copies (`replicate`), whichever is expected to be faster. The source is
+//! dlb-jr.txt, section 3.3, steps 1 to 8.
 //!
-//! Y = P / sum(1 / E[JT_i]) (eq. 3) measures the capacity of the workers, where JT_i is the time that worker i takes for
-//! one of P equal jobs. The time of a step is close to a straight line in Y, for `des` and for `replicate` (eq. 12 and
-//! 13). Every `period` steps both lines are fitted again. One is fitted to the measured times of the way in force, the
-//! other to the times that the same paces imply for the other way. The lines give the time of a step at the latest Y.
+//! Y = P / sum(1 / E[JT_i]) (eq. 3) measures the capacity of the workers. JT_i is the time that worker i takes for one
+//! of P equal jobs. The time of a step is close to a straight line in Y, for each of the two methods (eq. 12 and 13).
+//! Every `period` steps both lines are fitted again. One is fitted to the measured times of the method in force, the
+//! other to the times of the other method computed from the same paces. The lines give the time of a step at the latest
+//! Y.
 //!
-//! The paper leaves three things open. A run begins with copies, which have all units that they need: leaving them moves
-//! few units, coming back moves many. A line is used only where it explains its points, and only between them. The other
-//! way takes over, within a period as well, when its [`Regret`] exceeds chance and the cost of a switch. The cost is 140
-//! % of the mean time of a division towards copies, and 60 % of it back (section 3.1). The lines correct that regret: a
-//! short run cannot make up for a period in the wrong way.
+//! The paper leaves three things open:
+//! - A run begins with copies, where workers have all units that they need. Leaving copies moves few units, returning
+//!   many.
+//! - A line is used only where it explains its points, and only between them.
+//! - The other method takes over, even within a period, when its [`Regret`] exceeds chance and the cost of a switch.
+//!   The cost is 140 % of the mean time of a division towards copies, and 60 % of it back (section 3.1). The lines
+//!   correct the regret, because a short run cannot make up for a period with the wrong method.
 
 use super::des::{Des, DesDivider, EVERY, WINDOW};
 use super::line::Line;
@@ -37,7 +41,8 @@ pub(crate) const ENTRY: Entry<dyn SuperstepStrategy> = Entry {
     build: |parameters| Ok(Box::new(DlbJr::read(parameters)?)),
 };
 
-/// Standard deviations of a step that a regret must exceed. With 5 short runs are better, and 64 measured hosts 6 % off.
+/// Standard deviations of a step that a regret must exceed. With 5, short runs are faster, and 64 real hosts 6 %
+/// slower.
 const PATIENCE: f64 = 20.0;
 
 struct DlbJr {
@@ -90,17 +95,17 @@ struct DlbJrDivider {
     copied: Division,
     copies_in_force: bool,
     overhead: Overhead,
-    /// Steps before the first time to divide: their time, and the pace of each worker.
+    /// Steps before the first time to divide, each with its time and the pace of each worker.
     early: Vec<(f64, Vec<f64>)>,
     /// Weight of one of P equal jobs.
     job: f64,
     tolerance: f64,
     period: u64,
     sums: Sums,
-    /// Y and the mean time of a step, of each period.
+    /// By period: Y, and the mean time of a step.
     balanced_points: Vec<(f64, f64)>,
     copied_points: Vec<(f64, f64)>,
-    /// Of the way that is not in force.
+    /// The regret that the other method is not in force.
     regret: Regret,
     reason: Option<String>,
 }
@@ -138,7 +143,7 @@ impl Divider for DlbJrDivider {
         self.sums.balanced_seconds += price;
         self.regret.correct(if self.copies_in_force { -price } else { price });
         if first && self.balanced.looked {
-            // Until now shares in proportion were equal ones, without information.
+            // Before this, no speeds were known, so proportional shares were equal shares.
             for (seconds, paces) in std::mem::take(&mut self.early) {
                 self.sum_up(seconds, &paces);
             }
@@ -160,7 +165,7 @@ impl Divider for DlbJrDivider {
 }
 
 impl DlbJrDivider {
-    /// Steps 2 and 3: adds the time of a step, and its time the other way, without the price of a switch.
+    /// Adds the time of a step, and its time with the other method, without the price of a switch (steps 2 and 3).
     fn sum_up(&mut self, seconds: f64, paces: &[f64]) {
         let computing = |division: &Division| slowest(&self.balanced.row, division, paces);
         let [balanced, copied] = [&self.balanced.division, &self.copied].map(computing);
@@ -177,12 +182,12 @@ impl DlbJrDivider {
         self.regret.add(self.saved(balanced, copied), tolerance);
     }
 
-    /// The saving of the way that is not in force.
+    /// The saving of the method that is not in force, s.
     fn saved(&self, balanced: f64, copied: f64) -> f64 {
         if self.copies_in_force { copied - balanced } else { balanced - copied }
     }
 
-    /// Steps 4 to 6, at the end of a period: the lines give the expected time of its steps.
+    /// Fits both lines at the end of a period, and corrects the regret by the times that they give (steps 4 to 6).
     fn fit(&mut self) {
         let workers = self.sums.paces.len();
         let sums = std::mem::replace(&mut self.sums, Sums::of(workers));
@@ -194,12 +199,12 @@ impl DlbJrDivider {
         if let Some((balanced, copied)) = expected(&self.balanced_points).zip(expected(&self.copied_points)) {
             let expected = self.saved(balanced, copied) * steps;
             let correction = expected - self.saved(sums.balanced_seconds, sums.copied_seconds);
-            // A way that both call the worse is not regretted for being less so.
+            // If lines and sums agree that a method is slower, there is no regret, however little slower it is.
             self.regret.correct(correction.min(expected.max(0.0)));
         }
     }
 
-    /// Step 7. Returns whether the other way is in force now.
+    /// Switches to the other method if that pays (step 7). Returns true if it has switched.
     fn switch(&mut self) -> bool {
         let part = if self.copies_in_force { 0.6 } else { 1.4 };
         let saved = self.regret.seconds;
@@ -207,7 +212,7 @@ impl DlbJrDivider {
             return false;
         }
         self.regret.restart();
-        // The next correction is of steps of this way only.
+        // The next correction must be for steps of this method only.
         self.sums = Sums::of(self.sums.paces.len());
         self.copies_in_force = !self.copies_in_force;
         let other = if self.copies_in_force { "copies" } else { "shares in proportion" };
@@ -216,7 +221,7 @@ impl DlbJrDivider {
     }
 }
 
-/// The expected time of a step at the last Y, if a line explains the times and has points on both sides of Y.
+/// The expected time of a step at the last Y, s; none unless a line explains the times and has points on both sides.
 fn expected(points: &[(f64, f64)]) -> Option<f64> {
     let (&(y, _), before) = points.split_last()?;
     let within = before.iter().any(|point| point.0 <= y) && before.iter().any(|point| point.0 >= y);
@@ -232,7 +237,7 @@ mod tests {
     use crate::supersteps::policy::{Weights, Work};
     use crate::supersteps::row::{Row, moved as moved_units};
 
-    /// The mean time of a step under a policy; `pace` draws the pace of each worker for each step.
+    /// The mean time of a step under a policy. `pace` draws the pace of each worker for each step.
     fn mean(spec: &str, workers: usize, steps: u64, pace: impl Fn(&mut Pcg32, usize, u64) -> f64) -> f64 {
         let policy = crate::SUPERSTEPS.parse(spec).expect("it is listed");
         let problem = Problem { workers, vcpus: None, weights: Weights::Equal(1000 * workers as u64) };
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn it_is_as_good_as_the_better_of_its_two() {
-        // Unequal but steady: shares. Equal, with a late worker now and then: copies.
+        // Unequal steady speeds favour shares. Equal speeds with a late worker now and then favour copies.
         let steady = |_: &mut Pcg32, worker: usize, _: u64| 1e-2 * (1 + worker) as f64;
         let bursts =
             |random: &mut Pcg32, _: usize, _: u64| if random.random::<f64>() < 0.1 { 1e-1 } else { 1e-2 };

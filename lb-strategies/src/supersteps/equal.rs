@@ -1,4 +1,4 @@
-//! `equal`: equal shares, always. The baseline: ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
+//! `equal` always divides into equal shares. It is ELB of dlb-jr.txt, and the first scenario of jacobi-factor.txt.
 
 use super::policy::{Divider, Division, Problem, Step, SuperstepStrategy};
 use super::row::Row;
@@ -28,7 +28,7 @@ pub(crate) fn equal(problem: &Problem, row: &Row) -> Division {
     Division { units: row.in_proportion(&vec![1.0; problem.workers], 1), copies: 1 }
 }
 
-/// A division that stays.
+/// A division that never changes.
 pub(crate) struct FixedDivider(pub(crate) Division);
 
 impl Divider for FixedDivider {

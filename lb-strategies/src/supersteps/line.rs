@@ -1,4 +1,4 @@
-//! The straight line that fits points best: least squares.
+//! Fits a straight line to points by least squares.
 
 /// `y = slope x + intercept`.
 ///
@@ -12,14 +12,14 @@
 pub struct Line {
     /// Change of y with x.
     pub slope: f64,
-    /// The value at 0.
+    /// The value of y at x = 0.
     pub intercept: f64,
-    /// Correlation of x and y: from -1 to 1, and 0 where y does not change.
+    /// Correlation of x and y, from -1 to 1; 0 if y does not change.
     pub correlation: f64,
 }
 
 impl Line {
-    /// The line with the least sum of squared distances in y; none of points that all have the same x. Takes O(points).
+    /// The line with the least sum of squared distances in y; none if all points have the same x. O(points).
     pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;

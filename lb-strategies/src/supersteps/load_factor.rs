@@ -1,16 +1,15 @@
-//! `load-factor`: shares times load factors, once or now and then. Source: jacobi-factor.txt, section 4.
+//! `load-factor` multiplies shares by load factors, once or now and then. The source is jacobi-factor.txt, section 4.
 //!
-//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3). Its share becomes
-//! LF_i times as large (eq. 4). The excess of the sum is taken off (eq. 5 to 7 and the loop of its figure 3). A share
-//! times LF_i is max T times the worker's speed, so the excess must be taken off in proportion to that. Then the shares
-//! are in proportion to speed after one division from any shares, and if all take equally long nothing changes. So the
-//! load factor itself cancels: the share of each worker is in proportion to 1 / pace, where pace is its seconds for a
-//! unit of weight.
+//! After some steps LF_i = max T / T_i, where T_i is the time that worker i computes in a step (eq. 3). Its share is
+//! multiplied by LF_i (eq. 4), and the excess of the sum is taken off (eq. 5 to 7, and the loop of figure 3). A share
+//! times LF_i is max T times the worker's speed. So we take the excess off in proportion to it. Then shares are in
+//! proportion to speed after one division from any shares. The load factor itself cancels: the share of each worker is
+//! in proportion to 1 / pace, where pace is its seconds per unit of weight.
 //!
-//! The paper takes it off in proportion to LF_i. That is the same from equal shares, from which the paper divides, once.
-//! From unequal shares it takes the excess of a large share from a small one: the rounding of large shares can leave a
-//! slow worker with one unit forever. The paper also divides by the number of workers and repeats, which diverges if the
-//! mean of LF is above 2. Here [`Row::in_proportion`] rounds, with an exact sum.
+//! The paper takes the excess off in proportion to LF_i. From equal shares, from which the paper divides once, this is
+//! the same. From unequal shares, it takes the excess of a large share from a small one: the rounding of large shares
+//! can leave a slow worker with one unit forever. The paper also divides by the number of workers and repeats, which
+//! diverges if the mean of LF is above 2. Here [`Row::in_proportion`] rounds, with an exact sum.
 
 use super::equal::equal;
 use super::pace::{By, Paces};
@@ -86,10 +85,10 @@ struct LoadFactorDivider {
     row: Row,
     division: Division,
     paces: Paces,
-    /// Of each worker, over the steps that were looked at.
+    /// By worker: its work in the steps that were looked at.
     sums: Vec<Work>,
     looked_seconds: f64,
-    /// The first step that may be looked at.
+    /// The number of the first step to look at.
     next: u64,
     price: DivisionCost,
     policy: LoadFactor,
@@ -138,7 +137,7 @@ impl Divider for LoadFactorDivider {
 
 /// The shares after one division by load factors.
 fn by_factors(row: &Row, division: &Division, paces: &[f64]) -> Vec<u64> {
-    // A worker without a share takes no time; as if it had one unit, it has a factor.
+    // A worker without a share takes no time. It gets a factor as if it had one unit.
     let unit = row.weight(0..row.units()) / row.units().max(1) as f64;
     let weights: Vec<f64> = row.weights(division).map(|weight| weight.max(unit)).collect();
     let times = || weights.iter().zip(paces).map(|(weight, pace)| weight * pace);
@@ -165,7 +164,7 @@ mod tests {
             let paces: Vec<f64> = speeds.iter().map(|speed| 1.0 / speed).collect();
             let mut division = Division { units: row.in_proportion(&start[..speeds.len()], 1), copies: 1 };
             let all: f64 = speeds.iter().sum();
-            // Once, and again to see that nothing changes.
+            // The second division must change nothing.
             for _ in 0..2 {
                 division.units = by_factors(&row, &division, &paces);
                 prop_assert_eq!(division.units.iter().sum::<u64>(), units);

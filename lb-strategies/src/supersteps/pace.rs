@@ -1,4 +1,4 @@
-//! The pace of a worker: the seconds that it takes for a unit of weight, measured in its steps.
+//! Measures the *pace* of each worker: the seconds per unit of weight in its steps.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use super::policy::{Step, Work};
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 
-/// The measure that tells a worker's pace.
+/// How a worker's pace is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// CPU time of the last step, scaled by the time that others took of the vCPU in the last 0.3 s, or by the quota. CPU
-    /// time hardly changes from step to step; the time of others comes in pieces. A quota of half a vCPU stops a worker
-    /// for 50 ms after it ran for 50 ms. It does not stop a worker that computes half of the time at all.
+    /// CPU time of the last step, scaled by the time that others took of the vCPU in the last 0.3 s, or by the quota.
+    /// CPU time hardly changes from step to step, but others take the vCPU for a while at a time. A quota of half a
+    /// vCPU stops a worker for 50 ms after it ran for 50 ms. It never stops a worker that computes half of the time.
     Cpu,
-    /// The time of the last step by the clock, as in the papers.
+    /// Wall time of the last step, as in the papers.
     Wall,
 }
 
@@ -34,7 +34,7 @@ impl By {
     }
 }
 
-/// Seconds of computing over which the time of others on a vCPU is measured: some periods of a quota, which last 0.1 s.
+/// Seconds of computing over which the time of others on a vCPU is measured: several periods of a quota, 0.1 s each.
 const STRETCH_SECONDS: f64 = 0.3;
 
 /// The paces of all workers.
@@ -55,41 +55,41 @@ pub struct Paces {
 
 #[derive(Clone, Debug, Default)]
 struct Measured {
-    /// Of the last step in which it computed.
+    /// The pace in the last step in which the worker computed.
     pace: Option<f64>,
-    /// Wall time and CPU time, s, of the last steps: as few of them as add up to `STRETCH_SECONDS`.
+    /// Wall time and CPU time of the last steps, s: as few steps as add up to `STRETCH_SECONDS`.
     recent: VecDeque<(f64, f64)>,
     seconds: f64,
     cpu_seconds: f64,
-    /// Seconds that it computed since its pace was fresh.
+    /// Seconds that the worker has computed since its pace was last fresh.
     since: f64,
     fresh: bool,
 }
 
 impl Paces {
-    /// No worker was measured yet.
+    /// Paces of workers that were not measured yet.
     pub fn new(by: By, workers: usize) -> Self {
         Self { by, workers: vec![Measured::default(); workers] }
     }
 
-    /// Adds a step. A worker that computed nothing keeps the pace it had.
+    /// Adds a step. A worker that computed nothing keeps its pace.
     pub fn add(&mut self, step: &Step) {
         for (worker, work) in self.workers.iter_mut().zip(&step.works) {
             worker.add(work, self.by);
         }
     }
 
-    /// Whether a worker's pace is independent: no step of it was in the last fresh pace. Paces in between are similar
-    /// because they share steps, and not because of the worker.
+    /// True if a worker's pace shares no step with its last fresh pace. Other paces are similar because they share
+    /// steps, and not because the worker is steady.
     pub fn is_fresh(&self, worker: usize) -> bool {
         self.workers[worker].fresh
     }
 
-    /// The pace of each worker in the last step, s per unit of weight, all above 0. A worker that never computed has the
-    /// mean of the others; if none did, all have 1.
+    /// The pace of each worker in the last step, s per unit of weight, above 0. A worker that never computed has the
+    /// mean of the others. If no worker computed, all have 1.
     pub fn last(&self) -> Vec<f64> {
         let known: Vec<f64> = self.workers.iter().filter_map(|worker| worker.pace).collect();
-        // Parts are added up: the sum of some paces may be more than a number holds.
+        // Each pace is divided before adding, because a sum of paces may overflow.
         let part = |pace: &f64| pace / known.len() as f64;
         let mean = if known.is_empty() { 1.0 } else { known.iter().map(part).sum() };
         self.workers.iter().map(|worker| worker.pace.unwrap_or(mean)).collect()
@@ -103,7 +103,7 @@ impl Measured {
         if !is_real(work.weight) || !is_real(work.seconds) {
             return;
         }
-        // A CPU clock with coarse ticks may show 0, or more than the time passed.
+        // A CPU clock with coarse ticks may show 0, or more than the wall time.
         let cpu_seconds = work.cpu_seconds.clamp(work.seconds * 1e-3, work.seconds);
         self.recent.push_back((work.seconds, cpu_seconds));
         (self.seconds, self.cpu_seconds) = (self.seconds + work.seconds, self.cpu_seconds + cpu_seconds);
@@ -137,7 +137,7 @@ mod tests {
         Step { works: vec![work], ..Step::default() }
     }
 
-    /// Under a quota of half a vCPU: five steps of 10 ms, then one that is stopped for 50 ms.
+    /// A quota of half a vCPU: five steps of 10 ms, then one step in which the worker is stopped for 50 ms.
     fn throttled(by: By) -> Vec<f64> {
         let mut paces = Paces::new(by, 1);
         let work = |number: u32| {

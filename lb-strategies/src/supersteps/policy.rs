@@ -1,22 +1,22 @@
-//! A policy for supersteps: takes the work of every worker in a step, returns the division of the units from now on.
+//! Defines a policy for supersteps: it gets the work of every worker in a step, and returns the division of the units.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// The facts of a program in supersteps that are known before it begins.
+/// The facts about a program in supersteps that are known before it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// Number of workers, at least one. Each has a share of the units.
     pub workers: usize,
-    /// vCPUs that they have together, as far as known. Fewer than workers take them from each other.
+    /// Number of vCPUs of all workers together, if known. With fewer vCPUs than workers, workers take turns.
     pub vcpus: Option<usize>,
     /// The relative weight of each unit; a unit of twice the weight takes twice as long to compute.
     pub weights: Weights,
 }
 
 impl Problem {
-    /// Tells if a worker that computes copies takes no vCPU from others that compute: copies only pay then.
+    /// True if a worker that computes copies takes no vCPU from other workers. Only then copies pay.
     pub fn has_room_for_copies(&self) -> bool {
         self.vcpus.is_none_or(|vcpus| vcpus >= self.workers)
     }
@@ -25,59 +25,59 @@ impl Problem {
 /// The weights of the units, all above 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weights {
-    /// That many units, each of weight 1.
+    /// This number of units, each of weight 1.
     Equal(u64),
-    /// A weight for each.
+    /// The weight of each unit.
     Each(Vec<f64>),
 }
 
 /// The work of one worker in one step.
 ///
-/// If another worker finished a job first, the part computed until then counts as well.
+/// If another worker finished a job first, the part computed until then is included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Weight of the units that it computed.
+    /// Weight of the computed units.
     pub weight: f64,
-    /// Wall time of its computing, including the time that others took of its vCPU, s.
+    /// Wall time of computing, s, including the time that others took of the vCPU.
     pub seconds: f64,
-    /// CPU time of its computing, s. Others had the rest of `seconds`.
+    /// CPU time of computing, s. Others had the vCPU for the rest of `seconds`.
     pub cpu_seconds: f64,
-    /// Time it waited for others, s.
+    /// Time in which the worker waited for others, s.
     pub waiting_seconds: f64,
-    /// The part of a vCPU that quotas allow it, above 0; none where there is no quota. A worker with less to do is not
-    /// stopped by the quota, so only this value tells its limit.
+    /// The part of a vCPU that quotas allow the worker, above 0; none without a quota. A quota does not stop a worker
+    /// with little work, so its limit cannot be measured otherwise.
     pub allowed: Option<f64>,
 }
 
 /// The measurements of a finished step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Its number, from 0.
+    /// Number of the step, counted from 0.
     pub number: u64,
     /// The work of each worker.
     pub works: Vec<Work>,
-    /// From its begin to the begin of the next by the clock of the first worker, s; without `redivision_seconds`.
+    /// Wall time from the start of the step to the next on the first worker, s, without `redivision_seconds`.
     pub seconds: f64,
-    /// Time that units took to change workers before it, s; 0 where none did.
+    /// Time in which units changed workers before the step, s; 0 if none did.
     pub redivision_seconds: f64,
-    /// Units that did.
+    /// Number of units that changed workers before the step.
     pub moved: u64,
 }
 
 /// Which worker computes which units.
 ///
-/// The units of a job are neighbours: job 0 has the first, and so on. Workers are in groups of [`copies`](Self::copies)
-/// consecutive ones; the last group may be smaller. Every worker of a group computes all jobs of the group, its own first
-/// and then the next, in a circle. When one finishes a job, the others drop it.
+/// The units of a job are consecutive: job 0 has the first ones, and so on. Groups have [`copies`](Self::copies)
+/// consecutive workers; the last group may have fewer. Every worker of a group computes all jobs of the group, its own
+/// first and then the next in a circle. When one worker finishes a job, the others stop computing it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
-    /// Units of each job; there is a job for each worker.
+    /// Number of units of each job. There is one job per worker.
     pub units: Vec<u64>,
-    /// Workers that compute each job; 1 for the worker of that number alone.
+    /// Number of workers that compute each job; with 1, job i is computed by worker i alone.
     pub copies: u32,
 }
 
-/// A policy for programs in supersteps: it makes a divider for each run.
+/// A policy for programs in supersteps, which makes a divider for each run.
 pub trait SuperstepStrategy: Send + Sync {
     /// The name in the table, in `CARIBOU_LB` and in reports.
     fn name(&self) -> &'static str;
@@ -86,16 +86,16 @@ pub trait SuperstepStrategy: Send + Sync {
     fn divider(&self, problem: &Problem) -> Box<dyn Divider>;
 }
 
-/// Divides the units of one run. One worker of the run has it, and sends its answers to all others.
+/// Divides the units of one run. One worker of the run has the divider, and sends the divisions to all others.
 pub trait Divider: Send {
-    /// How the run begins. Asked once in every process, and the same in all.
+    /// The division at the start. It is computed once in every process, and must be the same in all.
     fn first(&mut self) -> Division;
 
-    /// Takes a finished step; returns the division from the next possible step on, or `None` to keep the old one. An
-    /// answer takes effect a step or two later: the steps in between still have the old division.
+    /// Handles a finished step. Returns the division from the next possible step on, or `None` to keep the old one. A
+    /// new division takes effect one or two steps later.
     fn after(&mut self, step: &Step) -> Option<Division>;
 
-    /// Why it decided as it last did, in one line for reports and traces, if there is anything to say.
+    /// The reason for the last decision in one line, for reports and traces, if there is any.
     fn reason(&self) -> Option<String> {
         None
     }
@@ -110,7 +110,7 @@ impl Weights {
         }
     }
 
-    /// Weight of the units of a range.
+    /// Weight of the units in a range.
     pub fn of(&self, units: Range<u64>) -> f64 {
         match self {
             Self::Equal(_) => (units.end - units.start) as f64,
@@ -120,7 +120,7 @@ impl Weights {
 }
 
 impl Division {
-    /// The units of each job, as ranges of their numbers.
+    /// The range of units of each job.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.units.iter().scan(0, |begin, &units| {
             let range = *begin..*begin + units;
@@ -129,8 +129,8 @@ impl Division {
         })
     }
 
-    /// The workers that compute the jobs of `worker`'s group, which are also the numbers of those jobs; fewer than
-    /// `copies` in the last group. The last workers, as far as they have no units, are groups of their own.
+    /// The workers that compute the jobs of `worker`'s group, which are also the numbers of these jobs. The last group
+    /// may have fewer than `copies`. Each worker after the last one with units is a group by itself.
     pub fn group(&self, worker: usize) -> Range<usize> {
         let with_units = self.units.iter().rposition(|&units| units > 0).map_or(0, |last| last + 1);
         if worker >= with_units {

@@ -1,16 +1,17 @@
-//! The time of a group of workers that race for its jobs.
+//! Computes the time of a group of workers that compute copies of each other's jobs.
 //!
-//! Each worker begins with its own job and goes on with the next in a circle. When one finishes a job, the others drop
-//! it. In dlb-jr.txt (section 3.2, eq. 8 and 9) all begin with the same job. So a group of equal workers takes as long as
-//! one of them for all jobs. Here it takes as long as each for its own, and copies cost only if a worker is late.
+//! Each worker begins with its own job, and continues with the next in a circle. When one worker finishes a job, the
+//! others stop computing it. In dlb-jr.txt (section 3.2, eq. 8 and 9), all workers begin with the same job. There a
+//! group of equal workers takes as long as one worker for all jobs. Here it takes as long as each worker for its own
+//! job, and copies cost time only if a worker is late.
 
-/// Seconds until all jobs of a group are finished and all workers know.
+/// Seconds until all jobs of a group are finished and all workers have the message of it.
 ///
 /// `seconds[worker][job]` is the time of a worker for a whole job. `word` is the time, s, of the message to the others
-/// that a job is finished. Takes O(workers^3).
+/// that a job is finished. O(workers^3).
 ///
 /// # Panics
-/// If a worker lacks the time for a job, or the time is NaN. There are as many jobs as workers.
+/// If a worker lacks the time for a job, or a time is NaN. There are as many jobs as workers.
 ///
 /// ```
 /// use lb_strategies::supersteps::race;
@@ -22,34 +23,34 @@ pub fn race(seconds: &[Vec<f64>], word: f64) -> f64 {
     Race::run(&vec![0.0; seconds.len()], word, |worker, job, since| since + seconds[worker][job]).end()
 }
 
-/// A race that is over.
+/// The course of a race that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
-    /// The first worker that finished each job, and when.
+    /// The first worker that finished each job, and the time.
     pub finished: Vec<(usize, f64)>,
     /// The attempts of workers, in the order of their ends.
     pub attempts: Vec<Attempt>,
     notify_s: f64,
 }
 
-/// A worker at a job.
+/// The time in which a worker computes a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attempt {
     /// The worker.
     pub worker: usize,
     /// The job.
     pub job: usize,
-    /// When it began.
+    /// When the worker began.
     pub since: f64,
-    /// When it finished or dropped it.
+    /// When the worker finished the job or stopped computing it.
     pub until: f64,
-    /// When it would have finished if no other worker had.
+    /// When the worker would have finished the job alone.
     pub end: f64,
 }
 
 impl Race {
-    /// Runs a race of workers that begin at these times; `ends` gives the time at which a worker finishes a job that it
-    /// begins at a time. `word` is the time of the message that a job is finished. Takes O(workers^3).
+    /// Runs a race of workers that begin at these times. `ends` returns the time at which a worker finishes a job that
+    /// it begins at a time. `word` is the time of the message that a job is finished. O(workers^3).
     pub fn run(begins: &[f64], word: f64, mut ends: impl FnMut(usize, usize, f64) -> f64) -> Self {
         let workers = begins.len();
         let mut finished: Vec<Option<(usize, f64)>> = vec![None; workers];
@@ -61,7 +62,7 @@ impl Race {
         let knows = |finished: &[Option<(usize, f64)>], worker: usize, job: usize| {
             finished[job].map_or(f64::INFINITY, |(by, at)| if by == worker { at } else { at + word })
         };
-        // A worker that has done a job itself need not be told, also if another was first: none does a job twice.
+        // A worker that has finished a job needs no message, even if another was first. No worker does a job twice.
         let mut through = vec![vec![false; workers]; workers];
         let mut hands: Vec<Option<Attempt>> =
             (0..workers).map(|worker| Some(attempt(worker, worker, begins[worker]))).collect();
@@ -87,13 +88,13 @@ impl Race {
         Self { finished, attempts, notify_s: word }
     }
 
-    /// When a worker knows that a job is finished.
+    /// When a worker has the message that a job is finished.
     pub fn knows(&self, worker: usize, job: usize) -> f64 {
         let (by, at) = self.finished[job];
         if by == worker { at } else { at + self.notify_s }
     }
 
-    /// When all workers know that all jobs are finished.
+    /// When all workers have the messages of all jobs.
     pub fn end(&self) -> f64 {
         let workers = self.finished.len();
         let all = (0..workers).flat_map(|worker| (0..workers).map(move |job| (worker, job)));
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn dropped_jobs_and_late_workers_are_reported() {
         let race = Race::run(&[0.0, 5.0], 0.5, |_, _, since| since + 2.0);
-        // The first does both, and the second begins when it knows.
+        // The first worker does both jobs. The second begins the next job when it gets the message.
         assert_eq!(race.finished, [(0, 2.0), (0, 4.0)]);
         assert_eq!(Some(race.end()), Some(4.5));
         let late = Attempt { worker: 1, job: 1, since: 5.0, until: 5.0, end: 7.0 };
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_word_takes_its_time() {
-        // The first is through with both after 2 s; the other learns it then.
+        // The first worker finishes both jobs after 2 s, and the message takes 0.25 s.
         assert_eq!(Some(race(&[vec![1.0, 1.0], vec![9.0, 9.0]], 0.25)), Some(2.25));
     }
 }

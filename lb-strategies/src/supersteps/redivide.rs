@@ -1,7 +1,7 @@
-//! Whether it pays to divide anew.
+//! Decides whether a new division pays.
 //!
-//! The papers divide at fixed times. Here moving units has a price, which is learned during the run, and measurements
-//! have noise. A division is made only if it gains more than noise and soon earns its price.
+//! The papers divide at fixed times. Here a division must gain more than the noise of measurements, and must soon make
+//! up for the time that moving units takes. This time is learned during the run.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use super::row::{Row, moved};
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
 
-/// The gain that a step must promise, as a part of its time.
+/// The gain that a division must promise, as a part of a step's time.
 pub(crate) const TOLERANCE: Parameter = Parameter {
     name: "tolerance",
     default: "0.02",
     meaning: "part of a step's time that a new division must gain",
 };
 
-/// The steps in which it must have paid.
+/// Number of steps in which a division must make up for its cost.
 pub(crate) const AHEAD: Parameter = Parameter {
     name: "ahead",
     default: "100",
@@ -41,11 +41,12 @@ impl GainTest {
         Ok(Self { tolerance, ahead: parameters.number("ahead", 0.0..=1e9)? })
     }
 
-    /// Tells whether to go from one division to another, each with the expected time of its steps. If so, counts it and
-    /// returns the number of moving units.
+    /// Decides whether to change from one division to another, each with the expected time of its steps. If so, counts
+    /// the division and returns the number of units that move.
     ///
-    /// Times are off by `chance` seconds in the mean. The division that promises most does so by chance, in part. So its
-    /// gain is shrunk by the estimate of James and Stein (1961). If moving is free, as in the papers, it is not.
+    /// Expected times are off by `chance` seconds in the mean, so the division that promises most does so partly by
+    /// chance. Its gain is therefore reduced by the estimate of James and Stein (1961), unless moving is free as in the
+    /// papers.
     pub(crate) fn accept(
         self,
         price: &mut DivisionCost,
@@ -66,15 +67,15 @@ impl GainTest {
     }
 }
 
-/// Divisions that tell the price of one.
+/// Number of divisions from which the cost is learned.
 const REMEMBERED: usize = 32;
 
-/// The time that a division takes, learned from earlier divisions. Free before the first.
+/// The time that a division takes, learned from earlier divisions. Zero before the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DivisionCost {
-    /// Units that moved, and the time that it took, s.
+    /// By division: the units that moved, and the time that they took, s.
     seen: VecDeque<(f64, f64)>,
-    /// Divisions that were accepted, whether they came into force or not.
+    /// Divisions that were accepted, including those that were never in force.
     divisions: u64,
     steps: u64,
 }
@@ -91,18 +92,17 @@ impl DivisionCost {
         }
     }
 
-    /// Mean lifetime of a division, steps: one that is replaced before it has paid does not pay.
+    /// Mean lifetime of a division, in steps. A division replaced before it has made up for its cost does not pay.
     fn steps_of_a_division(&self) -> f64 {
         self.steps.max(1) as f64 / self.divisions.max(1) as f64
     }
 
-    /// The mean time of a division.
+    /// The mean time of a division, s.
     pub(crate) fn division_seconds(&self) -> f64 {
         self.sums().1 / self.seen.len().max(1) as f64
     }
 
-    /// The expected time of moving `units` units. It is a constant per division and a time per unit, as far as earlier
-    /// divisions tell these apart.
+    /// The expected time of moving `units` units, s: a constant, and a time per unit, if earlier divisions show both.
     pub(crate) fn seconds(&self, units: u64) -> f64 {
         let (units, (moved, seconds)) = (units as f64, self.sums());
         let points: Vec<(f64, f64)> = self.seen.iter().copied().collect();
@@ -119,8 +119,8 @@ impl DivisionCost {
     }
 }
 
-/// Recent time of a step beyond the computing of the slowest worker, with copies and without: waiting for messages, and
-/// for memory that copies access twice.
+/// Recent time of a step beyond the computing of the slowest worker, with copies and without. Workers wait for
+/// messages, and for memory that copies access twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overhead {
     with_copies: Option<f64>,
@@ -131,14 +131,13 @@ impl Overhead {
     /// Adds a step under a division: its time, and the computing time of its slowest worker.
     pub(crate) fn add(&mut self, division: &Division, seconds: f64, computing: f64) {
         let overhead = (seconds - computing).max(0.0);
-        // The first of a kind may have been late by chance, so it has no more weight than any other, unless nothing is
-        // known.
+        // The first step of a kind may be late by chance, so it counts like any other unless there is nothing else.
         let before = self.known(division).unwrap_or(overhead);
         let known = if division.copies > 1 { &mut self.with_copies } else { &mut self.without };
         *known = Some(before + (overhead - before) / 16.0);
     }
 
-    /// The overhead of a division, s. If there was none of its kind, the overhead of the other kind.
+    /// The overhead of a division, s; that of the other kind if there was none of its kind.
     pub(crate) fn of(&self, division: &Division) -> f64 {
         self.known(division).unwrap_or(0.0)
     }
@@ -152,7 +151,7 @@ impl Overhead {
     }
 }
 
-/// The seconds that the slowest worker computes in a step, or the slowest group of workers where jobs have copies.
+/// Seconds that the slowest worker computes in a step. With copies, seconds of the slowest group.
 pub(crate) fn slowest(row: &Row, division: &Division, paces: &[f64]) -> f64 {
     let weights: Vec<f64> = row.weights(division).collect();
     if division.copies <= 1 {
@@ -181,11 +180,11 @@ mod tests {
             terms.accept(price, (&old, 1.0), (&new, seconds), 0.0).is_some()
         };
         assert!(accepts(&mut price, 0.9) && !accepts(&mut price, 0.99) && !accepts(&mut price, 1.1));
-        // Ten units for 20 s: in 100 steps a tenth of a second each does not make up for them.
+        // Ten units took 20 s. In 100 steps, a gain of 0.1 s per step does not make up for them.
         price.add(&Step { moved: 10, redivision_seconds: 20.0, ..Step::default() });
         (1..100).for_each(|_| price.add(&Step::default()));
         assert!(!accepts(&mut price, 0.9) && accepts(&mut price, 0.7));
-        // If a division lasts 20 steps, more must be gained in each.
+        // If a division lasts 20 steps, it must gain more per step.
         let free = GainTest { ahead: 0.0, ..terms };
         (0..3).for_each(|_| assert_eq!(free.accept(&mut price, (&old, 1.0), (&new, 0.9), 0.0), Some(10)));
         assert!(!accepts(&mut price, 0.7));
@@ -239,7 +238,7 @@ mod tests {
             Some(slowest(&row, &Division { units: units.to_vec(), copies }, paces))
         };
         assert_eq!(slowest(&[60, 40], 1, &[1.0, 2.0]), Some(80.0));
-        // The first is through with its own after 60 s; the second's is finished by itself after 80 s.
+        // The first finishes its own job after 60 s. The second finishes its own job after 80 s.
         assert_eq!(slowest(&[60, 40], 2, &[1.0, 2.0]), Some(80.0));
         assert_eq!(slowest(&[50, 50], 2, &[1.0, 9.0]), Some(100.0));
     }

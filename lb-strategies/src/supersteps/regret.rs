@@ -1,27 +1,27 @@
-//! The saving that another way would have brought: a cumulative sum test.
+//! Sums up what another method would have saved, to decide whether to switch to it (a cumulative sum test).
 //!
-//! Source: Page, Continuous inspection schemes, Biometrika 41 (1954). The savings of the other way in each step are added
-//! up, and the sum restarts at 0 when it falls below. So a large change is found soon, and a small one at last. The sum
-//! counts when it exceeds chance.
+//! Source: Page, Continuous inspection schemes, Biometrika 41 (1954). The savings of the other method are added up, and
+//! a negative sum becomes 0. So a large difference is detected soon, a small one late. The sum counts when it exceeds
+//! chance.
 
-/// Number of changes from step to step of which the variance is the mean.
+/// Number of changes from step to step over which the variance is averaged.
 const MEMORY: f64 = 50.0;
 
-/// By how much another way took less than the one in force, s, since it last did not.
+/// Seconds that another method would have saved, since it last saved nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Regret {
     pub(crate) seconds: f64,
-    /// Its saving in the last step.
+    /// The saving in the last step, s.
     last: Option<f64>,
-    /// Variance of its saving in a step, s^2: half the mean of the squares of its changes from step to step (von Neumann,
-    /// 1941). So a single change of load is not taken for noise.
+    /// Variance of the saving in a step, s^2: half the mean square of its changes from step to step (von Neumann,
+    /// 1941). So a single change of load does not count as noise.
     variance: f64,
-    /// Changes that the variance is of, up to [`MEMORY`].
+    /// Number of changes in the variance, up to [`MEMORY`].
     known: f64,
 }
 
 impl Regret {
-    /// Adds a step in which the other way would have saved `saved` s. Of this, `tolerance` s is not worth a change.
+    /// Adds a step in which the other method would have saved `saved` s. Saving `tolerance` s is not worth a switch.
     pub(crate) fn add(&mut self, saved: f64, tolerance: f64) {
         if let Some(last) = self.last.replace(saved) {
             self.known = (self.known + 1.0).min(MEMORY);
@@ -30,18 +30,18 @@ impl Regret {
         self.seconds = (self.seconds + saved - tolerance).max(0.0);
     }
 
-    /// Corrects the sum by further knowledge of the steps so far, s.
+    /// Corrects the sum by `saved` s, because of later knowledge of these steps.
     pub(crate) fn correct(&mut self, saved: f64) {
         self.seconds = (self.seconds + saved).max(0.0);
     }
 
-    /// Restarts at 0, against another way in force.
+    /// Restarts at 0, because another method is in force.
     pub(crate) fn restart(&mut self) {
         (self.seconds, self.last) = (0.0, None);
     }
 
-    /// Tells whether the sum exceeds the price of a switch, s, plus `patience` standard deviations of a step. After one
-    /// step it does not, since the deviation is unknown.
+    /// True if the sum exceeds the price of a switch, s, plus `patience` standard deviations of a step. False after one
+    /// step, because the deviation is unknown then.
     pub(crate) fn exceeds(&self, price: f64, patience: f64) -> bool {
         self.known > 0.0 && self.seconds > patience * self.variance.sqrt() + price
     }
@@ -51,7 +51,7 @@ impl Regret {
 mod tests {
     use super::*;
 
-    /// The first step at which the savings exceed a price of 10 s.
+    /// The number of the first step at which the savings exceed a price of 10 s.
     fn found(saved: impl Fn(u32) -> f64) -> Option<u32> {
         let mut regret = Regret::default();
         (0..1000).find(|&step| {

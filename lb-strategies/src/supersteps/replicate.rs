@@ -1,4 +1,4 @@
-//! `replicate`: every job is computed by several workers, and the first to finish it counts. R-JR of dlb-jr.txt.
+//! `replicate` lets several workers compute each job, and the first result counts. It is R-JR of dlb-jr.txt.
 
 use super::equal::{FixedDivider, equal};
 use super::policy::{Divider, Division, Problem, SuperstepStrategy};
@@ -36,7 +36,7 @@ impl SuperstepStrategy for Replicate {
     }
 }
 
-/// Shares of equal weight, each computed by `copies` workers, or by all where there are fewer.
+/// Shares of equal weight, each computed by `copies` workers, or by all workers if there are fewer.
 pub(crate) fn replicated(problem: &Problem, row: &Row, copies: u32) -> Division {
     Division { copies: copies.clamp(1, problem.workers.max(1) as u32), ..equal(problem, row) }
 }

@@ -1,4 +1,4 @@
-//! Cuts a row of units into shares, so that all workers finish at the same time.
+//! Divides a row of units into shares of consecutive units, so that all workers finish at the same time.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use super::policy::{Division, Weights};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     units: u64,
-    /// Where each unit ends, by weight; empty where each weighs 1.
+    /// The sum of weights up to the end of each unit; empty if each unit has weight 1.
     ends: Vec<f64>,
 }
 
 impl Row {
-    /// The row of units with these weights. One that is no number above 0 counts as 0. Takes O(units) where they differ.
+    /// The row of units with these weights. A weight that is no positive number counts as 0. O(units) if unequal.
     pub fn new(weights: &Weights) -> Self {
         let ends = match weights {
             Weights::Equal(_) => Vec::new(),
@@ -55,17 +55,16 @@ impl Row {
         division.ranges().map(|range| self.weight(range))
     }
 
-    /// Shares in proportion to `speeds`: each begins where the one before it ends. They add up to all units. Each is at
-    /// least `least`, or an equal part if there are too few units. By weight each cut is within half a unit of its place
-    /// if units could be cut, unless a share would be below `least`.
+    /// Shares in proportion to `speeds`; each begins where the one before it ends. They add up to all units. Each has
+    /// at least `least` units, or an equal part if there are too few units. Each cut is within half a unit of its ideal
+    /// place by weight, unless a share would have fewer than `least` units.
     ///
-    /// A speed that is no number above 0 counts as 0; if none is above 0, all count as equal. Takes O(workers x log
-    /// units).
+    /// A speed that is no positive number counts as 0. If none is positive, all are equal. O(workers x log units).
     pub fn in_proportion(&self, speeds: &[f64], least: u64) -> Vec<u64> {
         let workers = speeds.len() as u64;
         let least = least.min(self.units / workers.max(1));
         let fastest = speeds.iter().copied().filter(|speed| speed.is_finite()).fold(0.0, f64::max);
-        // Relative to the fastest, so that no sum of them is beyond all numbers.
+        // Relative to the fastest, so that the sum cannot overflow.
         let relative = |speed: f64| match fastest > 0.0 {
             true if speed > 0.0 => (speed / fastest).min(1.0),
             true => 0.0,
@@ -85,7 +84,7 @@ impl Row {
         shares
     }
 
-    /// The unit before which that part of all weight ends most nearly.
+    /// The unit before which the cut is nearest to this part of all weight.
     fn cut(&self, part: f64) -> u64 {
         let target = part * self.end(self.units);
         if self.ends.is_empty() {
@@ -106,8 +105,7 @@ impl Row {
     }
 }
 
-/// Units that change their worker from one division to another of the same workers; where jobs have copies, units that a
-/// worker of the new group has not had.
+/// Units that change workers between two divisions of the same workers. With copies, units that are new to a worker.
 ///
 /// # Panics
 /// If the new division has more workers than the old.
@@ -128,7 +126,7 @@ pub fn moved(old: &Division, new: &Division) -> u64 {
     (0..new.units.len()).map(new_to).sum()
 }
 
-/// The units that a worker holds: the units of all jobs of its group.
+/// The units that a worker holds: those of all jobs of its group.
 ///
 /// # Panics
 /// If there is no such worker.
@@ -203,7 +201,7 @@ mod tests {
         let division = |units: &[u64], copies| Division { units: units.to_vec(), copies };
         let (equal, skewed) = (division(&[4, 4, 4], 1), division(&[6, 4, 2], 1));
         assert_eq!((moved(&equal, &skewed), moved(&skewed, &equal), moved(&equal, &equal)), (4, 4, 0));
-        // The third is a group of its own.
+        // The third worker is a group by itself.
         assert_eq!(moved(&equal, &division(&[4, 4, 4], 2)), 8);
         assert_eq!((held(&division(&[4, 4, 4], 2), 1), held(&division(&[4, 4, 4], 2), 2)), (0..8, 8..12));
     }

@@ -1,8 +1,7 @@
-//! Dynamic exponential smoothing: predicts the next of a series of numbers.
+//! Predicts the next number of a series by dynamic exponential smoothing.
 //!
-//! Source: the predictor of dlb-jr.txt, section 2.2.1, which takes it from Dobber, van der Mei and Koole (HPDC 2006). Our
-//! part: exponential smoothing runs with every weight of a grid. The weight with the least squared error lately makes the
-//! prediction.
+//! Source: the predictor of dlb-jr.txt, section 2.2.1, from Dobber, van der Mei and Koole (HPDC 2006). Here exponential
+//! smoothing runs with every weight of a grid, and the weight with the least recent squared error predicts.
 
 use std::collections::VecDeque;
 
@@ -21,19 +20,19 @@ const GRID: [f64; 10] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0];
 #[derive(Clone, Debug)]
 pub struct Smoothing {
     window: usize,
-    /// The number smoothed by each weight of the grid.
+    /// The smoothed number for each weight of the grid.
     smoothed: Option<[f64; GRID.len()]>,
-    /// The squared errors of each weight's predictions, the last of them.
+    /// The squared errors of the last predictions with each weight.
     errors: VecDeque<[f64; GRID.len()]>,
 }
 
 impl Smoothing {
-    /// An empty series. Its weight is the one that was best in the last `window` steps.
+    /// An empty series. The weight with the least error in the last `window` numbers is used.
     pub fn new(window: usize) -> Self {
         Self { window: window.max(1), smoothed: None, errors: VecDeque::new() }
     }
 
-    /// Adds the next number. Takes O(1).
+    /// Adds the next number. O(1).
     pub fn add(&mut self, value: f64) {
         let Some(smoothed) = &mut self.smoothed else {
             self.smoothed = Some([value; GRID.len()]);
@@ -48,17 +47,18 @@ impl Smoothing {
         }
     }
 
-    /// The prediction of the next number; none before the first. Of equally good weights the highest counts. Takes
+    /// The prediction of the next number; none before the first. Of equally good weights, the highest is used.
     /// O(window).
     pub fn predict(&self) -> Option<f64> {
         self.smoothed.map(|smoothed| smoothed[self.best().0])
     }
 
-    /// Standard error of the prediction as an estimate of the mean of the numbers to come, in their unit. 0 while it was
-    /// never compared with one. Smoothing with weight w leaves w / (2 - w) of the variance of independent numbers. Its
-    /// errors have the variance of the next number besides, together 2 / (2 - w). So the square is w / 2 of the mean
-    /// square of the errors. It is rather too small, since the weight is the one whose errors happened to be least. Takes
+    /// Standard error of the prediction as an estimate of the mean of numbers to come; 0 before any comparison.
     /// O(window).
+    ///
+    /// Smoothing with weight w leaves w / (2 - w) of the variance of independent numbers. An error of prediction also
+    /// has the variance of the next number, together 2 / (2 - w). So the squared standard error is w / 2 of the mean
+    /// square of the errors. It is slightly too small, because the weight with the least errors was chosen.
     pub fn standard_error(&self) -> f64 {
         let (at, squares) = self.best();
         (squares / self.errors.len().max(1) as f64 * GRID[at] / 2.0).sqrt()
@@ -79,8 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// How far the predictions of `steps` numbers around `mean` are off, but for the first `settling`: in the mean, and
-    /// at worst.
+    /// Mean and largest error of the predictions of `steps` numbers around `mean`, without the first `settling`.
     fn off(
         series: &mut Smoothing,
         random: &mut Pcg32,
@@ -115,7 +114,7 @@ mod tests {
         let mut random = Pcg32::seed_from_u64(7);
         let mut series = Smoothing::new(20);
         assert!(series.standard_error().abs() < 1e-12);
-        // Of many series, in the mean of squares.
+        // Averaged over many series, in squares.
         let (mut said, mut came) = (0.0, 0.0);
         for _ in 0..2000 {
             series = Smoothing::new(20);
@@ -124,7 +123,7 @@ mod tests {
             came += (series.predict().expect("there are numbers") - 1.0).powi(2);
         }
         assert!((0.4 * came..came).contains(&said), "said {said}, came {came}");
-        // After a jump the last number predicts, and is as far off as any.
+        // After a jump, the last number is the prediction, and its error is as large as any.
         let jumps = [1.0, 1.1, 0.9, 9.0, 9.2, 8.8, 9.2, 8.8];
         series = Smoothing::new(4);
         jumps.iter().for_each(|&value| series.add(value));

@@ -1,9 +1,9 @@
-//! The policies for supersteps, in order.
+//! The table of the policies for supersteps.
 
 use crate::entry::Entry;
 use crate::supersteps::policy::SuperstepStrategy;
 use crate::supersteps::{adaptive, des, dlb_jr, equal, load_factor, replicate};
 
-/// Every policy for supersteps, simplest first.
+/// All policies for supersteps, simplest first.
 pub(crate) const ENTRIES: &[Entry<dyn SuperstepStrategy>] =
     &[equal::ENTRY, load_factor::ENTRY, des::ENTRY, replicate::ENTRY, dlb_jr::ENTRY, adaptive::ENTRY];

@@ -1,11 +1,11 @@
-//! Events to come: the queue of every event loop in virtual time.
+//! The queue of events in every event loop in virtual time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::pools::machine::Nanos;
 
-/// Events by their time; events of the same time happen in the order in which they were added.
+/// Events by their time. Events of the same time happen in the order in which they were added.
 ///
 /// ```
 /// use lb_strategies::virtual_time::Events;
@@ -35,7 +35,7 @@ impl<E> Default for Events<E> {
 }
 
 impl<E> Events<E> {
-    /// This happens then.
+    /// Adds an event at this time.
     pub fn at(&mut self, at: Nanos, event: E) {
         self.sequence += 1;
         self.heap.push(TimedEvent { at, sequence: self.sequence, event });
@@ -53,7 +53,7 @@ impl<E> Events<E> {
 }
 
 impl<E> TimedEvent<E> {
-    /// The heap gives the greatest first.
+    /// Reversed, because the heap returns the greatest first.
     fn key(&self) -> std::cmp::Reverse<(Nanos, u64)> {
         std::cmp::Reverse((self.at, self.sequence))
     }
@@ -79,7 +79,7 @@ impl<E> PartialEq for TimedEvent<E> {
 
 impl<E> Eq for TimedEvent<E> {}
 
-/// The digest of a history with one more event; `event` encodes the event.
+/// The digest of a history with one more event, which `event` encodes. Equal digests show that two runs are equal.
 pub fn digested(before: u64, now: Nanos, event: u64) -> u64 {
     (before ^ now.rotate_left(17) ^ event).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }

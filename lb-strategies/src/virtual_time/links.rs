@@ -1,4 +1,4 @@
-//! Delays between ranks: the same everywhere, one per pair, any of them with jitter, or the worst of them.
+//! Defines the delays of messages between ranks: constant, by pair, with jitter, or erratic.
 
 use super::splitmix::SplitMix64;
 use crate::pools::machine::Nanos;
@@ -12,16 +12,16 @@ use crate::rank::Rank;
 /// assert_eq!(everywhere.delay(Rank(0), Rank(1), 0), 5_000_000);
 /// ```
 pub trait Links {
-    /// The delay of a message that leaves now. Messages between two ranks never overtake each other.
+    /// The delay of a message sent now. Messages between two ranks never overtake each other.
     fn delay(&mut self, from: Rank, to: Rank, now: Nanos) -> Nanos;
 
-    /// The time that a rank is busy with one message; it takes them one after the other.
+    /// The time for which a rank is busy with one message. A rank handles messages one after the other.
     fn service(&mut self, _rank: Rank) -> Nanos {
         0
     }
 }
 
-/// The same delay everywhere and always.
+/// The same delay for all pairs at all times.
 impl Links for Nanos {
     fn delay(&mut self, _from: Rank, _to: Rank, _now: Nanos) -> Nanos {
         *self
@@ -38,7 +38,7 @@ impl<L: Links + ?Sized> Links for Box<L> {
     }
 }
 
-/// One delay for each pair: near ranks and far ones.
+/// One delay for each pair, as for near and far ranks.
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::{Links, PerPair}};
@@ -56,7 +56,7 @@ impl<F: Fn(Rank, Rank) -> Nanos> Links for PerPair<F> {
     }
 }
 
-/// Links with jitter: each message takes longer by a random time up to a maximum, uniformly, by seed.
+/// Links with jitter: each message takes longer by a random time below a maximum, uniform, by seed.
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::{Jitter, Links}};
@@ -86,8 +86,7 @@ impl<L: Links> Links for Jitter<L> {
     }
 }
 
-/// Links that reverse every order that is not promised: most messages take up to 20 us, some a hundred times as long, by
-/// seed.
+/// Links that reverse every order that is not promised, by seed. Most messages take up to 20 us, some 100 times that.
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::{Erratic, Links}};

@@ -1,7 +1,7 @@
-//! An on-off process: a load that comes and goes at random in time, by seed.
+//! Generates an on-off process: a load that comes and goes at random in time, by seed.
 //!
-//! Neighbours of simulated workers and of real ones follow the same schedule, so that a live run can be repeated in virtual
-//! time. Quiet and busy stretches take turns; the length of each is uniform, and independent of all others.
+//! Neighbours of simulated and of real workers follow the same schedule, so that a live run can be repeated in virtual
+//! time. Quiet and busy stretches alternate. Their lengths are uniform and independent.
 
 use crate::pools::machine::{Nanos, SECOND};
 
@@ -15,8 +15,7 @@ pub const LONGEST: Nanos = 3 * SECOND;
 
 /// The schedule of a seed, which begins with a quiet stretch at time 0.
 ///
-/// It remembers the stretch it was last asked about: asking in ascending order is O(1) per stretch, and asking about an
-/// earlier time begins at 0 again.
+/// It keeps the last stretch that was read: reading in ascending order is O(1) per stretch, else it starts again at 0.
 ///
 /// ```
 /// use lb_strategies::virtual_time::OnOff;
@@ -42,7 +41,7 @@ impl OnOff {
         Self { seed, rng, busy: false, begin: 0, end }
     }
 
-    /// Tells if the load is there at `now`, and until when that holds (later than `now`).
+    /// Whether the load is present at `now`, and until when this holds (later than `now`).
     pub fn at(&mut self, now: Nanos) -> (bool, Nanos) {
         if now < self.begin {
             *self = Self::new(self.seed);
@@ -53,7 +52,7 @@ impl OnOff {
         (self.busy, self.end)
     }
 
-    /// The time before `now` in which the load is there. O(stretches).
+    /// The time before `now` in which the load was present. O(stretches).
     pub fn busy_before(&self, now: Nanos) -> Nanos {
         let mut schedule = Self::new(self.seed);
         let mut sum = 0;
@@ -81,7 +80,7 @@ fn length(rng: &mut SplitMix64) -> Nanos {
 mod tests {
     use super::*;
 
-    /// The moments at which the first stretches of a seed end.
+    /// The times at which the first stretches of a seed end.
     fn ends(seed: u64, count: usize) -> Vec<Nanos> {
         let mut schedule = OnOff::new(seed);
         let mut now = 0;

@@ -1,4 +1,4 @@
-//! Messages in flight between ranks: in order per pair.
+//! Carries messages between ranks in virtual time, in order per pair.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub struct Post<L, M> {
     ranks: u32,
     /// By sender and receiver.
     pairs: Vec<PairQueue<M>>,
-    /// By receiver, when it is through with the messages that it has taken.
+    /// By receiver, when it has handled the messages that it has taken.
     free: Vec<Nanos>,
 }
 
@@ -31,7 +31,7 @@ struct PairQueue<M> {
 }
 
 impl<L: Links, M> Post<L, M> {
-    /// The post between this number of ranks.
+    /// Message transport between this number of ranks.
     pub fn new(ranks: u32, links: L) -> Self {
         let way = || PairQueue { messages: VecDeque::new(), last: 0 };
         let pairs = ranks as usize * ranks as usize;
@@ -39,7 +39,7 @@ impl<L: Links, M> Post<L, M> {
         Self { links, ranks, pairs: ways, free: vec![0; ranks as usize] }
     }
 
-    /// A message leaves now; returns the time of its arrival.
+    /// Sends a message now. Returns the time of its arrival.
     pub fn send(&mut self, from: Rank, to: Rank, message: M, now: Nanos) -> Nanos {
         let delay = self.links.delay(from, to, now);
         let way = self.pair(from, to);
@@ -53,7 +53,7 @@ impl<L: Links, M> Post<L, M> {
         self.pair(from, to).messages.pop_front()
     }
 
-    /// A message has arrived now; returns the time at which its receiver has served it. It serves one after the other.
+    /// Handles a message that arrives now. Returns when the receiver has handled it, after earlier messages.
     pub fn serve(&mut self, to: Rank, now: Nanos) -> Nanos {
         let service = self.links.service(to);
         let free = &mut self.free[to.index()];

@@ -1,13 +1,13 @@
 //! SplitMix64: random numbers that are the same on every platform and in every language.
 //!
 //! Scenarios name their seeds, so that a reader can repeat them with ten lines of any language. The stream of a library
-//! may change with its next version. Not for uses that need more than a fair spread.
+//! may change with its next version. The numbers are spread evenly, but are not fit for cryptography.
 
 use std::f64::consts::TAU;
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The generator of Steele, Lea and Flood (OOPSLA 2014): one addition and one mix a number.
+/// The generator of Steele, Lea and Flood (OOPSLA 2014): one addition and one mix per number.
 ///
 /// ```
 /// use lb_strategies::virtual_time::SplitMix64;
@@ -21,7 +21,7 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// The stream of this seed.
+    /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -49,7 +49,7 @@ impl SplitMix64 {
     }
 }
 
-/// The mix at the heart of it: a hash of 64 bits.
+/// The mix of the generator: a hash of 64 bits.
 pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

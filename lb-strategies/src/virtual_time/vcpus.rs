@@ -1,4 +1,4 @@
-//! The speed of each worker, and the times at which it changes.
+//! Defines the speed of each worker in virtual time, and the times at which it changes.
 
 use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::Rank;
@@ -11,9 +11,9 @@ use crate::rank::Rank;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Worker {
-    /// Its rank.
+    /// The rank of the worker.
     pub rank: Rank,
-    /// Its number on the rank.
+    /// The number of the worker on its rank.
     pub number: u32,
 }
 
@@ -23,33 +23,32 @@ impl std::fmt::Display for Worker {
     }
 }
 
-/// All workers, in order, of ranks with these numbers of workers.
+/// All workers in order. `workers` has the number of workers of each rank.
 pub fn all_workers(workers: &[u32]) -> impl Iterator<Item = Worker> + '_ {
     let of_rank =
         |(rank, &workers): (u32, &u32)| (0..workers).map(move |number| Worker { rank: Rank(rank), number });
     (0..).zip(workers).flat_map(of_rank)
 }
 
-/// The vCPUs under the workers. Speeds are units of work per second and hold for a while.
+/// The vCPUs of the workers. A speed is in units of work per second, and holds for a while.
 pub trait Vcpus {
-    /// The speed of a worker from `now` on, and the time until which it holds (later than `now`; `Nanos::MAX` for
-    /// forever).
+    /// The speed of a worker from `now` on, and the later time until which it holds (`Nanos::MAX` for forever).
     fn speed(&mut self, worker: Worker, now: Nanos) -> (f64, Nanos);
 
-    /// The part of the time in which a worker that wants to run does run, from `now` on and as long as its speed holds.
-    /// The rest of the time others have the vCPU and it waits. The speed includes this part: while the worker runs it is
-    /// `speed / share`, as a burst of computation shows.
+    /// The part of the time in which a worker that wants to run does run, while its speed holds. Others have the vCPU
+    /// for the rest. The speed includes this part: while the worker runs, it is `speed / share`, as a short burst
+    /// shows.
     fn share(&mut self, _worker: Worker, _now: Nanos) -> f64 {
         1.0
     }
 
-    /// A worker begins to execute or stops. True if this changes the speed of others. An unchanged speed must hold until
-    /// the time that was told, or longer.
+    /// Notes that a worker begins or stops executing. Returns true if this changes the speed of others. An unchanged
+    /// speed must hold at least until the time that was returned with it.
     fn occupied(&mut self, _worker: Worker, _occupied: bool, _now: Nanos) -> bool {
         false
     }
 
-    /// The end of `work` that a worker begins now, if its speed depends on no other.
+    /// The end of `work` that a worker begins now, if its speed does not depend on other workers.
     fn through_at(&mut self, worker: Worker, work: f64, now: Nanos) -> Nanos {
         let (mut left, mut at) = (work, now);
         while at < Nanos::MAX {
@@ -65,7 +64,7 @@ pub trait Vcpus {
     }
 }
 
-/// Speeds as functions of time, read every `step`; a speed holds for a step at its middle value.
+/// Speeds as functions of time. Each step of `step` has the speed of its middle.
 ///
 /// ```
 /// use lb_strategies::{Rank, virtual_time::{Traces, Vcpus, Worker}};
@@ -80,7 +79,7 @@ pub struct Traces<F> {
 }
 
 impl<F: FnMut(Worker, f64) -> f64> Traces<F> {
-    /// `speed` of a worker at a time in seconds.
+    /// Speeds by `speed`, a function of the worker and the time in seconds.
     pub fn new(step: Nanos, speed: F) -> Self {
         Self { step: step.max(1), speed }
     }

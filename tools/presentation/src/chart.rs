@@ -1,82 +1,82 @@
-//! Numbers over numbers: lines and dots between two axes, with a legend and shaded bands.
+//! Draws a chart: lines and dots between two axes, with a legend and shaded bands.
 
 use crate::format::decimal;
 use crate::svg::{Anchor, Area, Svg, ticks};
 
-/// Colours that people who see few colours can tell apart (Okabe and Ito).
+/// Colours that colour-blind people can distinguish (Okabe and Ito).
 pub const COLOURS: [&str; 7] = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000"];
 
-/// The fill of a band: the orange of [`COLOURS`], pale.
+/// Fill of a band: a pale version of the orange of [`COLOURS`].
 const BAND: &str = "#fbefd6";
 
 const GRID: &str = "#dddddd";
 
-/// One plot.
+/// One chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Above it.
+    /// Text above the chart.
     pub caption: String,
-    /// To the right.
+    /// The horizontal axis.
     pub horizontal: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub vertical: Axis,
-    /// Stretches of the horizontal axis that something is said of.
+    /// Labelled parts of the horizontal axis.
     pub bands: Vec<Band>,
-    /// A level that others are compared with.
+    /// A horizontal line for comparison.
     pub level: Option<f64>,
-    /// Title of the plot.
+    /// The lines and dots.
     pub series: Vec<Series>,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Meaning of the numbers, with their unit.
+    /// What the numbers mean, with their unit.
     pub title: String,
-    /// Its least number.
+    /// Smallest number.
     pub from: f64,
-    /// Its largest.
+    /// Largest number.
     pub to: f64,
-    /// Tells whether there is nothing between whole numbers, as with workers.
+    /// Whether only whole numbers have a label, as for numbers of workers.
     pub whole: bool,
 }
 
-/// A stretch of the horizontal axis.
+/// A part of the horizontal axis.
 #[derive(Clone, Debug)]
 pub struct Band {
-    /// Hint.
+    /// Text at the top of the band.
     pub label: String,
-    /// Its begin.
+    /// Begin of the band.
     pub from: f64,
-    /// Its end.
+    /// End of the band.
     pub to: f64,
 }
 
 /// Dots and a line of one colour.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Places of dots. What lies above the vertical axis is left out.
+    /// Positions of dots. Dots above the vertical axis are left out.
     pub dots: Vec<(f64, f64)>,
-    /// Radius of a dot, in pixels.
+    /// Radius of a dot in pixels.
     pub radius: f64,
-    /// Opacity of a dot, up to 1.
+    /// Opacity of a dot, at most 1.
     pub opacity: f64,
-    /// The points that a line goes through; it may have none.
+    /// Points of the line; empty without a line.
     pub line: Vec<(f64, f64)>,
 }
 
-/// Room for captions and numbers, in pixels.
+/// Space for text around the plot, in pixels.
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 18.0;
 const BELOW: f64 = 44.0;
 
 impl Chart {
-    /// Draws it into an area, with all that is said around it.
+    /// Draws the chart and its text into an area.
     pub fn draw(&self, svg: &mut Svg, area: Area) {
         let middle = area.left + (LEFT + area.width - RIGHT) / 2.0;
-        // A letter is about half as wide as high; a long caption is written smaller.
+        // A letter is about half as wide as high. A long caption gets a smaller size.
         let fits = (area.width - LEFT - RIGHT) / (0.55 * self.caption.chars().count().max(1) as f64);
         svg.sized_text(
             (middle, area.top + 24.0),
@@ -111,7 +111,7 @@ impl Chart {
         }
     }
 
-    /// Names come last: nothing is drawn over them.
+    /// Drawn last, so that nothing covers the names.
     fn name_bands(&self, svg: &mut Svg, inner: Area) {
         for band in &self.bands {
             let left = self.horizontal.right_of(inner, band.from);
@@ -155,7 +155,7 @@ impl Axis {
         inner.bottom() - inner.height * self.share(value)
     }
 
-    /// Round numbers, with as many decimals as tell them apart.
+    /// Round numbers, with as many decimals as distinguish them.
     fn labels(&self) -> Vec<(f64, String)> {
         let mut numbers = ticks(self.from, self.to);
         numbers.retain(|number| !self.whole || (number - number.round()).abs() < 1e-9);

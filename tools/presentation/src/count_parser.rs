@@ -1,9 +1,9 @@
-//! Counts as people write them.
+//! Parses counts on the command line.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// A reader of whole numbers in `range`, also as `1e6`; an error says what was expected.
+/// Returns a parser of whole numbers in `range`, also in the form `1e6`. Its error states the expected form.
 ///
 /// ```
 /// let read = presentation::count_parser(1..=2_000_000u32);
@@ -26,7 +26,7 @@ where
     }
 }
 
-/// Digits, maybe with a point and an exponent, of a whole number.
+/// Parses digits of a whole number, optionally with a decimal point and an exponent.
 fn whole(text: &str) -> Option<u64> {
     let (number, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (digits, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -1,8 +1,8 @@
-//! Numbers with their words and units.
+//! Formats numbers with units or nouns.
 
 use std::fmt::Display;
 
-/// So many of something, such as `1 rank` or `2 ranks`.
+/// A number with its noun, such as `1 rank` or `2 ranks`.
 #[must_use]
 pub fn plural(count: impl Display, noun: &str) -> String {
     let count = count.to_string();
@@ -10,7 +10,7 @@ pub fn plural(count: impl Display, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// A number with `decimals` decimals, and no minus before a zero.
+/// A number with `decimals` decimals. Zero has no minus sign.
 #[must_use]
 pub fn decimal(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
@@ -20,7 +20,7 @@ pub fn decimal(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A time with the unit that suits it.
+/// A time in the unit that suits it.
 #[must_use]
 pub fn duration(ns: f64) -> String {
     match ns.abs() {
@@ -31,7 +31,7 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// A size with the unit that suits it.
+/// A size in the unit that suits it.
 #[must_use]
 pub fn bytes(count: u64) -> String {
     match count as f64 {
@@ -42,7 +42,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// Text of unknown origin as a terminal may have it: characters that would command it are written out, as `\u{1b}`.
+/// Escapes control characters except newline and tab, as `\u{1b}`, so that text from a file cannot command a terminal.
 #[must_use]
 pub fn escape_control(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());

@@ -1,8 +1,7 @@
-//! Results as people see them: tables of text, pictures as SVG, numbers with their words; and counts as people write them.
+//! Formats results for people: text tables, SVG pictures, numbers with units; and parses counts.
 //!
-//! The programs and the `caribou` command show the same kinds of things and must not depend on each other. The runtime
-//! lies below both, and shows nothing. So what both need lies here. It knows nothing of runs or traces, does no IO, and
-//! depends on no other crate, so that it costs the build of a program next to nothing.
+//! The programs and the `caribou` command share this crate, because neither may depend on the other, and the runtime
+//! displays nothing. The crate does no IO. It has no dependencies, so it adds little to the build of a program.
 #![forbid(unsafe_code)]
 
 pub mod chart;

@@ -1,41 +1,40 @@
-//! Pictures as SVG text: rectangles, lines, dots and words, with hints; axes and a legend.
-//!
-//! The caller places each item, in pixels from the upper left; the result is a `String`. The viewer chooses the fonts.
+//! Writes pictures as SVG text: rectangles, lines, dots and text with hints, axes, and a legend. The caller positions
+//! each item in pixels from the upper left corner. The viewer chooses the fonts.
 
 use std::fmt::{Arguments, Write};
 
-/// A picture that is being drawn.
+/// An SVG picture while it is drawn.
 #[derive(Clone, Debug)]
 pub struct Svg {
     text: String,
 }
 
-/// Side of words from the place they are put at.
+/// How text is aligned to its position.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
-    /// It begins there.
+    /// Text begins at the position.
     Start,
-    /// Its middle is there.
+    /// The middle of the text is at the position.
     Middle,
-    /// It ends there.
+    /// Text ends at the position.
     End,
 }
 
 /// A rectangle of the picture, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
-    /// Its left edge.
+    /// Left edge.
     pub left: f64,
-    /// Its upper edge.
+    /// Upper edge.
     pub top: f64,
-    /// Its width.
+    /// Width.
     pub width: f64,
-    /// Its height.
+    /// Height.
     pub height: f64,
 }
 
 impl Svg {
-    /// An empty white picture. The title is for readers of the page it will be part of, and not drawn.
+    /// An empty white picture. The title is not drawn; it is for screen readers and hovering.
     #[must_use]
     pub fn new(width: f64, height: f64, title: &str) -> Svg {
         let mut svg = Svg { text: String::new() };
@@ -48,7 +47,7 @@ impl Svg {
         svg
     }
 
-    /// A fill of slanted lines, `url(#name)`; the angle is in degrees.
+    /// Defines a fill of slanted lines, `url(#name)`. The angle is in degrees.
     pub fn hatch(&mut self, name: &str, colour: &str, angle: i32) {
         self.put(format_args!(
             "<pattern id=\"{name}\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
@@ -61,7 +60,7 @@ impl Svg {
         self.text.write_fmt(text).expect("a String takes all that is written to it");
     }
 
-    /// The text `says` shows when the pointer rests there. Without extent it is not drawn.
+    /// Draws a rectangle. Hovering over it shows the text `says`. A rectangle without area is not drawn.
     pub fn rect(&mut self, area: Area, fill: &str, says: Option<&str>) {
         let Area { left, top, width, height } = area;
         if !(width > 0.0 && height > 0.0) {
@@ -74,24 +73,24 @@ impl Svg {
         self.hint("rect", says);
     }
 
-    /// A line.
+    /// Draws a line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
         self.line_as(from, to, &format!("stroke=\"{colour}\" stroke-width=\"{width}\""), None);
     }
 
-    /// A line; `style` is its attributes.
+    /// Draws a line with the SVG attributes `style`.
     pub fn line_as(&mut self, from: (f64, f64), to: (f64, f64), style: &str, says: Option<&str>) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!("<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" {style}"));
         self.hint("line", says);
     }
 
-    /// A line through all points.
+    /// Draws a line through all points.
     pub fn path(&mut self, points: impl IntoIterator<Item = (f64, f64)>, colour: &str, width: f64) {
         let mut path = String::new();
         for (x, y) in points {
             let command = if path.is_empty() { 'M' } else { 'L' };
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(path, "{command}{x:.1} {y:.1}");
         }
         self.put(format_args!(
@@ -100,7 +99,7 @@ impl Svg {
         ));
     }
 
-    /// Dots of one colour; the less opaque, the more it shows where they are many.
+    /// Draws dots of one colour. A low opacity makes their density visible.
     pub fn dots(
         &mut self,
         centres: impl IntoIterator<Item = (f64, f64)>,
@@ -115,7 +114,7 @@ impl Svg {
         self.put(format_args!("</g>\n"));
     }
 
-    /// Ends a shape.
+    /// Ends a shape, with or without a hint.
     fn hint(&mut self, shape: &str, says: Option<&str>) {
         match says {
             Some(says) => self.put(format_args!("><title>{}</title></{shape}>\n", escape(says))),
@@ -123,12 +122,12 @@ impl Svg {
         }
     }
 
-    /// Words of the usual size.
+    /// Draws text of the usual size.
     pub fn text(&mut self, at: (f64, f64), anchor: Anchor, words: &str) {
         self.sized_text(at, 11, anchor, words);
     }
 
-    /// Words of any size.
+    /// Draws text of any size.
     pub fn sized_text(&mut self, (x, y): (f64, f64), size: u32, anchor: Anchor, words: &str) {
         let anchor = anchor.name();
         self.put(format_args!(
@@ -137,7 +136,7 @@ impl Svg {
         ));
     }
 
-    /// Words from below to above, around their place.
+    /// Draws text upwards, centred at its position.
     pub fn vertical_text(&mut self, (x, y): (f64, f64), size: u32, words: &str) {
         self.put(format_args!(
             "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" font-size=\"{size}\" \
@@ -146,7 +145,7 @@ impl Svg {
         ));
     }
 
-    /// Names beside their colours, in lines as wide as the area. Returns how high they came out.
+    /// Draws names beside their colours, in lines as wide as the area. Returns the height of the legend.
     pub fn legend(&mut self, area: Area, entries: &[(String, impl AsRef<str>)]) -> f64 {
         let (mut x, mut y) = (area.left, area.top);
         for (name, colour) in entries {
@@ -161,7 +160,7 @@ impl Svg {
         y + 18.0 - area.top
     }
 
-    /// Lines and numbers left of an area whose lower edge is 0 and whose upper edge is `most`.
+    /// Draws lines and numbers to the left of an area with 0 at its lower edge and `most` at its upper edge.
     pub fn left_axis(&mut self, area: Area, most: f64, label: impl Fn(f64) -> String) {
         for value in ticks(0.0, most) {
             let y = area.bottom() - area.height * value / most;
@@ -170,7 +169,7 @@ impl Svg {
         }
     }
 
-    /// Numbers below an area, from `from` at its left edge to `to` at its right; none where the label is empty.
+    /// Draws numbers below an area, from `from` at its left edge to `to` at its right edge. Empty labels are left out.
     pub fn bottom_axis(&mut self, area: Area, from: f64, to: f64, label: impl Fn(f64) -> String) {
         for value in ticks(from, to) {
             let label = label(value);
@@ -183,7 +182,7 @@ impl Svg {
         }
     }
 
-    /// The text of the file.
+    /// Returns the text of the SVG file.
     #[must_use]
     pub fn finish(mut self) -> String {
         self.text += "</svg>\n";
@@ -202,26 +201,26 @@ impl Anchor {
 }
 
 impl Area {
-    /// An area from its upper left corner on.
+    /// An area with this upper left corner, width and height.
     #[must_use]
     pub fn at((left, top): (f64, f64), (width, height): (f64, f64)) -> Area {
         Area { left, top, width, height }
     }
 
-    /// Its right edge.
+    /// Right edge.
     #[must_use]
     pub fn right(&self) -> f64 {
         self.left + self.width
     }
 
-    /// Its lower edge.
+    /// Lower edge.
     #[must_use]
     pub fn bottom(&self) -> f64 {
         self.top + self.height
     }
 }
 
-/// Round numbers between two: some four to ten of them.
+/// About four to ten round numbers between `from` and `to`.
 #[must_use]
 pub fn ticks(from: f64, to: f64) -> Vec<f64> {
     let range = to - from;
@@ -236,7 +235,7 @@ pub fn ticks(from: f64, to: f64) -> Vec<f64> {
     values.take_while(|&value| value <= to + range * 1e-6).collect()
 }
 
-/// Text that cannot be taken for markup, and has nothing that XML does not allow.
+/// Escapes markup characters, and replaces characters that XML does not allow.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

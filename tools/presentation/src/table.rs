@@ -1,14 +1,14 @@
-//! Text in columns that line up, for terminals.
+//! Formats text tables with aligned columns, for terminals.
 //!
-//! Numbers end under each other and words begin under each other; two spaces lie between columns, and no line ends in
-//! spaces. There are no rules and no colours: a table can be read aloud, pasted into a message, and cut by `awk`.
+//! Numbers are aligned right and words left. Two spaces separate columns, and no line ends with spaces. Tables have no
+//! rules and no colours, so that they can be read aloud, pasted into a message, and processed by `awk`.
 
 use std::fmt::{self, Display};
 
-/// Columns are padded to this at most: names come from files and may have any length.
+/// Largest width to which columns are padded, because names in files may have any length.
 const WIDTH_MAX: usize = 200;
 
-/// Rows of cells under each other. Displays as lines, each with its newline.
+/// A table. It displays as lines, each with a newline.
 ///
 /// ```
 /// let mut table = presentation::Table::new(["policy", "time s"]);
@@ -19,25 +19,25 @@ const WIDTH_MAX: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
-    /// Of each column, whether it has words and not numbers.
+    /// Whether each column has words instead of numbers.
     words: Vec<bool>,
 }
 
 impl Table {
-    /// A table with these headings. The first column is of words, the others are of numbers.
+    /// A table with these headings. The first column has words, the others have numbers.
     pub fn new<S: Into<String>>(heads: impl IntoIterator<Item = S>) -> Self {
         let mut table = Self { rows: Vec::new(), words: vec![true] };
         table.row(heads);
         table
     }
 
-    /// Says of each column whether it has words, from the first on; those not named have numbers.
+    /// Sets for each column, from the first on, whether it has words. The remaining columns have numbers.
     #[must_use]
     pub fn text_columns(self, words: impl IntoIterator<Item = bool>) -> Self {
         Self { words: words.into_iter().collect(), ..self }
     }
 
-    /// Adds a row. It may have fewer cells than others.
+    /// Adds a row, which may have fewer cells than others.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(|cell| plain(&cell.into())).collect());
     }
@@ -68,7 +68,7 @@ impl Display for Table {
     }
 }
 
-/// Text for a line of a terminal. Names come from files: they must not move its cursor.
+/// Replaces control characters for a line of a terminal, because names in files must not move its cursor.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let shown = |letter: char| match letter {

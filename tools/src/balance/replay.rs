@@ -1,5 +1,6 @@
-//! The decisions of a recorded run made again, from the reports of its ranks. Its own strategy decides the same; another
-//! shows what it would have decided at each of these syncs. Chunks are always where the run had them.
+//! Implements `caribou balance --trace`: decides the syncs of a recorded run again, from the recorded reports of its
+//! ranks. The strategy of the run repeats its decisions. Another strategy shows what it would have decided at each
+//! sync. Each sync starts from the placement of the run: moves decided here do not carry over to the next sync.
 
 use std::io::Write;
 use std::path::Path;
@@ -73,11 +74,11 @@ const HEADS: [&str; 8] = [
     "gain needed ms",
 ];
 
-/// What each decision starts from.
+/// Line above the table.
 const PLACEMENT: &str =
     "Each sync starts from the placement that the run had at it: moves decided here are not carried over.";
 
-/// Decides the syncs of the trace again, by these strategies or by the strategy of the run.
+/// Decides the syncs of the trace again by the strategies in `specs`, or by the strategy of the run if there are none.
 pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write) -> Result<(), Error> {
     let trace = Trace::open(path)?;
     warn(&trace.problems);
@@ -97,10 +98,11 @@ pub(super) fn run(path: &Path, specs: &[String], json: bool, out: &mut dyn Write
     Ok(write!(out, "{table}")?)
 }
 
-/// The reports to a sync, and the record of the decision of the run's own strategy.
+/// The reports of ranks at a sync, and the record of the decision of the run.
 type Reported<'t> = (&'t PhaseReport, &'t SyncReport);
 
-/// Decisions of the run's `own` strategy, or of another: what that would take to decide and to move is not known.
+/// Decides all syncs by one strategy. `own` means the strategy of the run: its recorded times of deciding and moving
+/// count. Another strategy decides and moves in no time, because its times are unknown.
 fn decide<'r>(
     (spec, strategy): &'r Named,
     own: bool,
@@ -118,7 +120,7 @@ fn decide<'r>(
     reports.iter().map(decide).collect()
 }
 
-/// The predictor of the run. Traces of older versions do not name it.
+/// The predictor of loads that the run used. Traces of older versions do not name it.
 fn prediction(name: &str) -> Result<Prediction, Error> {
     match name {
         "" => Ok(Prediction::default()),
@@ -126,7 +128,7 @@ fn prediction(name: &str) -> Result<Prediction, Error> {
     }
 }
 
-/// The strategy of the run, which a program may have brought itself.
+/// The strategy of the run. Refuses a strategy that the program brought itself.
 fn own(spec: &str) -> Result<Vec<Named>, Error> {
     strategies(&[spec.to_owned()]).or_else(|_| {
         refused(format!("the run was balanced by {spec:?}, which is not known here: name one with --lb"))
@@ -137,7 +139,7 @@ fn refused<T>(why: impl std::fmt::Display) -> Result<T, Error> {
     Err(Error::Usage(format!("--trace: {why}")))
 }
 
-/// Reports to all syncs: a decision follows from those before it as well.
+/// Returns the reports of all syncs. Refuses a trace with a gap, because each decision depends on those before it.
 fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
     if trace.run.shape != Shape::Arrays {
         return refused(format!("it is of {}, which has no syncs", trace.run.shape.program()));
@@ -168,7 +170,7 @@ fn reports(trace: &Trace) -> Result<Vec<Reported<'_>>, Error> {
     }
 }
 
-/// The first thing in the reports that no run tells: a balancer relies on it.
+/// Returns the first value in the reports that no run can record. The balancer relies on their validity.
 fn contradiction<'t>(reports: &[&'t PhaseReport]) -> Option<String> {
     let ranks = reports.first()?.ranks.len();
     let windows = |(sync, report): (usize, &&'t PhaseReport)| {

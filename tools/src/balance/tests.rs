@@ -15,7 +15,7 @@ use crate::tests::caribou;
 
 const SYNCS: u32 = 6;
 
-/// Comes to some syncs and says how heavy it is.
+/// Comes to some syncs and sets its own load.
 #[derive(Serialize, Deserialize)]
 struct Weight {
     ticks: u64,
@@ -50,7 +50,7 @@ impl Chunk for Weight {
     }
 }
 
-/// Records a run; its directory, which no other test uses.
+/// Records a run in a directory that no other test uses, and returns the directory.
 fn record(name: &str, reports: bool) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("caribou-balance-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
@@ -87,7 +87,7 @@ fn the_strategy_of_a_recorded_run_decides_each_of_its_syncs_again() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// Handles messages to itself until this long has passed; those with a low index take ten times as long after half of it.
+/// Handles messages for `BUSY`. In the second half of that time, chunks with a low index take ten times as long.
 #[derive(Serialize, Deserialize)]
 struct Busy;
 
@@ -106,7 +106,7 @@ impl Chunk for Busy {
         let spins = if passed > BUSY / 2 && ctx.index() < 6 { 200_000 } else { 20_000 };
         std::hint::black_box((0..spins).map(std::hint::black_box::<u64>).sum::<u64>());
         if passed < BUSY {
-            // The next waits for this one, so that a rank with less to do is idle.
+            // The next chunk waits for this message, so that a rank with less work is idle.
             ctx.send((ctx.index() + 1) % 12, ());
         } else {
             ctx.exit();
@@ -136,7 +136,7 @@ fn a_run_in_windows_is_decided_again_as_it_was() {
     let _ = std::fs::remove_dir_all(&dir);
 }
 
-/// Writes the syncs of the trace in `dir` as the trace of another run; its directory.
+/// Writes the edited syncs of the trace in `dir` as another trace, and returns its directory.
 fn edited(dir: &Path, lb: &str, edit: impl FnOnce(&mut [SyncReport])) -> PathBuf {
     let Trace { run, mut syncs, .. } = Trace::open(dir).expect("it was recorded");
     edit(&mut syncs);

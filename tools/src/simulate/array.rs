@@ -1,4 +1,4 @@
-//! `caribou simulate array`: arrays of chunks, under some strategies or all that balance.
+//! Implements `caribou simulate array`: runs arrays of chunks under array strategies.
 
 use std::io::Write;
 
@@ -13,21 +13,21 @@ use super::files::Files;
 use super::{periods, recorded, values};
 use crate::Error;
 
-/// Those compared unless a person says otherwise; `program`, `rotate` and `random` balance nothing here.
+/// Default of `--compare`. `program`, `rotate` and `random` are left out because they balance nothing here.
 const COMPARED: &str = "none,refine,refine-best,refine-paper,greedy-refine,greedy";
 
-/// Chunks of each worker unless a person says otherwise.
+/// Default number of chunks per worker.
 const CHUNKS_PER_WORKER: u32 = 16;
 
-/// Simulated in minutes, for each strategy.
+/// Largest number of chunks times iterations. One strategy simulates as many in minutes.
 const SIMULATED_MOST: f64 = 1e9;
-/// The most iterations in a run: the end of each is kept.
+/// Largest number of iterations in a run, because the end of each is stored.
 const ITERATIONS_MOST: u64 = 10_000_000;
-/// Iterations unless a person says otherwise.
+/// Default number of iterations.
 const ITERATIONS: u64 = 500;
-/// Costs of random walks that are kept.
+/// Largest number of costs of random walks, because all are stored.
 const WALKED_MOST: f64 = 5e7;
-/// Chunks that ranks look at in all syncs together.
+/// Largest number of chunks that all ranks examine in all syncs.
 const LOOKED_AT_MOST: f64 = 1e10;
 
 /// An array with a name, or one described.
@@ -126,7 +126,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
-    /// Those named, or the one described, on the network asked for.
+    /// The named scenarios, or the described one, on the requested network.
     fn scenarios(&self) -> Result<Vec<ArrayScenario>, Error> {
         let mut scenarios = match &self.scenario[..] {
             [] => self.described.scenarios(&self.cluster, self.wires.seed)?,
@@ -139,7 +139,7 @@ impl Options {
 }
 
 impl ArrayOptions {
-    /// The array on this cluster, once for each period.
+    /// The described array on this cluster, once per period.
     fn scenarios(&self, cluster: &cluster::Options, seed: u64) -> Result<Vec<ArrayScenario>, Error> {
         let scenario = match &self.cost {
             ChunkCost::Shaped(shape) => self.shaped(*shape, cluster, seed)?,
@@ -163,7 +163,7 @@ impl ArrayOptions {
         Ok(ArrayScenario { name, array, ..scenario.clone() })
     }
 
-    /// Chunks in blocks, with costs that are made up.
+    /// Chunks in blocks, with synthetic costs.
     fn shaped(&self, shape: Shape, cluster: &cluster::Options, seed: u64) -> Result<ArrayScenario, Error> {
         let workers = cluster.workers();
         let chunks = self.chunks.unwrap_or(CHUNKS_PER_WORKER * workers.iter().sum::<u32>());
@@ -178,7 +178,7 @@ impl ArrayOptions {
         Ok(ArrayScenario { costs, ..self.on(cluster, array, seed)? })
     }
 
-    /// Chunks as they were recorded.
+    /// Chunks with recorded costs and placement.
     fn recorded(
         &self,
         stem: &str,
@@ -199,7 +199,7 @@ impl ArrayOptions {
         Ok(ArrayScenario { costs, homes: Some(homes.into()), ..self.on(&cluster, array, seed)? })
     }
 
-    /// An array of a size that can be simulated; the period is the first of those asked for.
+    /// The array, if its size can be simulated. Its period is the first requested one.
     fn array(&self, chunks: u32, iterations: u64, workers: Vec<u32>) -> Result<Array, Error> {
         let simulated = f64::from(chunks) * iterations as f64;
         if simulated > SIMULATED_MOST {
@@ -215,7 +215,7 @@ impl ArrayOptions {
         Ok(Array { chunks, iterations, period, state_bytes: self.state_bytes, workers })
     }
 
-    /// This array on the cluster, all of its chunks equal.
+    /// This array on the cluster, with equal costs of all chunks.
     fn on(&self, cluster: &cluster::Options, array: Array, seed: u64) -> Result<ArrayScenario, Error> {
         Ok(ArrayScenario {
             exchange: self.exchange == "grid",
@@ -225,7 +225,7 @@ impl ArrayOptions {
     }
 }
 
-/// Description of a scenario, before its size.
+/// Description of a named scenario, to precede its size.
 fn about(scenario: &ArrayScenario) -> String {
     let entry = ARRAY_SCENARIOS.iter().find(|entry| entry.name == scenario.name);
     entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))

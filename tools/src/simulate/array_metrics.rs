@@ -1,4 +1,4 @@
-//! The figures of one run of an array: how long, how far from the best, what was moved, and how each iteration went.
+//! Computes the figures of a simulated run of an array: time, excess over the ideal, moves, and iteration times.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use super::files::text;
 pub(super) struct ArrayMetrics {
     policy: String,
     makespan_s: f64,
-    /// Over the ideal; none if not everything was done.
+    /// Excess over the ideal; none if iterations are missing.
     excess_percent: Option<f64>,
-    /// Of what `none` takes, where that is compared as well.
+    /// Time saved, in percent of the time of `none`; none if `none` is not compared.
     saved_percent: Option<f64>,
-    /// Of all workers to the makespan, added up.
+    /// Sum over workers of their idle time until the makespan.
     idle_worker_s: f64,
     moves: u64,
     messages: u64,
-    /// The predictor of loads at the last sync; none without a sync.
+    /// Predictor of loads at the last sync; none without a sync.
     predictor: Option<&'static str>,
     /// Iterations of chunks that were not executed.
     missing: u64,
@@ -33,7 +33,6 @@ pub(super) struct ArrayMetrics {
     syncs: Vec<Sync>,
 }
 
-/// A sync.
 #[derive(Clone, Debug, Serialize)]
 struct Sync {
     at_s: f64,
@@ -69,7 +68,7 @@ fn seconds(nanos: Nanos) -> f64 {
 }
 
 impl ArrayMetrics {
-    /// The part of the time of `none` that was saved, in percent; none if `none` was not compared.
+    /// Time saved, in percent of the time of `none`; none if `none` is not compared.
     pub(super) fn saved_percent(&self) -> Option<f64> {
         self.saved_percent
     }

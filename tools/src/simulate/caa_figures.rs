@@ -1,7 +1,9 @@
-//! Figures 3 to 5 of the CAA paper (Filipovic, Krstajic and Popovic) on the modelled cluster, with two columns of ours.
+//! Repeats figures 3 to 5 of the CAA paper (Filipovic, Krstajic and Popovic) on a model of its cluster. Two columns are
+//! added: the policy `leases` and the ideal.
 //!
-//! The model's constants are fitted to the ends of the paper's ranges (see `virtual_cluster::crossbar_cluster`): what
-//! comes out is no evidence for the algorithm. What `leases` and the ideal take on the same tasks was not fitted.
+//! The constants of the model are fitted to the ends of the ranges in the paper (see
+//! `virtual_cluster::crossbar_cluster`). So the results are no evidence for the algorithm. The times of `leases` and of
+//! the ideal were not fitted.
 
 use std::io::Write;
 
@@ -12,7 +14,7 @@ use virtual_cluster::crossbar_cluster::{CORES, CrossbarModel, TASKS};
 
 use crate::Error;
 
-/// Simulated runs of each policy on each number of cores.
+/// Simulated runs per policy and number of cores.
 const RUNS: u64 = 40;
 
 /// Writes the table.

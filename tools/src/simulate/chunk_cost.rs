@@ -1,10 +1,10 @@
-//! `--cost` of an array: shapes of costs by their names, and recorded loads.
+//! Parses `--cost` of an array: named shapes of synthetic costs, and files of recorded loads.
 
 use virtual_cluster::{ChunkCosts, CostTable, Costs};
 
 use super::values::{self, Cost};
 
-/// Shapes as they are written, and their meaning.
+/// The shapes as written on the command line, and their meaning.
 const SHAPES: &[(&str, &str)] = &[
     ("constant", "all the same"),
     ("lognormal:SIGMA", "each chunk has its own, lognormal with this sigma"),
@@ -26,39 +26,39 @@ const SHAPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Costs of chunks.
+/// Costs of the chunks of an array.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ChunkCost {
     Shaped(Shape),
     Recorded {
-        /// The path of the files, without their ranks and endings.
+        /// Path of the files without `.RANK.EXTENSION`.
         stem: String,
-        /// What loads are multiplied with.
+        /// Factor for all loads.
         scale: f64,
     },
 }
 
-/// Costs that are made up.
+/// Synthetic costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// The same in all iterations.
+    /// Equal in all iterations.
     Fixed(Cost),
-    /// Up and down within these iterations.
+    /// Up and down within this number of iterations.
     Drift(u64),
-    /// Halves that swap after that many iterations.
+    /// Two halves swap after this number of iterations.
     Alternate(u64),
-    /// One half grows within these iterations.
+    /// One half grows within this number of iterations.
     Ramp(u64),
-    /// Random walks of this sigma.
+    /// Random walks with this sigma.
     Walk(f64),
-    /// Once in that many iterations one chunk costs more.
+    /// Once in this number of iterations one chunk costs more.
     Spike(u64),
-    /// By the distance to a hot spot, which stands still if there is no speed.
+    /// Decreasing with the distance to a hot spot. `None`: the spot does not move.
     HotSpot(Option<u32>),
 }
 
 impl Shape {
-    /// The costs of that number of chunks and iterations, with this seed.
+    /// The costs of `chunks` chunks in `iterations` iterations.
     pub(super) fn costs(self, chunks: u32, iterations: u64, seed: u64) -> ChunkCosts {
         match self {
             Self::Fixed(Cost::Constant) => ChunkCosts::Fixed(Costs::Equal),
@@ -73,7 +73,7 @@ impl Shape {
     }
 }
 
-/// The text of `--help`: a line per shape.
+/// The help text of `--cost`, with one line per shape.
 pub(super) fn help() -> String {
     let lines = SHAPES.iter().map(|(name, meaning)| format!("\n  {name}: {meaning}"));
     format!(
@@ -84,7 +84,7 @@ pub(super) fn help() -> String {
     )
 }
 
-/// The cost that is written so.
+/// Parses the value of `--cost`.
 pub(super) fn parse(text: &str) -> Result<ChunkCost, String> {
     let (name, value) = text.split_once(':').map_or((text, None), |(name, value)| (name, Some(value)));
     let iterations = || {
@@ -117,7 +117,7 @@ fn sigma(value: Option<&str>) -> Result<f64, String> {
     sigma.ok_or_else(|| "expected walk:SIGMA with a number from 0 to 1".to_owned())
 }
 
-/// What follows the last colon is a scale if it is a number.
+/// Parses `STEM[:SCALE]`. What follows the last colon is a scale if it is a number.
 fn recorded(value: Option<&str>) -> Result<ChunkCost, String> {
     let value = value.unwrap_or_default();
     let split = value.rsplit_once(':').and_then(|(stem, scale)| Some((stem, scale.parse::<f64>().ok()?)));

@@ -1,4 +1,4 @@
-//! A cluster described on the command line: ranks, speeds, neighbours, measured hosts, and the network.
+//! Builds a simulated cluster from options: ranks, speeds, neighbours, measured hosts, and the network.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use super::host_trace::{self, Hosts};
 use super::{neighbour, values};
 use crate::{Error, input};
 
-/// Three years: a hundred times as long, which a policy may take, is still a number of nanoseconds.
+/// Longest ideal time in seconds, about three years. A policy may take 100 times as long: 64 bits of ns still suffice.
 const IDEAL_MOST_S: f64 = 1e8;
 
-/// Ranks are connected in pairs, all of which are kept in memory.
+/// Largest number of ranks, because each pair of ranks has a connection in memory.
 pub(super) const RANKS_MOST: u32 = 1024;
 
-/// Ranks unless a person says otherwise, their workers, and the speed of each.
+/// Defaults: ranks, workers per rank, and iterations per second of a worker.
 const RANKS: u32 = 4;
 const WORKERS: u32 = 8;
 const SPEED: f64 = 1000.0;
 
-/// Neighbours on the other hardware thread, in `--beside`.
+/// Value of `--beside`: neighbours run on the other hardware thread of the core.
 const CORE: &str = "core";
 
 /// The network between ranks, for described and recorded clusters alike.
@@ -42,7 +42,7 @@ pub(super) struct NetworkOptions {
 }
 
 impl NetworkOptions {
-    /// Lays them.
+    /// Replaces the settings of a scenario's network by the options.
     pub(super) fn apply(&self, network: &mut Network) {
         network.rtt = self.rtt.unwrap_or(network.rtt);
         (network.jitter, network.seed) = (self.jitter, self.seed);
@@ -84,10 +84,10 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The same for a recorded run on `ranks` ranks: a load of 1 s takes a worker 1 s unless options say otherwise.
+    /// The options for a recorded run on `ranks` ranks. By default a load of 1 s takes a worker 1 s.
     ///
     /// # Errors
-    /// If another number of ranks was asked for.
+    /// If `--ranks` is another number.
     pub(super) fn recorded(&self, ranks: u32) -> Result<Self, Error> {
         if let Some(given) = self.ranks.filter(|&given| given != ranks) {
             return Err(Error::Usage(format!(
@@ -98,7 +98,7 @@ impl Options {
         Ok(Self { ranks: Some(ranks), workers: Some(workers), speed: Some(speed), ..self.clone() })
     }
 
-    /// Workers of each rank.
+    /// Number of workers of each rank.
     pub(super) fn workers(&self) -> Vec<u32> {
         vec![self.workers_each(); self.ranks() as usize]
     }
@@ -111,7 +111,7 @@ impl Options {
         self.workers.unwrap_or(WORKERS)
     }
 
-    /// The vCPUs under them; the group of measured hosts is by the seed.
+    /// The vCPUs of the workers. The seed selects the group of measured hosts.
     pub(super) fn vcpus(
         &self,
         seed: u64,
@@ -123,7 +123,7 @@ impl Options {
         Ok(move || {
             let speeds = Box::new(speeds.clone());
             let neighbours = neighbours.clone();
-            // A process on the same core slows a worker down; one on its vCPU takes turns with it.
+            // A process on the other hardware thread slows a worker down. A process on its vCPU takes turns with it.
             let beside = if beside_core {
                 Shared::slowed(speeds, neighbours)
             } else {
@@ -135,7 +135,7 @@ impl Options {
         })
     }
 
-    /// The hosts of the trace, if one was named. What a person should know of it is said on standard error.
+    /// The hosts of the trace, if one was named. Prints notes about the trace on standard error.
     pub(super) fn hosts(&self) -> Result<Option<Hosts>, Error> {
         if self.hosts_trace.is_empty() {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Options {
         Ok(Some(hosts))
     }
 
-    /// Refuses a run that never ends, or not in time. `ideal_s` is about the time of the best schedule of `count` `option`.
+    /// Refuses a run that never ends or takes too long. `ideal_s` is about the best time of `count` `option`.
     pub(super) fn check_ideal(&self, ideal_s: f64, option: &str, count: u64) -> Result<(), Error> {
         if !ideal_s.is_finite() {
             return Err(Error::Usage(format!(
@@ -161,7 +161,7 @@ impl Options {
         Ok(())
     }
 
-    /// The options by which a worker may have a speed of 0, before a fault in them.
+    /// The options by which a worker may have speed 0, as the beginning of an error text.
     fn speed_options(&self) -> String {
         let speeds = self.speeds.iter().map(|list| format!("--speeds {list}"));
         let files: Vec<String> = self.hosts_trace.iter().map(|file| file.display().to_string()).collect();
@@ -170,7 +170,7 @@ impl Options {
         if options.is_empty() { String::new() } else { format!("{}: ", options.join(" ")) }
     }
 
-    /// Refuses workers that never compute, for programs whose steps wait for all.
+    /// Refuses workers of speed 0, for programs in which each step waits for all workers.
     ///
     /// # Errors
     /// A line that names the option.
@@ -222,7 +222,7 @@ impl Options {
         Ok(beside.shares(&self.neighbours))
     }
 
-    /// The parts that hosts leave, and whether others take turns with the workers there.
+    /// The share of each worker's host that is left for it, and whether other processes take turns with the workers.
     fn host_parts(&self, seed: u64) -> Result<(PerWorker, bool), Error> {
         let Some(hosts) = self.hosts()? else {
             return Ok((PerWorker::new(&self.workers(), |_| Series::constant(1.0)), false));

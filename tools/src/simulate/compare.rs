@@ -1,6 +1,5 @@
-//! Runs scenarios under policies, on all cores of this machine.
-//!
-//! Each run is alone in its virtual time, so that the outcome does not depend on how many run at once.
+//! Runs each scenario under each policy, in parallel on all cores of this machine. Each run has its own virtual time,
+//! so its result does not depend on the number of parallel runs.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, Mutex};
@@ -16,14 +15,14 @@ use serde::Serialize;
 use super::table;
 use crate::{Error, warn_of_old_names};
 
-/// A policy with the specification that a person wrote for it.
+/// A policy and its specification as the user wrote it.
 pub(super) struct Policy<P: ?Sized> {
     pub(super) spec: String,
     pub(super) strategy: Arc<P>,
 }
 
 impl<P: ?Sized + 'static> Policy<P> {
-    /// The policy that `spec` describes.
+    /// Parses a specification.
     pub(super) fn parse(table: &Table<P>, spec: &str) -> Result<Self, Error> {
         let strategy = table.parse(spec);
         let strategy = strategy.map_err(|source| Error::Policy { spec: spec.to_owned(), source })?;
@@ -31,7 +30,7 @@ impl<P: ?Sized + 'static> Policy<P> {
         Ok(Self { spec: spec.to_owned(), strategy: strategy.into() })
     }
 
-    /// The policies in a list as `--compare` takes it; all in the table if there is no list.
+    /// The policies in a list as `--compare` takes it; all policies of the table without a list.
     pub(super) fn list(table: &Table<P>, list: Option<&str>) -> Result<Vec<Self>, Error> {
         match list {
             Some(list) => specs(list)?.iter().map(|spec| Self::parse(table, spec)).collect(),
@@ -40,51 +39,51 @@ impl<P: ?Sized + 'static> Policy<P> {
     }
 }
 
-/// The policies in a list, with their parameters.
+/// Splits a list into specifications with their parameters.
 fn specs(list: &str) -> Result<Vec<String>, Error> {
     split_list(list).map_err(|error| Error::Usage(format!("--compare {error}")))
 }
 
-/// A scenario that can be run under policies: of pools, of arrays, or of programs in supersteps.
+/// A scenario of pools, arrays or programs in supersteps, which can be run under policies.
 pub(super) trait Comparable: Sync {
     type Policy: ?Sized + Send + Sync + 'static;
     type Outcome: Metrics + Send;
 
-    /// The seconds that the best schedule would take.
+    /// Time of the best schedule in seconds.
     fn ideal_s(&self) -> f64;
 
-    /// Its outcome under a policy.
+    /// Runs the scenario under a policy.
     fn outcome(&self, spec: &str, policy: &Arc<Self::Policy>, ideal_s: f64) -> Self::Outcome;
 
-    /// Its outcomes under all of them.
+    /// Combines the outcomes of all policies in this scenario.
     fn comparison(&self, ideal_s: f64, outcomes: Vec<Self::Outcome>) -> Comparison<Self::Outcome>;
 }
 
-/// The figures of a run as tables, files and plots show them.
+/// The figures of one run, for tables, files and plots.
 pub(super) trait Metrics: Serialize {
-    /// Heads of the table; the first column is of words, and so is the last, which has the faults.
+    /// Heads of the table. The first column (the policy) and the last (its faults) are text.
     const HEADS: &'static [&'static str];
-    /// Heads of the CSV file after the common ones.
+    /// Heads of the CSV file after the common columns.
     const COLUMNS: &'static [&'static str];
-    /// The policy that the others save time of; none where no savings are told.
+    /// The policy with which saved time is compared; none if no savings are shown.
     const BASELINE: Option<&'static str> = None;
-    /// Above the plot.
+    /// Title of the plot.
     const PLOT: &'static str;
 
     fn policy(&self) -> &str;
     fn makespan_s(&self) -> f64;
-    /// Over the ideal; none if not everything was done.
+    /// Excess over the ideal; none if the run is incomplete.
     fn excess_percent(&self) -> Option<f64>;
     fn cells(&self) -> Vec<String>;
     fn values(&self) -> Vec<String>;
 
-    /// The part of the baseline's time that it saves is known, in percent.
+    /// Stores the time saved, in percent of the time of the baseline.
     fn set_saved(&mut self, _percent: f64) {}
 
-    /// Faults in words; nothing if all was done.
+    /// The faults of the run as text; none if it is complete.
     fn complaint(&self) -> Option<String>;
 
-    /// A panel of the plot.
+    /// One panel of the plot.
     fn chart(comparison: &Comparison<Self>) -> Chart
     where
         Self: Sized;
@@ -94,26 +93,26 @@ pub(super) trait Metrics: Serialize {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Comparison<O> {
     pub(super) scenario: String,
-    /// Of an array.
+    /// Chunks of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) chunks: Option<u32>,
-    /// Of a program in supersteps.
+    /// Units of a program in supersteps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) units: Option<u64>,
-    /// Or steps.
+    /// Number of iterations, or of steps.
     pub(super) iterations: u64,
-    /// Workers of each rank.
+    /// Number of workers of each rank.
     pub(super) workers: Vec<u32>,
-    /// Time of the best schedule, in seconds.
+    /// Time of the best schedule in seconds.
     pub(super) ideal_s: f64,
     pub(super) outcomes: Vec<O>,
 }
 
-/// The name of a scenario that was described by options.
+/// Name of a scenario that options describe.
 pub(super) const DESCRIBED: &str = "described";
 
 impl<O: Metrics> Comparison<O> {
-    /// The part of the time of the baseline that the best schedule would save; none without a complete run of it.
+    /// The fraction of the baseline's time that the best schedule saves; none without a complete run of the baseline.
     pub(super) fn saved_at_most(&self) -> Option<(&'static str, f64)> {
         let baseline = O::BASELINE?;
         let run = self.outcomes.iter().find(|outcome| outcome.policy() == baseline)?;
@@ -121,7 +120,7 @@ impl<O: Metrics> Comparison<O> {
         Some((baseline, (1.0 - self.ideal_s / run.makespan_s()).max(0.0)))
     }
 
-    /// Tells each complete run what part of the baseline's time it saves.
+    /// Stores in each complete run the time that it saves compared with the baseline.
     fn tell_savings(&mut self) {
         let baseline = O::BASELINE.and_then(|name| self.outcomes.iter().find(|one| one.policy() == name));
         let Some(baseline_s) = baseline.map(O::makespan_s).filter(|&seconds| seconds > 0.0) else { return };
@@ -130,7 +129,7 @@ impl<O: Metrics> Comparison<O> {
         }
     }
 
-    /// A panel with a line for each policy: how long each iteration or step took, in seconds.
+    /// A panel with one line per policy: the time of each iteration or step, in seconds.
     pub(super) fn chart_of_times(&self, turn: &str, times_s: impl Fn(&O) -> &[f64]) -> Chart {
         let finite = |outcome| times_s(outcome).iter().copied().filter(|time| time.is_finite());
         let top = 1.08 * self.outcomes.iter().flat_map(finite).fold(1e-9, f64::max);
@@ -152,13 +151,13 @@ impl<O: Metrics> Comparison<O> {
         }
     }
 
-    /// What it is, for the title of a panel: its name, or its size if it has none of its own.
+    /// Title of a panel: the name of the scenario, or its size if options describe it.
     pub(super) fn title(&self) -> String {
         if self.scenario == DESCRIBED { table::size(self) } else { self.scenario.clone() }
     }
 }
 
-/// Runs each scenario under each policy; the order is theirs.
+/// Runs each scenario under each policy. Results are in the order of the scenarios.
 pub(super) fn compare<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
@@ -178,7 +177,7 @@ pub(super) fn compare<S: Comparable>(
     scenarios.iter().zip(&ideals).map(of_scenario).collect()
 }
 
-/// One table per scenario, each as soon as it is known; `about` describes it, before its size.
+/// Runs the scenarios and writes a table after each. `about` returns a description to precede the size.
 pub(super) fn write_tables<S: Comparable>(
     scenarios: &[S],
     policies: &[Policy<S::Policy>],
@@ -198,7 +197,7 @@ pub(super) fn write_tables<S: Comparable>(
     Ok(comparisons)
 }
 
-/// An error if a run left something undone.
+/// Returns an error if a run is incomplete.
 pub(super) fn all_complete<O: Metrics>(comparisons: &[Comparison<O>]) -> Result<(), Error> {
     let runs: usize = comparisons.iter().map(|comparison| comparison.outcomes.len()).sum();
     let incomplete = comparisons.iter().flat_map(|comparison| {
@@ -213,7 +212,7 @@ pub(super) fn all_complete<O: Metrics>(comparisons: &[Comparison<O>]) -> Result<
     }
 }
 
-/// The results of `run` for `0..runs`, in order; shows on a terminal how far they are.
+/// Calls `run` for `0..runs` in parallel and returns the results in order. Shows a progress bar on a terminal.
 pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let bar = if runs > 1 && stderr().is_terminal() {
         ProgressBar::new(runs as u64)
@@ -233,7 +232,7 @@ pub(super) fn in_parallel<R: Send>(runs: usize, run: impl Fn(usize) -> R + Sync)
         }
     };
     thread::scope(|scope| {
-        // This thread is one of them, and all there is where no other can be started.
+        // This thread also works. It is the only one if no thread can be started.
         for _ in 1..thread::available_parallelism().map_or(1, usize::from).min(runs) {
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;

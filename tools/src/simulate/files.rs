@@ -1,4 +1,4 @@
-//! Comparisons for programs and eyes: JSON with everything, CSV with a line a run, a plot as SVG.
+//! Writes comparisons to files: all figures as JSON, one CSV line per run, and a plot as SVG.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use super::compare::{Comparison, Metrics};
 use crate::Error;
 use crate::output::{self, csv_error};
 
-/// Heads of the values that all have.
+/// CSV columns common to all shapes of program.
 const HEADS: [&str; 8] =
     ["scenario", "policy", "ranks", "workers", "iterations", "ideal_s", "makespan_s", "excess_percent"];
 
-/// Of one panel of the plot, in pixels.
+/// Size in pixels of one panel of the plot.
 const SIZE: (f64, f64) = (960.0, 360.0);
 
 /// Files to write them to.
@@ -32,7 +32,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Each output has a file of its own, which can be written.
+    /// Checks that the files differ and can be written.
     pub(super) fn check(&self) -> Result<(), Error> {
         let all = [("--json", &self.json), ("--csv", &self.csv), ("--plot", &self.plot)];
         for (place, (option, path)) in all.iter().enumerate() {
@@ -62,12 +62,12 @@ impl Files {
     }
 }
 
-/// One array, an object a scenario.
+/// One JSON array with an object per scenario.
 fn json<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<String> {
     Ok(serde_json::to_string_pretty(comparisons)? + "\n")
 }
 
-/// A header, then a line a scenario and policy. The excess of a run that did not do everything is empty.
+/// A header, then one line per scenario and policy. An incomplete run has no excess.
 fn csv<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(HEADS.iter().chain(O::COLUMNS)).map_err(csv_error)?;
@@ -86,7 +86,7 @@ fn csv<O: Metrics>(comparisons: &[Comparison<O>]) -> io::Result<Vec<u8>> {
     csv.into_inner().map_err(|error| error.into_error())
 }
 
-/// A number without decimals where it is a whole one.
+/// A number, without decimals if it is whole.
 pub(super) fn text(number: f64) -> String {
     number.to_string()
 }

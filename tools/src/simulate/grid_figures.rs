@@ -1,9 +1,9 @@
-//! Figures 2 to 7 and 9 of the paper on balancing and copies (Dobber, van der Mei and Koole, 2008) on drawn job times, and on
-//! those of measured hosts.
+//! Repeats figures 2 to 7 and 9 of the paper on balancing and copies (Dobber, van der Mei and Koole, 2008). Job times
+//! are drawn from a model, or taken from traces of measured hosts, because the paper's job times are not public.
 //!
-//! The paper's job times are not public. What is compared is the order of the policies, the best number of copies, and where
-//! copies pay; see `virtual_cluster::grid_cluster` for what is calibrated. Copies here begin with each worker's own job, where
-//! the paper's all begin with the same: among equals they cost nothing.
+//! Three results can be compared with the paper: the order of policies, the best number of copies (workers that compute
+//! each job), and when copies pay. `virtual_cluster::grid_cluster` lists what is calibrated. In the paper all workers
+//! begin with the same job. Here each worker begins with its own job, so copies cost nothing among equal workers.
 
 use std::io::Write;
 
@@ -17,33 +17,33 @@ use super::compare::in_parallel;
 use super::host_trace::Hosts;
 use crate::Error;
 
-/// Sets of nodes that each number is the mean of; the paper has 1000.
+/// Sets of nodes over which each number is averaged. The paper has 1000.
 const RUNS: u64 = 10;
 
-/// Those of figure 2.
+/// Sets of nodes for figure 2.
 const POINT_RUNS: u64 = 50;
 
-/// Steps that a point of figure 2 is the mean of.
+/// Steps over which each point of figure 2 is averaged.
 const PERIOD: usize = 100;
 
-/// The paper's way: divide whenever it is time.
+/// Balancing as in the paper: a new division at each fixed interval.
 const DLB: &str = "des,by=wall,tolerance=0,ahead=0";
 
-/// Of the choice between balancing and copies.
+/// The policy that chooses between balancing and copies.
 const CHOICE: &str = "dlb-jr,copies=4,by=wall";
-/// The two that it chooses between.
+/// The two policies between which `CHOICE` chooses.
 const ITS_TWO: [&str; 2] = ["des,by=wall", "replicate,copies=4"];
 
-/// Parts of a measured host that are left at least, tried in turn: all ratios with the first.
+/// Lower limits of the share of a measured host that is left. Only the first limit is run with all ratios.
 const FLOORS: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// Seconds from one sample of a measured host to the next.
+/// Seconds between two samples of a measured host.
 const SAMPLE_S: u64 = 300;
 
-/// Samples of a measured host: a day.
+/// Samples of a measured host: one day.
 const SAMPLES: u64 = 288;
 
-/// Writes all figures, on `hosts` too if there are any.
+/// Writes all figures, also on `hosts` if there are any.
 pub(super) fn write(hosts: Option<&Hosts>, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(
         out,
@@ -75,7 +75,7 @@ pub(super) fn write(hosts: Option<&Hosts>, out: &mut dyn Write) -> Result<(), Er
     write_points(&Nodes { times: SETS[1].draw(1), by_step: false }, out)
 }
 
-/// Nodes to choose from.
+/// Nodes from which a scenario draws its processors.
 struct Nodes {
     times: Vec<Vec<f64>>,
     by_step: bool,
@@ -87,7 +87,7 @@ impl Nodes {
     }
 }
 
-/// The mean time of each policy on `processors` nodes, s.
+/// The mean time in seconds of each policy on `processors` nodes.
 fn means(nodes: &Nodes, processors: usize, ratio: f64, policies: &[String]) -> Vec<f64> {
     let seconds = in_parallel(policies.len() * RUNS as usize, |index| {
         let (policy, run) = (index / RUNS as usize, index as u64 % RUNS);
@@ -160,7 +160,7 @@ fn row(nodes: &Nodes, processors: usize, ratio: f64) -> Vec<String> {
     ]
 }
 
-/// Figure 2: the mean time of a step against Y.
+/// Figure 2: the mean time of a step against Y, which measures the capacity of the nodes (the paper's equation 3).
 fn write_points(nodes: &Nodes, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(
         out,
@@ -191,7 +191,7 @@ fn write_points(nodes: &Nodes, out: &mut dyn Write) -> Result<(), Error> {
     Ok(writeln!(out, "equal at Y = {:.0} ms", 1e3 * equal_at)?)
 }
 
-/// Y and the mean time of a step, of each period of a run.
+/// Y and the mean time of a step, for each period of a run.
 fn points(scenario: &StepScenario, policy: &str) -> Vec<(f64, f64)> {
     let policy = SUPERSTEPS.parse(policy).expect("it is listed");
     let run = scenario.run(&*policy);

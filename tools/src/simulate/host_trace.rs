@@ -1,20 +1,19 @@
-//! Reads measured hosts: how much of its speed each had left, and when.
+//! Reads traces of measured hosts for `--hosts-trace`: which share of its speed a host had left, and when. The first
+//! line of a file determines its format:
 //!
-//! Five formats, told apart by the first line:
+//! | first line | content of the other lines | share | measured |
+//! |---|---|---|---|
+//! | `time_s,host,share` | the share of one host from this second on | as written | use |
+//! | `timestamp,value` | CPU use of a host in percent (AWS CloudWatch, Numenta benchmark) | 1 - value/100, >= 0.05 | use |
+//! | `starttime,value` | repeated measurements of one host (Azure VM noise, long) | value / median | speed |
+//! | `vm,value` | one measurement of each of many hosts (Azure VM noise, short) | value / median | speed |
+//! | no header | `name,u0,u1,...`: CPU use in percent, every 300 s (PlanetLab) | 1 - u/100, >= 0.05 | use |
 //!
-//! | first line | what a line says | share |
-//! |---|---|---|
-//! | `time_s,host,share` | from this second on, this host has this share | as written |
-//! | `timestamp,value` | CPU use of one host in percent (AWS CloudWatch, as in the Numenta benchmark) | 1 - value/100, at least 0.05 |
-//! | `starttime,value` | one host measured again and again (Azure VM noise, long) | value / median |
-//! | `vm,value` | many hosts, each measured once (Azure VM noise, short) | value / median |
-//! | no header | `name,u0,u1,...`: CPU use in percent, every 300 s (PlanetLab) | 1 - u/100, at least 0.05 |
+//! Where use was measured, other processes take turns with the workers on the vCPU. Where speed was measured, the vCPU
+//! is slower. Subtracting the use from the host's speed is a model, because those traces do not measure speed.
 //!
-//! Where use was measured, others take turns with the workers; the other formats say how fast a vCPU was. Percent of use
-//! are taken from the host: a model, since those traces measured use and not speed.
-//!
-//! Each series begins at its first sample, whatever its date, and a sample holds until the next; the last one holds for
-//! ever. [`Hosts::notes`] tell where a sample holds much longer than others, and where rows are shorter than others.
+//! A series begins at its first sample, whatever its date. A sample holds until the next one, and the last one forever.
+//! [`Hosts::notes`] reports samples that hold much longer than others, and rows that are shorter than others.
 
 mod record;
 mod samples;
@@ -31,15 +30,15 @@ use self::record::{LineError, Record, quoted, records};
 use self::samples::{Samples, named, timed};
 use crate::input;
 
-/// A host never leaves less than this, however busy others keep it.
+/// Smallest share that is left of a busy host.
 const LEAST_SHARE: f64 = 0.05;
-/// Seconds between two samples of the PlanetLab traces.
+/// Seconds between two samples of a PlanetLab trace.
 const PLANETLAB_STEP_S: f64 = 300.0;
-/// First lines that name a format.
+/// The formats, for error texts.
 const HEADERS: &str = "`time_s,host,share`, `timestamp,value`, `starttime,value`, `vm,value` or, without a header, \
                        `name,u0,u1,...`";
 
-/// Reasons that a file is no trace of hosts.
+/// Reasons that a file is not a trace of hosts. Each comment states what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Name a file that can be read.
@@ -55,37 +54,37 @@ pub(crate) enum Error {
     Malformed {
         /// The file named.
         file: PathBuf,
-        /// Counted from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// The text that was found, and what was expected.
+        /// The text found, and what was expected.
         what: String,
     },
-    /// Name a file with a host in it.
+    /// Name a file with at least one host.
     #[error("{}: no host in it, expected lines as {HEADERS} have them", file.display())]
     Empty {
         /// The file named.
         file: PathBuf,
     },
-    /// Name each file once: its hosts would be counted as others.
+    /// Name each file once. Its hosts would count as further hosts.
     #[error("{}: named twice, expected each file once", file.display())]
     Twice {
         /// The file as it was named again.
         file: PathBuf,
     },
-    /// Name files that measured the same.
+    /// Name files that all measured use or all measured speed.
     #[error("{}: it measured {}, {} {}; expected files that all measured one of both",
             file.display(), measured(*time_sliced), first.display(), measured(!*time_sliced))]
     Mixed {
         /// The first file named.
         first: PathBuf,
-        /// The file that differs from it.
+        /// The first file that differs from it.
         file: PathBuf,
-        /// True if that one measured use.
+        /// Whether `file` measured use.
         time_sliced: bool,
     },
 }
 
-/// What a file measured.
+/// What a file measured, in words.
 fn measured(turns: bool) -> &'static str {
     if turns { "how much others use" } else { "how fast a host is" }
 }
@@ -93,16 +92,16 @@ fn measured(turns: bool) -> &'static str {
 /// Measured hosts.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Hosts {
-    /// The part of its speed that each has left.
+    /// Share of its speed that each host has left, over time.
     pub(super) parts: Vec<Series>,
-    /// True if others take turns on its vCPUs with a worker, rather than slow it down.
+    /// Whether other processes take turns with a worker on its vCPU. If not, they slow it down.
     pub(super) time_sliced: bool,
-    /// What a person should know of the reading, one line each.
+    /// Notes about the traces, one line each.
     pub(super) notes: Vec<String>,
 }
 
 impl Hosts {
-    /// The line that tells of ranks that have no host of their own.
+    /// A note if several ranks share a host.
     pub(super) fn shared(&self, ranks: u32) -> Option<String> {
         match self.parts.len() {
             hosts if hosts >= ranks as usize => None,
@@ -116,12 +115,12 @@ impl Hosts {
     }
 }
 
-/// The hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples: it is the
-/// time from one to the next.
+/// Reads the hosts in `files`, in the order of files and of their first lines. `step_s` replaces the times of samples
+/// by a fixed step in seconds.
 pub(super) fn read(files: &[PathBuf], step_s: Option<f64>) -> Result<Hosts, Error> {
     let (mut all, mut named) = (Hosts::default(), BTreeSet::new());
     for file in files {
-        // What cannot be found is told when it is read. A pipe has other hosts each time.
+        // Reading reports a file that does not exist. A pipe may be named twice: it has other hosts each time.
         if file.is_file() && file.canonicalize().is_ok_and(|path| !named.insert(path)) {
             return Err(Error::Twice { file: file.clone() });
         }
@@ -147,7 +146,7 @@ fn read_one(file: &Path, step_s: Option<f64>) -> Result<Hosts, Error> {
     Ok(hosts)
 }
 
-/// The hosts in a text; none in an empty one.
+/// The hosts in a text; none if the text is empty.
 pub(crate) fn parse(text: &str, step_s: Option<f64>) -> Result<Hosts, LineError> {
     let records = records(text);
     let Some((first, others)) = records.split_first() else { return Ok(Hosts::default()) };
@@ -212,7 +211,7 @@ fn use_in_percent(records: &[Record], step_s: Option<f64>) -> Result<Hosts, Line
     Ok(Hosts { parts, time_sliced: true, notes: shorter(records).into_iter().collect() })
 }
 
-/// Tells of rows that have fewer samples than others.
+/// A note about rows that have fewer samples than others.
 fn shorter(records: &[Record]) -> Option<String> {
     let most = records.iter().map(|record| record.fields.len()).max()?;
     let short: Vec<&Record> = records.iter().filter(|record| record.fields.len() < most).collect();
@@ -225,12 +224,12 @@ fn shorter(records: &[Record]) -> Option<String> {
     ))
 }
 
-/// The share that others leave of a host of which they use `percent` percent.
+/// The share that is left of a host of which others use `percent` percent.
 fn left(percent: f64) -> f64 {
     (1.0 - percent / 100.0).max(LEAST_SHARE)
 }
 
-/// Value of a share of 1: the middle value that was measured, of two the larger; 1 if there is none.
+/// The value that counts as share 1: the median, of two middle values the larger; 1 without values.
 fn reference(mut values: Vec<f64>, records: &[Record]) -> Result<f64, LineError> {
     values.sort_by(f64::total_cmp);
     match (values.get(values.len() / 2), records.first()) {

@@ -1,8 +1,8 @@
-//! Figures 4 and 5 of the paper on load factors (Al-Ameedi and Fanfakh, 2021) on its four kinds of nodes.
+//! Repeats figures 4 and 5 of the paper on load factors (Al-Ameedi and Fanfakh, 2021) on its four kinds of nodes.
 //!
-//! The paper has its times and speedups in plots that say no numbers, but for the three greatest speedups. One of these is
-//! what the delay of a message is fitted to (see `virtual_cluster::jacobi_cluster`); the other two, the order of the three
-//! exchanges, and where more nodes are no gain, are not fitted.
+//! The paper plots times and speedups, and states in numbers only the three greatest speedups. The delay of a message
+//! is fitted to one of these speedups (see `virtual_cluster::jacobi_cluster`). The other two speedups, the order of the
+//! three exchanges, and the number of nodes beyond which more nodes gain nothing are not fitted.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ use virtual_cluster::{Exchange, StepsRun};
 
 use crate::Error;
 
-/// The paper's policy: once, after the first iteration, whatever it costs.
+/// The paper's policy: divides once, after the first iteration, at any cost.
 const POLICY: &str = "load-factor,look=0,by=wall,tolerance=0,ahead=0";
 
 fn run(size: u64, nodes: usize, policy: &str, exchange: Exchange) -> StepsRun {
@@ -21,7 +21,7 @@ fn run(size: u64, nodes: usize, policy: &str, exchange: Exchange) -> StepsRun {
     scenario(size, nodes, exchange).run(&*policy)
 }
 
-/// The part of the last step in which the mean worker does not compute.
+/// Percent of the run in which the average worker does not compute.
 fn idle_percent(run: &StepsRun) -> f64 {
     let computing = run.computing_s.iter().sum::<f64>() / run.computing_s.len() as f64;
     100.0 * (1.0 - computing / run.makespan_s())
@@ -91,7 +91,7 @@ mod tests {
         let equal = run(8000, 16, "equal", Exchange::Doubling);
         let [blocking, ring, doubling] = [Exchange::Blocking, Exchange::Ring, Exchange::Doubling]
             .map(|exchange| run(8000, 16, POLICY, exchange));
-        // By computing alone: four kinds of nodes from 40 to 70 GFlop/s are waited for by the slowest.
+        // Computing alone explains this: the slowest of four kinds of nodes (40 to 70 GFlop/s) delays all.
         assert!(speedup(&doubling) > 1.15 * speedup(&equal), "{} {}", speedup(&doubling), speedup(&equal));
         assert!(speedup(&blocking) < speedup(&ring) && speedup(&ring) < speedup(&doubling));
         assert_eq!((doubling.divisions.len(), doubling.divisions[0].step), (1, 1), "once, after the first");

@@ -1,4 +1,4 @@
-//! `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]` and `RANK[.WORKER]:random:SEED`.
+//! Parses `--neighbour RANK[.WORKER][:FROM-TO][:DUTY]` and `--neighbour RANK[.WORKER]:random:SEED`.
 
 use lb_strategies::Rank;
 use lb_strategies::virtual_time::OnOff;
@@ -7,7 +7,7 @@ use virtual_cluster::{Neighbour, Presence};
 const FORM: &str = "expected RANK[.WORKER][:FROM-TO][:DUTY] or RANK[.WORKER]:random:SEED, as in 1, 1.3:600-1200, 1:0.5 \
     or 1:random:7";
 
-/// A neighbour as a person describes it; times are in seconds, the duty is a number above 0, up to 1.
+/// Parses a neighbour. Times are in seconds; the duty is above 0 and at most 1.
 pub(super) fn parse(text: &str) -> Result<Neighbour, String> {
     let mut parts = text.split(':');
     let who = parts.next().unwrap_or_default();

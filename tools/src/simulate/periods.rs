@@ -1,4 +1,4 @@
-//! One array under several periods: how long each strategy takes with each, and the shortest of all.
+//! Compares one array under several balancing periods: the time of each strategy with each period, and the shortest.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use presentation::format::decimal;
 use super::array_metrics::ArrayMetrics;
 use super::compare::{Comparison, Metrics};
 
-/// Writes them: a row per strategy, a column per period. The comparisons are in the order of the periods.
+/// Writes one row per strategy and one column per period. The comparisons are in the order of the periods.
 pub(super) fn write(
     periods: &[Period],
     comparisons: &[Comparison<ArrayMetrics>],
@@ -45,7 +45,7 @@ fn table(
     write!(out, "{table}")
 }
 
-/// Writes the shortest complete run of these, if there is one.
+/// Writes the shortest complete run, if there is one.
 fn shortest<'c>(
     which: &str,
     runs: impl Iterator<Item = (&'c Period, &'c Comparison<ArrayMetrics>)>,

@@ -1,4 +1,4 @@
-//! `caribou simulate pool`: one pool or many, under some policies or all.
+//! Implements `caribou simulate pool`: runs pools of independent iterations under pool policies.
 
 use std::io::Write;
 
@@ -76,7 +76,7 @@ pub(super) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
-    /// Those named, or the one described, on the network asked for.
+    /// The named scenarios, or the described one, on the requested network.
     fn scenarios(&self) -> Result<Vec<Scenario>, Error> {
         let mut scenarios = match &self.scenario[..] {
             [] => vec![self.described.scenario(&self.cluster, self.wires.seed)?],
@@ -108,7 +108,7 @@ impl Options {
     }
 }
 
-/// Description of a scenario, before its size.
+/// Description of a named scenario, to precede its size.
 fn about(scenario: &Scenario) -> String {
     let entry = SCENARIOS.iter().find(|entry| entry.name == scenario.name);
     entry.map_or_else(String::new, |entry| format!("{}; ", entry.about))

@@ -1,4 +1,4 @@
-//! A pool on a cluster described on the command line.
+//! Builds a pool on a cluster from options.
 
 use lb_strategies::pool::Pool;
 use virtual_cluster::{Costs, Scenario};
@@ -7,10 +7,10 @@ use super::compare::DESCRIBED;
 use super::{cluster, values};
 use crate::Error;
 
-/// Simulated in minutes, for each policy.
+/// Largest number of ranges or iterations. One policy simulates as many in minutes.
 const SIMULATED_MOST: f64 = 1e9;
 
-/// The length of a piece under most policies unless they are told otherwise.
+/// Default length in seconds of a range of iterations under most policies.
 const CHUNK_S: f64 = 0.1;
 
 /// A pool.
@@ -36,12 +36,12 @@ impl Options {
             values::Cost::Constant => Costs::Equal,
             values::Cost::Lognormal(sigma) => Costs::lognormal(sigma, seed),
         };
-        // The mean cost is 1, and to add up costs may take too long.
+        // `ideal_s` uses the mean cost, 1, because adding up lognormal costs may take too long.
         self.check_size(cluster, scenario.ideal_s(), workers)?;
         Ok(Scenario { costs, ..scenario })
     }
 
-    /// Refuses a pool that cannot be simulated, or not in reasonable time; `ideal_s` is about the time of the best schedule.
+    /// Refuses a pool that is too large to simulate. `ideal_s` is about the time of the best schedule.
     fn check_size(&self, cluster: &cluster::Options, ideal_s: f64, workers: f64) -> Result<(), Error> {
         cluster.check_ideal(ideal_s, "--iterations", self.iterations)?;
         let iterations = self.iterations as f64;

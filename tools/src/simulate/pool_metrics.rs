@@ -1,4 +1,4 @@
-//! The figures of one run of a pool: how long, how far from the best, and what it cost.
+//! Computes the figures of one simulated run of a pool: its time, its excess over the ideal, idle time and messages.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use virtual_cluster::{PoolRun, Scenario, WorkerRun};
 use super::compare::{Comparable, Comparison, Metrics};
 use super::files::text;
 
-/// Result of one policy in one scenario. Times are in seconds; ranks that died count nowhere but in `worker_ends_s`.
+/// Result of one policy in one scenario. Times are in seconds. Ranks that died count only in `worker_ends_s`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PoolMetrics {
     pub(super) policy: String,
     pub(super) makespan_s: f64,
-    /// Over the ideal; none if not everything was done, since time is saved by leaving work undone.
+    /// Excess over the ideal; none if the run is incomplete, because undone work saves time.
     pub(super) excess_percent: Option<f64>,
-    /// Between the ends of the first and the last worker.
+    /// Time between the ends of the first and the last worker.
     pub(super) worker_spread_s: f64,
-    /// Between the ends of the first and the last rank.
+    /// Time between the ends of the first and the last rank.
     pub(super) rank_spread_s: f64,
-    /// Of all workers from their start to the makespan, added up.
+    /// Sum over workers of their idle time from their start to the makespan.
     pub(super) idle_worker_s: f64,
     pub(super) messages: u64,
-    /// Iterations executed in addition to the pool's, in percent of these.
+    /// Iterations executed beyond the number in the pool, in percent of that number.
     pub(super) overshoot_percent: f64,
     /// Iterations that were not executed.
     pub(super) missing: u64,
-    /// Ranks that never closed.
+    /// Ranks that never ended.
     pub(super) hung: usize,
     pub(super) rank_ends_s: Vec<f64>,
-    /// By rank.
+    /// End of each worker, by rank.
     pub(super) worker_ends_s: Vec<Vec<f64>>,
     /// Iterations per second of each worker from the beginning to its end, by rank.
     pub(super) worker_speeds: Vec<Vec<f64>>,

@@ -1,6 +1,5 @@
-//! Files of recorded loads, as `--cost recorded:STEM` names them: `STEM.RANK.vom` or `STEM.RANK.json`, a file per rank.
-//!
-//! What they say is up to `virtual_cluster::RecordedLoads`. The files of vt in JSON are compressed by brotli, as a rule.
+//! Reads the files of `--cost recorded:STEM`, which hold recorded loads: `STEM.RANK.vom` or `STEM.RANK.json`, one file
+//! per rank. `virtual_cluster::RecordedLoads` parses them. JSON files of vt are usually compressed by brotli.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +12,10 @@ use virtual_cluster::{LoadFormat, RecordedLoads};
 use super::cluster::RANKS_MOST;
 use crate::{Error, input};
 
-/// The longest file after decompression, bytes.
+/// Longest file after decompression, in bytes.
 const BYTES_MAX: u64 = 1 << 28;
 
-/// The loads in the files of `stem`. A line on standard error describes them; `scale` multiplies all loads.
+/// Reads the loads in the files of `stem`. Prints a summary on standard error. `scale` multiplies all loads.
 pub(super) fn read(stem: &str, scale: f64) -> Result<RecordedLoads, Error> {
     let wrong = |what: String| Error::Usage(format!("--cost recorded:{stem}: {what}"));
     let (format, ranks) = find(stem).map_err(wrong)?;
@@ -39,7 +38,7 @@ fn file(stem: &str, rank: u32, format: LoadFormat) -> String {
     format!("{stem}.{rank}.{}", format.extension())
 }
 
-/// The format of the files of `stem`, and of how many ranks they are.
+/// The format of the files of `stem`, and their number of ranks.
 fn find(stem: &str) -> Result<(LoadFormat, u32), String> {
     let (folder, prefix) = stem.rsplit_once('/').map_or((".", stem), |(folder, prefix)| match folder {
         "" => ("/", prefix),
@@ -73,7 +72,7 @@ fn find(stem: &str) -> Result<(LoadFormat, u32), String> {
     Ok((format, count))
 }
 
-/// The rank and the format that a name stands for: `PREFIX.RANK.FORMAT`.
+/// The rank and the format in a name `PREFIX.RANK.FORMAT`.
 fn rank_of(name: &str, prefix: &str) -> Option<(u32, LoadFormat)> {
     let (number, extension) = name.strip_prefix(prefix)?.strip_prefix('.')?.split_once('.')?;
     let format = LoadFormat::ALL.into_iter().find(|format| format.extension() == extension)?;
@@ -81,7 +80,7 @@ fn rank_of(name: &str, prefix: &str) -> Option<(u32, LoadFormat)> {
     Some((rank, format))
 }
 
-/// The text of a file, decompressed if it is compressed.
+/// The text of a file, decompressed if necessary.
 fn content(file: &str, format: LoadFormat) -> Result<Vec<u8>, String> {
     let bytes = input::read(Path::new(file)).map_err(|error| format!("cannot be read: {error}"))?;
     let text = input::without_mark(&bytes);
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_does_not_decompress_or_grows_too_long_is_refused() {
-        // A stream of one meta-block that holds "{}", stored.
+        // A brotli stream of one stored block that holds "{}".
         let stream = [0x8b, 0x00, 0x80, b'{', b'}', 0x03];
         assert_eq!(decompressed(&stream, 100).as_deref(), Ok(&b"{}"[..]));
         assert_eq!(decompressed(&stream, 1).unwrap_err(), "more than 1 bytes after decompression");

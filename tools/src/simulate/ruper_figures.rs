@@ -1,8 +1,8 @@
-//! Figures 6 to 9 of the RUPER-LB paper (Gimenez-Alventosa, Molto and Segrelles) beside what comes out here.
+//! Repeats figures 6 to 9 of the RUPER-LB paper (Gimenez-Alventosa, Molto and Segrelles) beside the paper's numbers.
+//! These are read from its figures to 0.3 %.
 //!
-//! The paper's numbers are read from its figures, to 0.3 %. Its runs without and with balance are of different hours, and
-//! include the start and output of each rank (115 to 180 s in figure 7); those here have the same speeds and neither. So
-//! the shapes can be compared, not the digits.
+//! Only the shapes can be compared. The paper's runs with and without balancing are from different hours. Both include
+//! the start and output of each rank (115 to 180 s in figure 7). The runs here have equal speeds, no start, no output.
 
 use std::io::Write;
 
@@ -16,16 +16,16 @@ use super::compare::{Comparison, Policy, compare};
 use super::pool_metrics::PoolMetrics;
 use crate::Error;
 
-/// Policies compared with the paper: its own, which counts iterations and does not know them apart, and ours.
+/// Policies compared with the paper: the paper's own, which counts iterations without their identity, and `leases`.
 const POLICIES: [&str; 2] = ["ruper,counts=fungible", "leases"];
 
 /// A figure with the time of each rank.
 struct Figure {
     title: &'static str,
     scenario: &'static str,
-    /// Seconds of each rank without balance, as the paper has it.
+    /// Seconds of each rank without balancing, in the paper.
     without_s: &'static [f64],
-    /// And with it.
+    /// Seconds of each rank with balancing, in the paper.
     with_s: &'static [f64],
 }
 
@@ -47,17 +47,17 @@ const fn figure(
     Figure { title, scenario, without_s, with_s }
 }
 
-/// Figure 7, right: when each thread of each rank ended, with balance.
+/// Figure 7, right: the end of each thread of each rank with balancing, in seconds.
 const THREADS_S: [[f64; 8]; 2] = [
     [14016.0, 13982.0, 13978.0, 14048.0, 13934.0, 13904.0, 13971.0, 14042.0],
     [14038.0, 14108.0, 14025.0, 14077.0, 14132.0, 13999.0, 13971.0, 13975.0],
 ];
 
-/// Figure 9: the slowest and fastest mean speed of a thread (iterations per second), the first and last end (s).
+/// Figure 9: slowest and fastest mean speed of a thread (iterations per second), first and last end (seconds).
 const SPEEDS: [f64; 2] = [1168.0, 1795.0];
 const ENDS_S: [f64; 2] = [2180.0, 2288.0];
 
-/// Writes all figures. A policy that does not exist here is one line, and the others are shown.
+/// Writes all figures. A default policy that does not exist prints a line instead.
 pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), Error> {
     let policies_given = policies.is_some();
     let policies = available(policies, out)?;
@@ -71,7 +71,7 @@ pub(super) fn write(policies: Option<&str>, out: &mut dyn Write) -> Result<(), E
     if policies_given { Ok(()) } else { caa_figures::write(out) }
 }
 
-/// `static`, then those asked for.
+/// `static`, then the requested or the default policies.
 fn available(policies: Option<&str>, out: &mut dyn Write) -> Result<Vec<Policy<dyn PoolStrategy>>, Error> {
     let mut all = vec![Policy::parse(&POOLS, "static")?];
     if policies.is_some() {

@@ -1,4 +1,4 @@
-//! The figures of one run in supersteps: how long, how far from the best, what was divided, and how each step went.
+//! Computes the figures of one simulated run in supersteps: its time, its excess over the ideal, divisions, step times.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use super::files::text;
 pub(super) struct StepMetrics {
     policy: String,
     makespan_s: f64,
-    /// Over the ideal; none if not everything was done.
+    /// Excess over the ideal; none if steps are missing.
     excess_percent: Option<f64>,
-    /// Of what `equal` takes, where that is compared as well.
+    /// Time saved, in percent of the time of `equal`; none if `equal` is not compared.
     saved_percent: Option<f64>,
-    /// Of all workers, in which they did not compute.
+    /// Sum over workers of the time in which they did not compute.
     idle_worker_s: f64,
     moved: u64,
     dropped: u64,
@@ -30,7 +30,7 @@ pub(super) struct StepMetrics {
     divisions: Vec<Division>,
 }
 
-/// A division that took effect.
+/// A new division of the units.
 #[derive(Clone, Debug, Serialize)]
 struct Division {
     step: u64,

@@ -1,4 +1,4 @@
-//! `caribou simulate steps`: a program in supersteps, under some policies or all.
+//! Implements `caribou simulate steps`: runs a program in supersteps under superstep policies.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::files::Files;
 use super::{grid_figures, jacobi_figures};
 use crate::Error;
 
-/// Units of each worker unless a person says otherwise.
+/// Default number of units per worker.
 const UNITS_PER_WORKER: u64 = 1000;
 
-/// From one rank to another and back unless a person says otherwise.
+/// Default round-trip time between two ranks.
 const RTT: &str = "100us";
 
-/// Simulated in minutes, for each policy: jobs, and messages where each worker sends to all.
+/// Largest number of messages where each worker sends to all. One policy simulates as many in minutes.
 const SIMULATED_MOST: f64 = 1e9;
 
 /// A program described, or the figures of two papers.

@@ -1,4 +1,4 @@
-//! Many scenarios of one kind: mean, median and worst excess over the ideal, a line a policy.
+//! Runs pool policies on many scenarios of one kind. Prints mean, median and largest excess over the ideal per policy.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use super::pool_metrics::PoolMetrics;
 use super::table::NO_EXCESS;
 use crate::Error;
 
-/// The parameter that a sweep may set on policies that have it.
+/// The parameter that a sweep sets on policies that have it.
 const INTERVAL: &str = "interval";
 
-/// Runs the sweep, writes its table, and gives back every comparison.
+/// Runs the sweep, writes its table, and returns all comparisons.
 pub(super) fn run(
     sweep: &Sweep,
     compare_list: Option<&str>,
@@ -67,7 +67,7 @@ fn write_table(
     write!(out, "{table}")
 }
 
-/// The line of a policy, from the excess and the name of each scenario that it completed, out of `scenarios`.
+/// The row of a policy, from the excess and the name of each scenario that it completed, out of `scenarios`.
 fn row(policy: &str, mut complete: Vec<(f64, &str)>, scenarios: usize) -> Vec<String> {
     complete.sort_by(|one, other| one.0.total_cmp(&other.0));
     let excesses: Vec<f64> = complete.iter().map(|(excess, _)| *excess).collect();

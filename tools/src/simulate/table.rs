@@ -1,4 +1,4 @@
-//! Comparisons for people: a heading a scenario, a line a policy, aligned.
+//! Writes comparisons as aligned tables: a heading per scenario, a row per policy.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use presentation::format::decimal;
 
 use super::compare::{Comparison, Metrics};
 
-/// In place of the excess of a run that did not do everything.
+/// Replaces the excess of an incomplete run.
 pub(super) const NO_EXCESS: &str = "n/a";
 
-/// Writes the table of one scenario; `about` describes it.
+/// Writes the table of one scenario. `about` describes the scenario.
 pub(super) fn write<O: Metrics>(
     comparison: &Comparison<O>,
     about: &str,
@@ -32,7 +32,7 @@ pub(super) fn write<O: Metrics>(
     Ok(())
 }
 
-/// The policy, its time, the excess over the ideal; its own figures; its faults.
+/// The cells of a row: policy, time, excess over the ideal, figures of this shape of program, faults.
 fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     let excess = outcome.excess_percent();
     let mut cells = vec![
@@ -45,7 +45,7 @@ fn cells<O: Metrics>(outcome: &O) -> Vec<String> {
     cells
 }
 
-/// Workers, their work, and its shortest time.
+/// The size of a scenario: workers, work, and ideal time.
 pub(super) fn size<O>(comparison: &Comparison<O>) -> String {
     let Comparison { workers, iterations, ideal_s, .. } = comparison;
     let ranks = workers.len();
@@ -58,7 +58,7 @@ pub(super) fn size<O>(comparison: &Comparison<O>) -> String {
     format!("{ranks} x {each} workers, {chunks}{units}{iterations} {turns}, ideal {} s", seconds(*ideal_s))
 }
 
-/// To a tenth, or to a tenth of a millisecond where that would hide all of it.
+/// Seconds to a tenth; below 1 s to a tenth of a millisecond.
 fn seconds(value: f64) -> String {
     if value > 0.0 && value < 1.0 { format!("{value:.4}") } else { format!("{value:.1}") }
 }

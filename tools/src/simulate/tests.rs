@@ -1,4 +1,5 @@
-//! `caribou simulate pool` and `caribou simulate array` as a person meets them. Only `static` is taken for granted; the table may hold any others.
+//! Tests `caribou simulate` from arguments to output. Only the policy `static` is assumed to exist; the table of
+//! policies may have any others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +10,14 @@ fn pool(arguments: &[&str]) -> Result<String, String> {
     caribou(&[&["simulate", "pool"], arguments].concat())
 }
 
-/// The line of `static`, by columns: policy, makespan, excess, spread, of ranks, idle, messages, overshoot.
+/// The columns of the row of `static`: policy, makespan, excess, spread, of ranks, idle, messages, overshoot.
 fn static_line(arguments: &[&str]) -> Vec<String> {
     let text = pool(&[arguments, &["--compare", "static"]].concat()).unwrap();
     let line = text.lines().find(|line| line.starts_with("static ")).unwrap();
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A file that no other test uses; gone when dropped.
+/// A file that no other test uses. Dropping it deletes the file.
 struct File(PathBuf);
 
 impl File {
@@ -102,7 +103,7 @@ fn a_random_neighbour_is_beside_its_workers_for_half_of_the_time() {
         let line = static_line(&[&cluster[..], &["--neighbour", neighbour]].concat());
         line[1].clone()
     };
-    // Half of the time at half of the speed: 1000 s become 1333.
+    // Half of the time at half of the speed: 1000 s become 1333 s.
     let of_seven = makespan("0:random:7");
     assert!((1290.0..1380.0).contains(&of_seven.parse::<f64>().unwrap()), "{of_seven} s");
     assert_eq!(of_seven, makespan("0:random:7"));
@@ -308,13 +309,13 @@ fn array(arguments: &[&str]) -> Result<String, String> {
     caribou(&[&["simulate", "array"], arguments].concat())
 }
 
-/// The columns of the line of a strategy: strategy, makespan, excess, saved, idle, syncs, moves, messages.
+/// The columns of the row of a strategy: strategy, makespan, excess, saved, idle, syncs, moves, messages.
 fn line_of(strategy: &str, text: &str) -> Vec<String> {
     let line = text.lines().find(|line| line.starts_with(&format!("{strategy} "))).expect("it is compared");
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Two ranks, 32 chunks of a millisecond.
+/// Two ranks and 32 chunks of 1 ms.
 const TWO_RANKS: [&str; 8] = ["--ranks", "2", "--workers", "1", "--chunks", "32", "--iterations", "100"];
 
 #[test]
@@ -329,7 +330,7 @@ fn an_array_is_a_table_with_a_line_a_strategy() {
     );
     let none = line_of("none", &text);
     assert_eq!(none[3..7], ["0.00", "1.6", "4", "0"], "{none:?}");
-    // A fifth as under none; then 21 of 32 chunks here, and 11 there that take 22 ms.
+    // Under `none`, the first fifth of the run. Then 21 of 32 chunks on rank 0, and 11 on rank 1 that take 22 ms.
     let saved: f64 = line_of("refine", &text)[3].parse().unwrap();
     assert!((24.5..25.5).contains(&saved), "{text}");
     for strategy in ["refine-best", "refine-paper", "greedy-refine", "greedy"] {
@@ -412,7 +413,7 @@ fn bad_options_of_an_array_are_one_line() {
     }
 }
 
-/// A folder with these files; gone when dropped.
+/// A folder with these files. Dropping it deletes the folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -434,7 +435,7 @@ impl Drop for Folder {
     }
 }
 
-/// Two ranks, of three chunks and of one; phases of 0.3 s and 0.6 s.
+/// Two ranks with three chunks and one. The phases take 0.3 s and 0.6 s.
 const RECORDED: [(&str, &str); 2] =
     [("r.0.vom", "0,1,0.1\n0,2,0.1\n0,3,0.1\n1,1,0.3\n1,2,0.3\n"), ("r.1.vom", "0,9,0.1\n1,9,0.2\n")];
 
@@ -566,7 +567,7 @@ fn a_program_in_supersteps_is_a_table_a_file_and_a_plot() {
         let line = text.lines().find(|line| line.starts_with(&format!("{policy} "))).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
     };
-    // Half of the units for the slow one: a second a step, and half a second when it has a quarter.
+    // The slow worker has half of the units: a step takes 1 s. With a quarter of the units it takes half a second.
     assert_eq!(cells("equal")[1..3], ["40.0", "100.00"]);
     let des = cells("des");
     assert_eq!(des[5..7], ["1", "500"], "one division, of half of the slow one's units");

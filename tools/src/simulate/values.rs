@@ -1,17 +1,17 @@
-//! Values on the command line: times with a unit, costs, lists of speeds.
+//! Parses values of options: times with a unit, counts, costs, and lists of speeds.
 
 use std::path::Path;
 
 use crate::input;
 
-/// A whole number that is not too large to be simulated.
+/// A whole number that is small enough to be simulated.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     presentation::count_parser(0..=1_000_000_000_000_000)(text)
 }
 
 /// A time in nanoseconds, from `0.1ms`, `200us` or `2s`.
 pub(super) fn time(text: &str) -> Result<u64, String> {
-    // The shorter unit last: it ends the others. A number may have a letter too, 1e6.
+    // `s` is last, because the other units end with it. A number may contain a letter too: `1e6`.
     let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let split = units.into_iter().find_map(|(unit, unit_ns)| Some((text.strip_suffix(unit)?, unit_ns)));
     let Some((number, unit_ns)) = split else {
@@ -22,7 +22,7 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
     time.map(|time| time.round() as u64).ok_or_else(|| "expected a time up to 1e6s, as in 0.1ms".to_owned())
 }
 
-/// A speed: units per second.
+/// A speed in units per second.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number
@@ -42,11 +42,11 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cost {
     Constant,
-    /// With this sigma.
+    /// Lognormal with this sigma.
     Lognormal(f64),
 }
 
-/// `constant` or `lognormal:SIGMA`.
+/// Parses `constant` or `lognormal:SIGMA`.
 pub(super) fn cost(text: &str) -> Result<Cost, String> {
     if text == "constant" {
         return Ok(Cost::Constant);
@@ -58,7 +58,7 @@ pub(super) fn cost(text: &str) -> Result<Cost, String> {
         .ok_or_else(|| "expected constant, or lognormal:SIGMA with a number from 0 to 5".to_owned())
 }
 
-/// The speeds in a list, `1000,2000`, or in the file of that name, where white space separates as well.
+/// The speeds in a list such as `1000,2000`, or in a file of that name. In a file, white space also separates speeds.
 pub(super) fn speeds(list_or_file: &str) -> Result<Vec<f64>, String> {
     let is_list = list_or_file.split(',').all(|part| part.trim().parse::<f64>().is_ok());
     if is_list {

@@ -1,6 +1,5 @@
-//! The figures that are shown: what happened between two answers of each program.
-//!
-//! Answers come over the network and may say anything: differences saturate, parts of a whole never exceed it.
+//! Computes the figures that `caribou top` shows, from two answers of each program. Answers come over the network and
+//! are not trusted: differences saturate, and no fraction exceeds 1.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use crate::trace::analysis::sync_effect::Cost;
 
-/// All that is shown of a run. Also what `--json` prints.
+/// All figures of a run. `--json` prints this struct.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Dashboard {
     pub(super) schema: &'static str,
@@ -19,47 +18,47 @@ pub(super) struct Dashboard {
     pub(super) program: String,
     pub(super) lb: String,
     pub(super) shape: Shape,
-    /// Of a pool: executed by the ranks that are shown, and in all.
+    /// Of a pool: number of iterations that the shown ranks have executed. `iterations_total` is the size of the pool.
     pub(super) iterations: u64,
     pub(super) iterations_total: Option<u64>,
     pub(super) elapsed_ns: u64,
     pub(super) finished: bool,
     pub(super) failed: Option<String>,
-    /// Ranks of the run, of which not all need to be shown.
+    /// Number of ranks of the run. Some may not be shown.
     pub(super) ranks_total: u32,
-    /// Active ones of them, if rank 0 is shown.
+    /// Number of active ranks; none if rank 0 is not shown.
     pub(super) ranks_active: Option<u32>,
-    /// In rank order.
+    /// Sorted by rank.
     pub(super) ranks: Vec<RankRow>,
-    /// Completion time of the slowest rank in the last phase over that with all work divided by the capacities. Before the first
-    /// sync largest over average time in chunks, time lost there included.
+    /// Completion time of the slowest rank in the last phase over the time with all work divided by the capacities.
+    /// Before the first sync: largest over average time of ranks in chunks, including lost time.
     pub(super) imbalance: Option<f64>,
-    /// The last ones, oldest first.
+    /// The latest syncs, oldest first.
     pub(super) syncs: Vec<SyncRow>,
     pub(super) syncs_total: u64,
     pub(super) moved_total: u64,
-    /// Of a program in supersteps, if its first rank is shown.
+    /// Of a program in supersteps; none if rank 0 is not shown.
     pub(super) steps: Option<StepsPanel>,
-    /// Since the run began, the most expensive first.
+    /// Message kinds since the run began, most CPU time first.
     pub(super) kinds: Vec<KindRow>,
-    /// Faults of the answers, a line each.
+    /// Faults of the answers, one line each.
     pub(super) problems: Vec<String>,
 }
 
-/// Steps so far.
+/// Progress of a program in supersteps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct StepsPanel {
     pub(super) steps: u64,
-    /// Between the two answers.
+    /// Over the time between the two answers.
     pub(super) steps_per_s: f64,
     pub(super) divisions: u64,
     pub(super) moved: u64,
     pub(super) copies: u32,
-    /// Of each worker of the run.
+    /// Units of each worker of the run.
     pub(super) units: Vec<u64>,
 }
 
-/// Parts of wall time; the rest of 1 was not looked at.
+/// Fractions of wall time. What is missing from 1 is unaccounted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Parts {
     pub(super) chunks: f64,
@@ -72,22 +71,22 @@ pub(super) struct Parts {
 pub(super) struct RankRow {
     pub(super) rank: u32,
     pub(super) host: String,
-    /// The average of its workers.
+    /// Average of the workers of the rank.
     pub(super) parts: Parts,
-    /// Number on the rank, and parts.
+    /// Number of each worker on the rank, and its fractions.
     pub(super) workers: Vec<(u32, Parts)>,
     pub(super) chunks: u64,
-    /// Of a program in supersteps, as far as they are known.
+    /// Of a program in supersteps; none if the division is unknown.
     pub(super) units: Option<u64>,
-    /// Of messages that wait for their chunks, and the most that have.
+    /// Bytes of messages that wait for their chunks: now, and at most so far.
     pub(super) waiting_bytes: u64,
     pub(super) waiting_bytes_max: u64,
     pub(super) iterations: u64,
-    /// Of a pool ranges.
+    /// Messages per second; of a pool ranges per second.
     pub(super) messages_per_s: f64,
     /// CPU time got over CPU time wanted.
     pub(super) vcpu_share: Option<f64>,
-    /// Part of wall time that the hypervisor took.
+    /// Fraction of wall time that the hypervisor took.
     pub(super) steal: Option<f64>,
 }
 
@@ -99,7 +98,7 @@ pub(super) struct SyncRow {
     pub(super) imbalance_predicted: f64,
     pub(super) moved: u64,
     pub(super) moved_bytes: u64,
-    /// To decide and to migrate.
+    /// Cost of the sync in ns, see [`Cost`].
     pub(super) cost_ns: u64,
 }
 
@@ -107,17 +106,17 @@ pub(super) struct SyncRow {
 pub(super) struct KindRow {
     pub(super) name: String,
     pub(super) cpu_ns: u64,
-    /// Of the CPU time of all kinds.
+    /// Fraction of the CPU time of all kinds.
     pub(super) share: f64,
     pub(super) calls: u64,
     pub(super) longest_ns: u64,
 }
 
-/// Answers of one program: now, and before that if it has.
+/// The previous answer of one program, if there is one, and its latest answer.
 pub(super) type Pair<'a> = (Option<&'a Status>, &'a Status);
 
 impl Dashboard {
-    /// Of all programs of a run. Without an answer before, of the time since the run began.
+    /// The figures of all programs of one run. Without a previous answer they describe the time since the run began.
     pub(super) fn new(pairs: &[Pair<'_>]) -> Dashboard {
         let mut picture = Dashboard { schema: "caribou.top/1", ..Dashboard::default() };
         for &(before, now) in pairs {
@@ -131,7 +130,7 @@ impl Dashboard {
         picture
     }
 
-    /// Workers of all ranks are as many.
+    /// Sets the units of each rank. All ranks have the same number of workers.
     fn share_out_units(&mut self) {
         let Some(StepsPanel { units, .. }) = &self.steps else { return };
         let per_rank = (units.len() / (self.ranks_total as usize).max(1)).max(1);
@@ -215,7 +214,7 @@ impl Parts {
         let passed = |total: fn(&WorkerStatus) -> u64| total(now).saturating_sub(total(before)) as f64;
         let (chunks, runtime) = (passed(|worker| worker.cpu_ns), passed(|worker| worker.runtime_ns));
         let (lost, idle) = (passed(|worker| worker.lost_ns), passed(|worker| worker.idle_ns));
-        // Clocks of CPU time and of wall time are not one clock.
+        // CPU time and wall time come from different clocks, so their sums may exceed the whole.
         let whole = passed(|worker| worker.wall_ns).max(chunks + runtime + lost + idle).max(1.0);
         Parts { chunks: chunks / whole, runtime: runtime / whole, lost: lost / whole, idle: idle / whole }
     }
@@ -232,7 +231,7 @@ impl Parts {
         }
     }
 
-    /// In chunks and the runtime: lost time is not among it.
+    /// Fraction in chunks and in the runtime, without lost time.
     pub(super) fn busy(&self) -> f64 {
         self.chunks + self.runtime
     }
@@ -252,14 +251,14 @@ impl SyncRow {
     }
 }
 
-/// None where no worker did anything.
+/// Largest over average time in chunks, including lost time; none if all of them are 0.
 fn imbalance(ranks: &[RankRow]) -> Option<f64> {
     let waited_for = || ranks.iter().map(|rank| rank.parts.chunks + rank.parts.lost);
     let average = waited_for().sum::<f64>() / ranks.len().max(1) as f64;
     (average > 0.0).then(|| waited_for().fold(0.0, f64::max) / average)
 }
 
-/// One entry a name, the most expensive first.
+/// Sums the kinds of the same name. The most expensive kind comes first.
 fn kinds<'a>(kinds: impl Iterator<Item = &'a KindStatus>) -> Vec<KindRow> {
     let mut by_name: BTreeMap<&str, KindRow> = BTreeMap::new();
     for kind in kinds {

@@ -1,7 +1,5 @@
-//! Draws a picture on a terminal of any size.
-//!
-//! Lines are cut, columns and blocks left out, the least important first, until the rest fits. Nothing here fails
-//! for want of room.
+//! Draws the figures of `caribou top` on a terminal of any size. Where room is short it cuts lines, and leaves out the
+//! least important columns and blocks. Drawing never fails for want of room.
 
 use caribou::trace::Shape;
 use ratatui::Frame;
@@ -16,7 +14,7 @@ use super::view::{KEYS, Sort, View};
 use super::watch::Watch;
 use crate::trace::page::duration;
 
-/// Parts of a bar: its cell, its colour, its name. Cells differ without colours too.
+/// A segment of a bar: its cell, colour and name. The cells differ, for terminals without colours.
 type BarStyle = (char, Color, &'static str);
 const CHUNKS: BarStyle = ('█', Color::Green, "chunks");
 const SHARES: BarStyle = ('█', Color::Green, "shares");
@@ -24,17 +22,17 @@ const ITERATIONS: BarStyle = ('█', Color::Green, "iterations");
 const RUNTIME: BarStyle = ('▓', Color::Yellow, "runtime");
 const LOST: BarStyle = ('▒', Color::Red, "lost");
 const IDLE: BarStyle = ('·', Color::DarkGray, "idle");
-/// Wall time that was not looked at.
+/// Wall time that is unaccounted for.
 const REST: BarStyle = (' ', Color::Reset, "");
-/// The narrowest bar that says anything.
+/// Narrowest useful bar, in cells.
 const BAR_MIN: usize = 10;
-/// Rows of the tables of syncs and kinds, their heads included, where there is little room.
+/// Rows of the tables of syncs and kinds, including their heads, on a small screen.
 const TABLE_ROWS: u16 = 7;
-/// Rows of ranks that are never given up, and of the imbalance at least and at most.
+/// Rows reserved for the ranks, and fewest and most rows of the imbalance.
 const RANK_ROWS: u16 = 4;
 const HISTORY_ROWS: (u16, u16) = (3, 12);
 
-/// Draws all of it. Returns by how many rows the ranks can be scrolled.
+/// Draws the whole screen. Returns the number of rows by which the ranks can be scrolled.
 pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
     let picture = watch.picture();
     let area = frame.area();
@@ -60,8 +58,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, watch: &Watch, view: &View) -> usize {
     scrollable
 }
 
-/// Heights of the imbalance and of the tables, in a screen of `rows` rows. They appear as the terminal grows, and take the
-/// rows that the ranks leave: first the tables as far as they have rows.
+/// Heights of the imbalance and of the tables on a screen of `rows` rows. Both appear as the terminal grows. Rows that
+/// the ranks do not need go to the tables first, as far as they have entries.
 fn heights(rows: u16, picture: &Dashboard) -> (u16, u16) {
     let spare = rows.saturating_sub(RANK_ROWS);
     let history = if spare >= 6 { HISTORY_ROWS.0 } else { 0 };
@@ -77,7 +75,7 @@ fn heights(rows: u16, picture: &Dashboard) -> (u16, u16) {
     (history + (free - more).min(HISTORY_ROWS.1 - HISTORY_ROWS.0), tables + more)
 }
 
-/// The program, and the facts of the whole run.
+/// Draws the title and the figures of the whole run.
 fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
     let picture = watch.picture();
     let mut first = vec![Span::from(title(picture, watch.is_over())).bold()];
@@ -90,10 +88,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, watch: &Watch, view: &View) {
     frame.render_widget(Paragraph::new(vec![Line::from(first), Line::from(summary(picture))]), area);
 }
 
-/// Columns of figures right of a bar: head, width, text.
+/// A column to the right of a bar: head, width in cells, text.
 type Figure = (&'static str, usize, fn(&RankRow, &Parts) -> String);
 
-/// The most important first.
+/// Columns for programs of this shape, most important first.
 fn figures(shape: Shape) -> &'static [Figure] {
     match shape {
         Shape::Arrays => &FIGURES,
@@ -169,14 +167,14 @@ fn draw_ranks(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard, view: &Vie
     scrollable
 }
 
-/// Width of bars, and the figures that fit beside them.
+/// Width of the bars, and the columns that fit beside them.
 fn columns(figures: &'static [Figure], room: usize) -> (usize, &'static [Figure]) {
     let width = |count: usize| figures[..count].iter().map(|(_, width, _)| width).sum::<usize>();
     let count = (0..=figures.len()).rev().find(|&count| BAR_MIN + width(count) <= room).unwrap_or(0);
     (room.saturating_sub(width(count)), &figures[..count])
 }
 
-/// The names of columns; above the bars the names of their parts.
+/// The line of column heads. Above the bars are the names of their segments.
 fn head_of_ranks(
     label_width: usize,
     bar_width: usize,
@@ -202,7 +200,7 @@ fn head_of_ranks(
     Line::from(spans).bold()
 }
 
-/// Parts of a whole as cells; their sum is the width.
+/// Cells of a bar of `width` cells.
 fn bar(parts: &Parts, width: usize) -> Vec<Span<'static>> {
     let shares = [parts.chunks, parts.lost, parts.runtime, parts.idle];
     let looks = [CHUNKS, LOST, RUNTIME, IDLE, REST];
@@ -211,7 +209,7 @@ fn bar(parts: &Parts, width: usize) -> Vec<Span<'static>> {
     pieces.map(|(&cells, (cell, colour, _))| Span::styled(cell.to_string().repeat(cells), colour)).collect()
 }
 
-/// The number of cells for each share and for the rest of 1: whole cells, then the others to the largest remainders.
+/// Numbers of cells for each share and for the rest of 1: whole cells first, then one to each largest remainder.
 fn apportion(shares: &[f64; 4], width: usize) -> [usize; 5] {
     let rest = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
     let [a, b, c, d] = shares.map(|share| share.clamp(0.0, 1.0));
@@ -234,7 +232,7 @@ fn draw_history(frame: &mut Frame<'_>, area: Rect, watch: &Watch) {
     let of = if watch.picture().syncs.is_empty() { "looks" } else { "syncs" };
     let text = format!("imbalance: {now:.2} now, {most:.2} at most in {} {of}", past.len());
     frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
-    // Above 1, which is perfect; a tenth fills the height even where all is well, so that noise stays small.
+    // The excess over 1, which is perfect. The scale is at least 0.1, so that noise stays small.
     let mut above: Vec<u64> =
         past.map(|imbalance| ((imbalance - 1.0).clamp(0.0, 1e6) * 1e3) as u64).collect();
     above.reverse();
@@ -257,7 +255,7 @@ fn draw_kinds(frame: &mut Frame<'_>, area: Rect, picture: &Dashboard) {
     table(frame, area, std::iter::once(heads).chain(rows), &[7, 6, 10, 0]);
 }
 
-/// Rows under a bold first one; columns are right of their widths, one of width 0 is as wide as it is.
+/// Draws rows below a bold head. Columns are aligned right in their widths; a column of width 0 is as wide as its text.
 fn table<const N: usize>(
     frame: &mut Frame<'_>,
     area: Rect,

@@ -1,4 +1,4 @@
-//! A program that can be asked how it is doing.
+//! Requests the status of a program, or a resize, by HTTP, for `caribou top` and `caribou resize`.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// Longest time of an answer.
+/// Longest time to wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Longest answer, eight times as long as for a program with the largest number of ranks in a process.
+/// Longest answer in bytes: eight times the answer of a process with the largest number of ranks.
 const BYTES_MAX: u64 = 4 << 20;
-/// Programs that are asked at most.
+/// Largest number of programs to poll.
 const SOURCES_MAX: usize = 256;
 
-/// Why a program cannot be asked whose port is closed.
+/// Error text for a closed port.
 pub(crate) const NOBODY: &str = "nobody listens: has the program ended, was it started with CARIBOU_MONITOR?";
 
-/// One address.
+/// The monitor of one program.
 pub(crate) struct Source {
     pub(crate) address: String,
     agent: ureq::Agent,
 }
 
-/// The programs behind `HOST:PORT`, `:PORT`, `PORT`, or any of these with `-PORT` after it.
+/// Parses addresses: `HOST:PORT`, `:PORT` or `PORT`, each with an optional `-PORT` for a range of ports.
 pub(crate) fn sources(addresses: &[String]) -> Result<Vec<Source>, Error> {
     let mut found = Vec::new();
     for address in addresses {
@@ -56,7 +56,7 @@ impl Source {
     fn new(address: String) -> Source {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(ANSWER_MAX))
-            // A proxy's idea of loopback is another.
+            // On a proxy, loopback would be another host.
             .proxy(None)
             .max_redirects(0)
             .max_idle_connections(0)
@@ -64,7 +64,7 @@ impl Source {
         Source { address, agent: config.new_agent() }
     }
 
-    /// The current answer of the program, or one line with the reason why there is none.
+    /// Requests the status of the program. The error is one line.
     pub(crate) fn ask(&self) -> Result<Status, String> {
         let answer = self.agent.get(format!("http://{}/status", self.address)).call();
         let body =
@@ -84,11 +84,11 @@ impl Source {
     }
 }
 
-/// Longest answer to a request, in bytes: it is a line.
+/// Longest answer to a resize request, in bytes. The answer is one line.
 const LINE_MAX: u64 = 4096;
 
 impl Source {
-    /// Asks the program to use its first `ranks` ranks only, or says in a line why that is refused.
+    /// Requests that the program uses only its first `ranks` ranks. If it refuses, the error is its reason in one line.
     pub(crate) fn resize(&self, ranks: u32) -> Result<(), String> {
         let (header, value) = RESIZE_HEADER;
         let request =
@@ -105,14 +105,14 @@ impl Source {
     }
 }
 
-/// The version of an answer. All else may differ in the answer of another Caribou.
+/// The version field of an answer. In other versions all other fields may differ.
 #[derive(Deserialize)]
 struct Schema {
     #[serde(default)]
     schema: String,
 }
 
-/// One line, in words of this command.
+/// Describes the error in one line.
 fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -146,7 +146,7 @@ fn reason(error: &ureq::Error) -> String {
     }
 }
 
-/// Without anything that a terminal would take for an order.
+/// Replaces control characters in all texts, because a terminal would interpret them.
 fn printable(mut status: Status) -> Status {
     let texts = [&mut status.run_id, &mut status.program, &mut status.lb].into_iter();
     let hosts = status.ranks.iter_mut().map(|rank| &mut rank.host);

@@ -1,7 +1,5 @@
-//! The terminal that the picture is on, and the threads that ask.
-//!
-//! A thread a program, so that one that is slow to answer delays neither the others nor the keys. They end with the
-//! command.
+//! Runs the event loop of `caribou top`: reads keys, receives answers and draws the screen. One thread per program
+//! polls it, so that a slow program delays neither the others nor the keys. The threads end with the command.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,7 +15,7 @@ use super::source::Source;
 use super::view::View;
 use super::watch::Watch;
 
-/// Time that an answer waits to be shown; a key does not wait.
+/// Longest time until an answer is shown. Keys are handled at once.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The number of a program, and its answer.
@@ -31,7 +29,7 @@ pub(super) fn show(watch: Watch, sources: Vec<Source>, interval: Duration) -> io
         let name = format!("ask-{}", source.address);
         thread::Builder::new().name(name).spawn(move || ask(number, &source, interval, &sender))?;
     }
-    // A panic restores it as well, by the hook that this sets.
+    // The panic hook that `try_init` installs also restores the terminal.
     let terminal = try_init();
     let shown = terminal.and_then(|terminal| until_quit(terminal, watch, &answers));
     try_restore().and(shown)
@@ -60,11 +58,11 @@ fn until_quit(mut terminal: DefaultTerminal, mut watch: Watch, answers: &Receive
                 Event::Key(key) if key.kind == KeyEventKind::Press => view.press(key, scrollable),
                 _ => {}
             }
-            // A terminal that has another size now is one of these, too.
+            // Any event needs a redraw; a change of the terminal's size is an event too.
             changed = true;
         }
         for (number, answer) in answers.try_iter() {
-            // What is said meanwhile is of no interest, but may not pile up.
+            // While paused, answers are received and dropped, so that they do not pile up.
             if !view.paused {
                 watch.update(number, answer);
                 changed = true;

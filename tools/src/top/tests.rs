@@ -1,4 +1,4 @@
-//! `caribou top` as a person meets it: answers in, figures on a screen or in a text out.
+//! Tests `caribou top` from status answers to the text on a screen.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ use super::watch::Watch;
 use super::{screen, text};
 use crate::tests::{caribou, caribou_says};
 
-/// Parts of one worker so far, ms: chunks, runtime, lost, idle; and wall time.
+/// Times of one worker so far, in ms: chunks, runtime, lost, idle; and wall time.
 type Totals = ([u64; 4], u64);
 
 fn worker(worker: u32, ([cpu, runtime, lost, idle], wall): Totals) -> WorkerStatus {
@@ -41,7 +41,7 @@ fn rank(rank: u32, messages: u64, totals: &[Totals]) -> RankStatus {
     }
 }
 
-/// A run of two ranks; the second has two workers.
+/// Status of a run of two ranks. The second rank has two workers.
 fn status(elapsed_ms: u64, ranks: Vec<RankStatus>) -> Status {
     let mut sync = SyncReport::default();
     (sync.sync, sync.at_ns, sync.moved) = (7, 4_000_000_000, 33);
@@ -106,7 +106,7 @@ fn figures_are_of_the_time_between_two_answers() {
     assert_eq!(picture.imbalance, Some(1.75), "that of the last sync");
     let without_syncs = |status: Status| Status { syncs: Vec::new(), ..status };
     let picture_before = Dashboard::new(&[(Some(&without_syncs(before())), &without_syncs(now()))]);
-    // In chunks or lost for 0.8 and 0.4 of the time.
+    // Ranks 0 and 1 are in chunks or lost for 0.8 and 0.4 of the time.
     assert!((picture_before.imbalance.unwrap() - 0.8 / 0.6).abs() < 1e-9);
     assert_eq!((picture.kinds[0].name.as_str(), picture.kinds[0].share), ("Halo", 0.75));
     assert_eq!(picture.syncs[0].cost_ns, 3_500_000);
@@ -175,7 +175,7 @@ fn of_a_program_in_supersteps_it_shows_steps_and_units() {
     assert_eq!(picture.ranks.iter().map(|rank| rank.units).collect::<Vec<_>>(), [Some(42), Some(58)]);
     let lines = drawn(&watching([before, now.clone()]), &View::default(), 120, 12);
     assert!(lines[1].starts_with(said) && lines[3].contains("     42"), "{lines:?}");
-    // Without the first rank it is unknown.
+    // Without the first rank, the steps are unknown.
     let picture = Dashboard::new(&[(None, &Status { steps: None, ..now })]);
     assert_eq!((picture.steps, picture.ranks[0].units), (None, None));
 }
@@ -233,14 +233,14 @@ fn the_screen_shows_the_figures() {
     let of_rank = |label: &str| lines.iter().find(|line| line.starts_with(label)).unwrap();
     let words: Vec<&str> = of_rank("   0 ").split_whitespace().collect();
     assert_eq!(words[2..], ["70%", "20%", "60%", "10%", "64", "1.00k", "10%", "2.05k"], "{words:?}");
-    // A label of 4, figures of 50, and between them 45 cells: 60, 20, 10 and 10 percent of them.
+    // Beside a label of 4 cells and columns of 50 are 45 cells of a bar: 60, 20, 10 and 10 percent of them.
     let cells = |cell| words[1].chars().filter(|&c| c == cell).count();
     assert_eq!(['█', '▒', '▓', '·'].map(cells), [27, 9, 5, 4], "{}", words[1]);
     assert!(of_rank(" 1.1 ").contains(" 60%"));
     assert!(lines.iter().any(|line| line.contains("1.75 now, 1.75 at most in 1 syncs")));
     let sync: Vec<&str> = of_rank("     7 ").split_whitespace().collect();
     assert_eq!(sync[..10], ["7", "4.0", "s", "1.75", "1.06", "33", "3.50", "ms", "0", "B"]);
-    // Right of it, in the same row.
+    // To the right of the sync, in the same row.
     assert_eq!(sync[10..], ["75%", "5", "4.00", "us", "Halo"]);
 }
 
@@ -334,7 +334,7 @@ fn keys_sort_scroll_pause_and_leave() {
     assert!(view.quit);
 }
 
-/// A server that answers a number of times with this, and its address.
+/// Starts a server that sends `answer` a number of times, and returns its address.
 fn serving(answer: Vec<u8>, times: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

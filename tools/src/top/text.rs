@@ -1,4 +1,4 @@
-//! Figures as words, for `--once` and for the screen alike.
+//! Formats the figures of `caribou top` as text. `--once` prints the text, and the screen shows parts of it.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use caribou::trace::Shape;
 use super::dashboard::{Dashboard, Parts, RankRow, StepsPanel, SyncRow};
 use crate::trace::page::{Cell, Table, bytes, columns, duration, plural};
 
-/// Kinds in `--once`.
+/// Message kinds that `--once` lists.
 const KINDS_MAX: usize = 10;
 
-/// Everything, once.
+/// Writes all figures, as `--once` prints them.
 pub(super) fn write(picture: &Dashboard, out: &mut dyn Write) -> io::Result<()> {
     for line in [title(picture, false), summary(picture)] {
         writeln!(out, "{line}")?;
@@ -28,7 +28,7 @@ pub(super) fn write(picture: &Dashboard, out: &mut dyn Write) -> io::Result<()> 
     picture.problems.iter().try_for_each(|problem| writeln!(out, "note: {problem}"))
 }
 
-/// Program, and whether it still runs. One that ended may have had no time to say so, and one that is stopped cannot.
+/// The program and its state. A program may end before it can report its end, and a stopped program cannot answer.
 pub(super) fn title(picture: &Dashboard, is_over: bool) -> String {
     let elapsed = clock(picture.elapsed_ns);
     let state = match &picture.failed {
@@ -40,10 +40,10 @@ pub(super) fn title(picture: &Dashboard, is_over: bool) -> String {
     format!("{}  {state}", picture.program)
 }
 
-/// The rest that is said of the whole run.
+/// The figures of the whole run, in one line.
 pub(super) fn summary(picture: &Dashboard) -> String {
     let Dashboard { run_id, lb, ranks_total, syncs_total, moved_total, .. } = picture;
-    // Which of the two it is, as the first counts capacities and the second does not.
+    // Names the time, because the imbalance at a sync counts capacities and the imbalance without syncs does not.
     let when = picture.syncs.last().map_or("now".into(), |sync| format!("at sync {}", sync.sync));
     let imbalance = picture
         .imbalance
@@ -67,7 +67,7 @@ pub(super) fn summary(picture: &Dashboard) -> String {
     format!("{lb}  {ranks}  {imbalance}  {syncs}  {moved} moved  run {run_id}")
 }
 
-/// Steps, and how units were divided meanwhile.
+/// Steps and divisions so far.
 fn steps(picture: &Dashboard) -> String {
     let Some(steps) = &picture.steps else { return "steps are known to rank 0".into() };
     let StepsPanel { steps, steps_per_s, divisions, moved, copies, .. } = steps;
@@ -76,7 +76,7 @@ fn steps(picture: &Dashboard) -> String {
     format!("{steps}  {} steps/s  {divisions}  {} moved{copies}", short(*steps_per_s), plural(moved, "unit"))
 }
 
-/// The iterations that a pool has done on the ranks shown, of all.
+/// Iterations that the shown ranks have executed, of all.
 fn progress(picture: &Dashboard) -> String {
     let done = picture.iterations;
     match picture.iterations_total {
@@ -112,7 +112,7 @@ fn ranks(picture: &Dashboard) -> Table {
             let shares = [chunks, runtime, lost, idle].map(Cell::Share);
             let mut of_rank = of_rank(rank, picture.shape);
             if number > 0 {
-                // What is the rank's and not the worker's is said once.
+                // Figures of the rank stand only in the row of its first worker.
                 of_rank.fill(Cell::Empty);
             }
             table.row(own.into_iter().chain(shares).chain(of_rank));
@@ -121,7 +121,7 @@ fn ranks(picture: &Dashboard) -> Table {
     table
 }
 
-/// What is the rank's and not the worker's; as many cells as there are columns for it.
+/// Cells of the figures that belong to the rank and not to one worker, one per column.
 fn of_rank(rank: &RankRow, shape: Shape) -> Vec<Cell> {
     let mut cells = vec![
         rank.vcpu_share.map_or(Cell::Empty, Cell::Share),
@@ -136,7 +136,7 @@ fn of_rank(rank: &RankRow, shape: Shape) -> Vec<Cell> {
     cells
 }
 
-/// Chunks of the rank, its units, or iterations that it has executed.
+/// Number of chunks or units of the rank, or of iterations that it has executed.
 fn work(rank: &RankRow, shape: Shape) -> Option<u64> {
     match shape {
         Shape::Arrays => Some(rank.chunks),
@@ -178,7 +178,7 @@ fn kinds(picture: &Dashboard) -> Table {
     table
 }
 
-/// Number, time, imbalance before and predicted, chunks moved, cost, their bytes.
+/// Cells of a sync: number, time, imbalance before, imbalance predicted, chunks moved, cost, bytes moved.
 pub(super) fn sync_words(sync: &SyncRow) -> [String; 7] {
     [
         sync.sync.to_string(),

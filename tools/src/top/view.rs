@@ -1,10 +1,10 @@
-//! View of the person at the keys.
+//! Holds what the keys of `caribou top` control: the sort order, scrolling, pause and help.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::dashboard::{Dashboard, RankRow};
 
-/// Commands of the keys.
+/// The keys and their meaning, for the help.
 pub(super) const KEYS: [(&str, &str); 7] = [
     ("q Esc Ctrl-C", "leave"),
     ("up down", "scroll the ranks by one"),
@@ -15,11 +15,11 @@ pub(super) const KEYS: [(&str, &str); 7] = [
     ("?", "this help"),
 ];
 
-/// View of a picture.
+/// What to show, and in what order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) sort: Sort,
-    /// Rows of ranks above the first that is shown.
+    /// Number of rows of ranks above the first visible one.
     pub(super) scroll: usize,
     pub(super) paused: bool,
     pub(super) help: bool,
@@ -44,7 +44,7 @@ impl Sort {
         }
     }
 
-    /// Ranks in this order; equal ones by number.
+    /// The ranks in this order; ranks with equal values by number.
     pub(super) fn ranks(self, picture: &Dashboard) -> Vec<&RankRow> {
         let mut ranks: Vec<&RankRow> = picture.ranks.iter().collect();
         match self {
@@ -57,12 +57,12 @@ impl Sort {
 }
 
 impl View {
-    /// A key was pressed. `rows` of ranks can be scrolled by.
+    /// Handles a key. The ranks can be scrolled by at most `rows` rows.
     pub(super) fn press(&mut self, key: KeyEvent, rows: usize) {
         let to = |scroll: usize| scroll.min(rows);
         match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => self.quit = true,
-            // What closes the help does not leave.
+            // A key that closes the help does not quit.
             KeyCode::Char('?' | 'q') | KeyCode::Esc if self.help => self.help = false,
             KeyCode::Char('q') | KeyCode::Esc => self.quit = true,
             KeyCode::Char('?') => self.help = true,

@@ -1,4 +1,4 @@
-//! The state of a run as far as it is known: the last two answers of each program, and the imbalance over time.
+//! Keeps the last two answers of each polled program, and the imbalance over time, for `caribou top`.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use caribou::monitor::Status;
 
 use super::dashboard::{Dashboard, Pair, SyncRow};
 
-/// Imbalances that are remembered; no screen is wider.
+/// Number of imbalances kept; no screen is wider.
 const HISTORY_MAX: usize = 1000;
 
 /// A run under observation.
 pub(super) struct Watch {
     programs: Vec<Program>,
     picture: Dashboard,
-    /// Imbalances that syncs found; before the first sync, of intervals between answers. Oldest first.
+    /// Imbalances that syncs found; before the first sync, those of the intervals between answers. Oldest first.
     pub(super) imbalances: VecDeque<f64>,
-    /// The number of the last sync that was heard of.
+    /// Number of the latest sync received.
     last_sync: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ struct Program {
     address: String,
     before: Option<Status>,
     now: Option<Status>,
-    /// Reason that it did not answer the last time.
+    /// Error of the last poll; none if the program answered.
     silent: Option<String>,
 }
 
@@ -38,9 +38,9 @@ impl Watch {
         }
     }
 
-    /// Takes the answer of the program of this number.
+    /// Processes the answer of program `number`.
     pub(super) fn update(&mut self, number: usize, answer: Result<Status, String>) {
-        // One of them gives the beat, or there would be as many imbalances an interval as programs.
+        // Only the first program that answers adds an imbalance per interval. Otherwise each program would add one.
         let leads = self.programs.iter().position(|program| program.silent.is_none()) == Some(number);
         let Some(program) = self.programs.get_mut(number) else { return };
         let heard = program.update(answer);
@@ -52,7 +52,7 @@ impl Watch {
         self.remember(heard == Update::Advanced && leads);
     }
 
-    /// Keeps the imbalances of new syncs; of a run without any that of the time since the last answer, if it advanced.
+    /// Keeps the imbalances of new syncs. Without syncs, keeps the imbalance of the last interval if time has advanced.
     fn remember(&mut self, advanced: bool) {
         let syncs = &self.picture.syncs;
         let is_new = |sync: &&SyncRow| self.last_sync.is_none_or(|last| sync.sync > last);
@@ -70,12 +70,11 @@ impl Watch {
         self.imbalances.drain(..surplus);
     }
 
-    /// As it is now.
     pub(super) fn picture(&self) -> &Dashboard {
         &self.picture
     }
 
-    /// Tells whether nothing new is to be expected: all that were heard of have ended or gone.
+    /// Returns whether nothing new can come: every program has ended or does not answer.
     pub(super) fn is_over(&self) -> bool {
         self.programs.iter().all(Program::is_over)
     }
@@ -83,7 +82,7 @@ impl Watch {
     fn draw(&self) -> Dashboard {
         let heard = self.programs.iter().filter_map(|program| Some((program, program.now.as_ref()?)));
         let (programs, answers): (Vec<&Program>, Vec<&Status>) = heard.unzip();
-        // The one that lives, if programs of two runs answer: a port that was free again.
+        // If programs of two runs answer, because a port was free again, this is the run of a program that answers now.
         let run_id = programs.iter().zip(&answers).find(|(program, _)| program.silent.is_none());
         let run_id =
             run_id.map(|(_, status)| status).or(answers.first()).map(|status| status.run_id.as_str());
@@ -106,7 +105,7 @@ impl Watch {
     }
 }
 
-/// News of an answer.
+/// What an answer changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Update {
     Nothing,
@@ -133,7 +132,7 @@ impl Program {
                 (self.before, self.now) = (None, Some(status));
                 Update::AnotherRun
             }
-            // The same answer again: the interval before it is still the last one.
+            // The same answer again: keep the interval before it.
             Some(now) if now.elapsed_ns == status.elapsed_ns => {
                 self.now = Some(status);
                 Update::Nothing

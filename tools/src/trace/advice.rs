@@ -1,4 +1,4 @@
-//! Advice on what to look at first: fixed rules with numbers, so that two people reading one trace are told the same.
+//! Generates the advice in the summary and the report by fixed numeric rules, so that all readers get the same advice.
 
 use std::collections::BTreeMap;
 
@@ -15,90 +15,89 @@ use super::analysis::time_breakdown::{Ending, Line, Parts, TimeBreakdown};
 use super::page::duration;
 use super::supersteps::imbalance_of_all;
 
-/// A phase is uneven if its slowest rank takes more than this times the time with work divided by capacity.
+/// Imbalance above which a phase is uneven.
 const UNEVEN: f64 = 1.2;
-/// A part of the run that is worth a sentence.
+/// Smallest fraction of the run that deserves a sentence.
 const NOTABLE: f64 = 0.05;
-/// More idle time than this asks for a reason.
+/// Largest fraction of idle time that needs no explanation.
 const IDLE_MAX: f64 = 0.2;
-/// Moves that saved less than this part of their predicted saving were in vain.
+/// Moves that saved less than this fraction of their predicted saving were ineffective.
 const SAVED_MIN: f64 = 0.25;
-/// Moves that saved this part of their predicted saving were successful.
+/// Moves that saved this fraction of their predicted saving were successful.
 const AS_PREDICTED_MIN: f64 = 0.8;
-/// More of the runtime than this asks for larger chunks.
+/// Fraction of runtime above which chunks should be larger.
 const RUNTIME_MAX: f64 = 0.1;
-/// The part of the run by which two figures of the runtime are told apart.
+/// Smallest difference of two fractions of runtime that the text mentions.
 const RUNTIME_APART: f64 = 0.001;
-/// Handlers that are shorter than this on average are too short, ns: writing each down begins to be seen.
+/// Average time of handlers in ns below which they are too short, because recording each takes a visible part of it.
 const SHORT_NS: f64 = 20_000.0;
 
-/// All that the rules look at.
+/// The figures that the rules use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symptoms {
     pub(crate) parts: Parts,
-    /// Shape of the run: a pool has no syncs.
     pub(crate) shape: Shape,
-    /// The strategy, as given.
+    /// The strategy, as specified.
     pub(crate) strategy: String,
     pub(crate) syncs: usize,
-    /// True if all of them were windows.
+    /// Whether all syncs were windows.
     pub(crate) windows: bool,
-    /// Ranks of which the end is missing.
+    /// Ranks without an end record.
     pub(crate) cut_off: Vec<u32>,
-    /// Tells whether there may have been others, of which one may not have come to its end.
+    /// Whether sync records may be missing: events were dropped, rank 0 is missing, or chunks migrated.
     pub(crate) cut: bool,
-    /// Syncs that moved something.
+    /// Number of syncs that moved chunks.
     pub(crate) moving: usize,
-    /// From sync to sync: time of phases with an imbalance above [`UNEVEN`], over that until the last sync.
+    /// Time of phases with an imbalance above [`UNEVEN`] over the time until the last sync.
     pub(crate) uneven: f64,
-    /// The rank that made most of that, and whether its reason was in another phase than the worst.
+    /// The rank that caused most of the uneven time, and whether this was in another phase than the worst.
     pub(crate) slowest: Option<Slowest>,
     pub(crate) slowest_elsewhere: bool,
-    /// The sync from which on phases were even, if that was the greater part of them.
+    /// The sync that made all later phases even, if these are more than the phases before.
     pub(crate) balanced_since: Option<u64>,
-    /// The worst imbalance of all phases, and the sync that found it.
+    /// The largest imbalance of all phases, and the sync that measured it.
     pub(crate) worst: f64,
     pub(crate) worst_sync: Option<u64>,
-    /// Savings of all moves over their predicted savings; none where a later sync measured nothing.
+    /// Savings of all moves over their predicted savings; none if no later sync measured them.
     pub(crate) saved: Option<f64>,
-    /// Savings of moves over their predicted savings, where nearly none was achieved; and the changes meanwhile.
+    /// Set if moves achieved nearly none of their predicted savings.
     pub(crate) ineffective: Option<IneffectiveMoves>,
-    /// Over all phases; without syncs, the largest of the ranks' busy times over their average.
+    /// Imbalance over all phases. Without syncs, largest over average time of the ranks in chunks, including lost time.
     pub(crate) imbalance: Option<f64>,
-    /// The heaviest chunk over the average load of a worker, in the phase in the middle; and the heaviest of all.
+    /// Heaviest chunk over average load of a worker: the median over phases, and the chunk in the worst phase.
     pub(crate) heaviest: Option<(f64, String)>,
-    /// Part of the run that syncs took.
+    /// Fraction of the run that syncs took.
     pub(crate) syncs_share: f64,
-    /// The rank that lost most, and how much of its time.
+    /// The rank that lost most, and the lost fraction of its time.
     pub(crate) most_lost: Option<(u32, f64)>,
-    /// Time lost beside handlers, ns; much of it in the time of the runtime.
+    /// Time lost outside of handlers, ns. Much of it is in the runtime's time.
     pub(crate) beside_ns: f64,
     /// Idle time of workers of a pool after their last iteration.
     pub(crate) ending: Ending,
     /// Time that workers spent on writing the trace, ns.
     pub(crate) tracing_ns: f64,
-    /// Time that they spent on taking in what other ranks sent, if there are any, ns.
+    /// Time that workers spent on receiving messages of other ranks, ns; 0 on one rank.
     pub(crate) defer_ns: f64,
-    /// Part of the time of all ranks in which they were inactive; it counts as idle.
+    /// Fraction of the time of all ranks in which they were inactive. It counts as idle.
     pub(crate) inactive: f64,
-    /// CPU time of a handler on average, ns.
+    /// Average CPU time of a handler, ns.
     pub(crate) handler_ns: Option<f64>,
 }
 
-/// Part of their predicted saving that moves did not achieve.
+/// Moves that achieved little of their predicted saving, and `saved`, the achieved fraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IneffectiveMoves {
     saved: f64,
-    /// True if work changed, rather than what vCPUs can do.
+    /// Whether the work changed more than the capacities of vCPUs.
     work_moved: bool,
 }
 
-/// Sentences of the rules.
+/// The resulting sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Advice {
-    /// The most important first; at least one.
+    /// Sentences, the most important first; at least one.
     pub(crate) says: Vec<String>,
-    /// Tells whether there is something to do about the run.
+    /// Whether the user can improve the run.
     pub(crate) is_warning: bool,
 }
 
@@ -177,13 +176,13 @@ fn uneven(symptoms: &Symptoms) -> Option<String> {
         LateCause::Work(_) if symptoms.balanced_since.is_some() => {
             format!("{when}: {had}: place chunks by their loads from the start, or balance sooner")
         }
-        // Another strategy would hardly save more, and another period not either.
+        // Another strategy or period would hardly save more.
         LateCause::Work(_) if symptoms.saved.is_some_and(|saved| saved >= AS_PREDICTED_MIN) => {
             let saved = 100.0 * symptoms.saved.unwrap_or_default();
             format!("{when}: {had}; moves saved {saved:.0} % of what was predicted")
         }
         LateCause::Work(_) => {
-            // Where syncs are said below to take too long, there should not be more of them.
+            // If syncs take too long, advice on more of them would contradict the rule `syncs`.
             let often = !symptoms.windows && symptoms.strategy != "none" && symptoms.syncs_share <= NOTABLE;
             let more = if often { "more often, or " } else { "" };
             format!("{when}: {had}: balance {more}with another strategy{cure}")
@@ -221,7 +220,7 @@ fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
     let IneffectiveMoves { saved, work_moved } = symptoms.ineffective?;
     let others = symptoms.parts.share(symptoms.parts.lost_ns) > NOTABLE;
     let (what, cure) = if work_moved && others {
-        // Loads that are measured beside others differ from phase to phase, though the work stays.
+        // Loads measured while other processes run differ from phase to phase, although the work stays where it is.
         ("work or vCPUs change faster than moves follow", "a quiet machine first")
     } else if work_moved {
         (
@@ -241,7 +240,7 @@ fn ineffective_moves(symptoms: &Symptoms) -> Option<String> {
     Some(format!("moves saved {saved:.0} % of what was predicted: {what}: try {cure}"))
 }
 
-/// Workers of a pool that wait for the last one.
+/// Time in which workers of a pool wait for the last worker.
 fn tail(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.ending.tail_ns);
     (share > NOTABLE).then(|| {
@@ -252,10 +251,10 @@ fn tail(symptoms: &Symptoms) -> Option<String> {
     })
 }
 
-/// Workers of a pool that wait for the result, when nothing is left to execute.
+/// Time in which workers of a pool wait for the result, when nothing is left to execute.
 fn collecting(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.ending.collecting_ns);
-    // A name may come with parameters.
+    // Without the parameters of the policy.
     let policy = symptoms.strategy.split(',').next().unwrap_or_default();
     (share > NOTABLE).then(|| {
         format!(
@@ -313,8 +312,8 @@ fn lost(symptoms: &Symptoms) -> Option<String> {
     ))
 }
 
-/// Tells the cost of the trace itself: figures of other parts are larger by it. It is more than was measured: a handler's
-/// own time includes the recording of its sends.
+/// Cost of tracing, which other figures include. It is more than was measured, because the time of a handler includes
+/// the recording of its sends.
 fn tracing(symptoms: &Symptoms) -> Option<String> {
     let share = symptoms.parts.share(symptoms.tracing_ns);
     (share > NOTABLE).then(|| {
@@ -330,7 +329,7 @@ fn runtime(symptoms: &Symptoms) -> Option<String> {
     let all_ns = symptoms.parts.runtime_ns;
     let own_ns = all_ns - symptoms.beside_ns - symptoms.tracing_ns;
     let [own, all] = [own_ns.max(0.0), all_ns].map(|ns| symptoms.parts.share(ns));
-    // The tables count all of it as runtime.
+    // Tables count all of it as runtime.
     let with = if all - own > RUNTIME_APART {
         format!(" ({:.1} % with writing the trace and what was lost beside handlers)", 100.0 * all)
     } else {
@@ -347,7 +346,7 @@ fn runtime(symptoms: &Symptoms) -> Option<String> {
 }
 
 impl Symptoms {
-    /// That chunks are too small, if handlers are as short as that.
+    /// Text about short handlers, as a sign that chunks are too small; empty if handlers are longer than [`SHORT_NS`].
     fn short(&self) -> String {
         let short = self.handler_ns.filter(|&ns| ns < SHORT_NS);
         short.map_or(String::new(), |ns| format!(", a handler takes {} on average", duration(ns)))
@@ -393,7 +392,7 @@ impl Symptoms {
             beside_ns: facts.lost_time.outside_handlers_ns,
             ending: Ending::of(trace),
             tracing_ns: part_ns(Part::Flush),
-            // On one rank it is messages that chunks were not ready for.
+            // On one rank, deferred messages are only messages for which chunks were not ready.
             defer_ns: if trace.run.ranks > 1 { part_ns(Part::Keep) } else { 0.0 },
             inactive: inactive_share(trace.run.ranks, trace.elapsed_ns(), outcomes),
             handler_ns: handler_ns(&total),
@@ -401,14 +400,14 @@ impl Symptoms {
     }
 }
 
-/// CPU time of a handler on average, ns; none of a pool, or if there was no handler.
+/// Average CPU time of a handler in ns; none for a pool or without handlers.
 fn handler_ns(total: &BTreeMap<Activity, Line>) -> Option<f64> {
     let handlers = total.iter().filter(|(activity, _)| matches!(activity, Activity::Kind(_)));
     let (ns, calls) = handlers.fold((0.0, 0.0), |sum, (_, line)| (sum.0 + line.total_ns, sum.1 + line.calls));
     finite(ns / calls)
 }
 
-/// Figures of all phases.
+/// Figures over all phases.
 struct Phases {
     uneven: f64,
     slowest: Option<Slowest>,
@@ -422,7 +421,7 @@ struct Phases {
 fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
     let (mut all_ns, mut average_ns, mut worst, mut worst_sync) = (0.0, 0.0, 0.0_f64, None);
     let (mut until_ns, mut uneven_ns) = (0, 0);
-    // By the rank and its first reason: time that others waited, and what is said of the worst of the phases.
+    // By rank and first cause: excess time, and imbalance and causes of the worst phase.
     let mut reasons = BTreeMap::<(usize, Option<u8>), (f64, f64, Slowest)>::new();
     for outcome in outcomes {
         let begin_ns = until_ns;
@@ -433,7 +432,7 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
         let Some(imbalance) = finite(outcome.report.imbalance_before).filter(|&it| it > UNEVEN) else {
             continue;
         };
-        // It counts the ranks that were to leave or to join.
+        // Such a phase counts ranks that were about to leave or join.
         if outcome.resize().is_some() {
             continue;
         }
@@ -466,7 +465,7 @@ fn phases(outcomes: &[SyncEffect<'_>]) -> Phases {
     }
 }
 
-/// The last sync of those at the begin that ended uneven phases, if moves made all later phases even, and these are more.
+/// The last of the uneven phases at the begin, if moves made all later phases even and these are more.
 fn balanced_since(outcomes: &[SyncEffect<'_>]) -> Option<u64> {
     let even = |outcome: &SyncEffect<'_>| outcome.report.imbalance_before <= UNEVEN;
     let (before, after) = outcomes.split_at(outcomes.iter().position(even)?);
@@ -475,7 +474,7 @@ fn balanced_since(outcomes: &[SyncEffect<'_>]) -> Option<u64> {
     Some(last.report.sync)
 }
 
-/// Weight of the heaviest chunk in the middle one of the phases, and its name in the worst.
+/// Weight of the heaviest chunk in the median phase, and its name in the worst phase.
 fn heaviest_chunk(trace: &Trace, spent: &TimeBreakdown, census: &EventCounts) -> Option<(f64, String)> {
     let workers = spent.workers.len() as f64;
     let times = census.loads.values().filter_map(|loads| {
@@ -488,17 +487,17 @@ fn heaviest_chunk(trace: &Trace, spent: &TimeBreakdown, census: &EventCounts) ->
     Some((times[times.len() / 2].0, trace.chunk_name(*chunk)))
 }
 
-/// Savings of all moves whose outcome a later sync measured.
+/// Savings of all moves that a later sync measured.
 struct Savings {
-    /// Over the predicted saving.
+    /// Saved time over predicted savings.
     saved: f64,
-    /// What was predicted, over the time of all phases.
+    /// Predicted savings over the time of all phases.
     predicted: f64,
-    /// True if work changed rather than what vCPUs can do.
+    /// Whether the work changed more than the capacities of vCPUs.
     work_moved: bool,
 }
 
-/// Reports moves whose predicted savings were not achieved, and the changes meanwhile.
+/// Returns moves that achieved little of their predicted savings, if these were notable.
 fn find_ineffective_moves(outcomes: &[SyncEffect<'_>]) -> Option<IneffectiveMoves> {
     let Savings { saved, work_moved, .. } =
         savings(outcomes).filter(|savings| savings.predicted > NOTABLE)?;
@@ -519,8 +518,8 @@ fn savings(outcomes: &[SyncEffect<'_>]) -> Option<Savings> {
     Some(Savings { saved, predicted, work_moved: work > capacity })
 }
 
-/// Part of the run that syncs took: waiting chunks delay all others, and measuring delays its worker. Where all go
-/// on meanwhile, packing and unpacking do so too.
+/// Fraction of the run that syncs took. Chunks that wait delay all others, and measuring delays its worker. If no chunk
+/// waits, packing and unpacking delay their worker too.
 fn syncs_share(spent: &TimeBreakdown, outcomes: &[SyncEffect<'_>]) -> f64 {
     let elapsed_ns = spent.bins.window.length_ns() as f64;
     let total = spent.total();
@@ -538,7 +537,7 @@ mod tests {
     use super::super::analysis::sync_effect::sync_effects;
     use super::*;
 
-    /// Workers busy for 95 % of the time, nothing else to say.
+    /// Workers busy for 95 % of the time, without any symptom.
     fn quiet() -> Symptoms {
         let parts = Parts { chunks_ns: 95.0, idle_ns: 5.0, wall_ns: 100.0, ..Parts::default() };
         Symptoms {
@@ -642,7 +641,7 @@ mod tests {
             (report.imbalance_before, report.makespan_before_ns) = (imbalance_before, 100);
             report
         };
-        // The uneven phase takes a tenth of the time, most of which its slowest rank was busy.
+        // The uneven phase takes a tenth of the time. Its slowest rank was busy for most of it.
         let syncs = [sync(0, 900, 1.0), sync(1, 1000, 2.0)];
         let phases = phases(&sync_effects(&syncs));
         assert!((phases.uneven - 0.1).abs() < 1e-9, "{}", phases.uneven);
@@ -716,7 +715,7 @@ mod tests {
         assert!(stale.work_moved && (stale.saved - 0.1).abs() < 1e-9, "{stale:?}");
         let said = only(&Symptoms { ineffective: Some(stale), ..quiet() });
         assert!(said.starts_with("moves saved 10 % of what was predicted: loads were stale"), "{said}");
-        // Completion times differ since the first rank has a fifth of its vCPU; the work is where it was expected.
+        // Completion times differ because the first rank has a fifth of its vCPU. The work is where it was expected.
         assert!(!of(&moved_work(0, [0.2, 1.0])).unwrap().work_moved);
     }
 

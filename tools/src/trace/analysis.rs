@@ -1,18 +1,17 @@
-//! Analyses of a run. Commands, the report and the exports are views of them.
+//! Computes figures of a run from its trace, which the subcommands of `caribou trace` display.
 //!
-//! [`events`] reads a trace. Each collector is an [`Observer`](events::Observer), and all observers of a command are shown
-//! the same events in one pass. A summary, a comparison of runs and the report begin with [`facts::Facts`]. Collectors that
-//! a single command uses stand beside that command (durations, long executions, the critical path).
+//! [`events`] reads a trace. Each collector is an [`Observer`](events::Observer), and all collectors of a command
+//! receive the same events in one pass.
 //!
-//! | file | knows |
+//! | module | purpose |
 //! |---|---|
-//! | [`events`], [`merge`] | which events to read, per worker or in the order of time; the one merge of sequences |
-//! | [`facts`] | figures of the whole run: the next five, and how much of the machine was used |
-//! | [`time_breakdown`], [`lost_time`] | where workers spent their time, from profiles or events; the causes of lost time |
-//! | [`event_counts`], [`sync_effect`] | the number of events of each kind, and of messages sent; the effect of each sync |
-//! | [`efficiency`] | causes whose product is the use of the machine |
-//! | [`chunk_times`], [`messages`] | CPU time per chunk; which handler handles which message |
-//! | [`bins`], [`log_histogram`] | time cut into bins; the distribution of values |
+//! | [`events`], [`merge`] | read events, per worker or in order of time; merge sorted sequences |
+//! | [`facts`] | figures of the whole run, which the summary, `diff` and the report need |
+//! | [`time_breakdown`], [`lost_time`] | time of workers by activity, from profiles or events; causes of lost time |
+//! | [`event_counts`], [`sync_effect`], [`resizes`] | counts of events and messages; effects of syncs; active ranks |
+//! | [`efficiency`] | efficiency factors (POP, TALP) and lower bounds of the run time |
+//! | [`chunk_times`], [`messages`] | CPU time per chunk; match of sends and handlers of messages |
+//! | [`bins`], [`log_histogram`] | time divided into bins; distribution of values |
 
 pub(crate) mod bins;
 pub(crate) mod chunk_times;

@@ -1,9 +1,10 @@
-//! `caribou trace check`: reads every byte of a trace and compares the parts that record the same facts.
+//! Implements `caribou trace check`: reads every byte of a trace and reports faults with their places, without repair.
 //!
-//! Two halves. The files: magic lines, headers, checksums, the index, records that read as what they are, events in
-//! order. And what was written there: messages, places of chunks, totals, syncs, steps. The second half needs all workers in the
-//! order of time, and takes the memory of a block a worker, of a few words a chunk, and of messages under way.
-//! It repairs nothing.
+//! 1. Files: magic lines, headers, checksums, the index, the format of records, the order of events.
+//! 2. Content: messages, locations of chunks, totals, syncs and steps, which several parts of the trace record.
+//!
+//! Part 2 reads the events of all workers in order of time. Its memory is a block per worker, some words per chunk, and
+//! the messages in flight.
 
 mod chunk_locations;
 mod finding;
@@ -23,7 +24,7 @@ use super::page::{bytes, plural};
 use crate::Error;
 use finding::{Finding, Findings, Severity};
 
-/// Findings of one kind that are told one by one.
+/// Findings of one kind that are printed.
 const EXAMPLES: usize = 5;
 
 /// Options of the command.
@@ -50,7 +51,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let told = tell(&trace, &findings, options.json, out);
     match findings.count(Severity::Wrong) {
         0 => Ok(told?),
-        // Also when the output is closed.
+        // Also if the output is closed.
         wrong => Err(Error::Unsound { trace: options.input.path.clone(), wrong }),
     }
 }
@@ -66,7 +67,7 @@ fn tell(trace: &Trace, findings: &Findings, json: bool, out: &mut dyn Write) -> 
     writeln!(out)
 }
 
-/// The findings in a trace, a line each.
+/// The findings in a trace, one line each.
 pub(crate) fn lines(trace: &Trace, messages_max: usize) -> Vec<String> {
     let mut findings = Findings::new(EXAMPLES);
     sound::look(trace, messages_max, &mut findings);

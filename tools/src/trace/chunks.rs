@@ -1,7 +1,7 @@
-//! `caribou trace chunks`: heavy, unsteady and travelling chunks.
+//! Implements `caribou trace chunks`: lists chunks by load, variation of load, moves or size.
 //!
-//! Events are read once, in the order of time; memory is that of the chunks. Loads are those that the strategy saw
-//! ([`What::Load`]), or the CPU time of a chunk that came to no sync.
+//! It reads all events once in order of time, and its memory grows with the number of chunks. The load of a chunk is
+//! what the strategy used ([`What::Load`]), or its CPU time if it came to no sync.
 
 mod history;
 mod map;
@@ -24,11 +24,11 @@ use super::page::{Cell, Format, Page, Table, columns, duration, plural};
 use super::select::Selection;
 use crate::{Error, output};
 
-/// A chunk with more than this part of its CPU time in small executions is too small.
+/// A chunk with more than this fraction of its CPU time in short executions is too small.
 const IN_SMALL_MAX: f64 = 0.5;
-/// Wall over CPU time from which on the wall time of a chunk is far above its CPU time.
+/// Ratio of wall to CPU time above which a chunk gets the flag.
 const FAR_ABOVE: f64 = 1.5;
-/// Ranks named in a row.
+/// Ranks listed in a row.
 const RANKS_NAMED: usize = 6;
 
 /// Options of the command.
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// Meaning of flags.
+/// Explanations of flags, for the user.
 const FLAGS: [(&str, &str); 4] = [
     ("too big", "heavier than the average rank, so that nothing can balance it"),
     ("too small", "most of its CPU time is in executions of less than 20 us"),
@@ -81,9 +81,9 @@ struct Chunks {
     histories: BTreeMap<ChunkId, History>,
     detail: Option<(ChunkId, Detail)>,
     ranks: usize,
-    /// Syncs with a load.
+    /// Number of syncs with a load.
     phases: u64,
-    /// They are shares of units, and become smaller when these are divided anew.
+    /// Whether chunks are shares of units, which a new division can make smaller.
     divisible: bool,
 }
 
@@ -132,7 +132,7 @@ impl Chunks {
         let mut chunks = Chunks { ranks, divisible, ..Chunks::default() };
         let mut asked_for = Vec::new();
         let mut events = Events::new(Scope::selected(trace, &options.selection));
-        // Events come in the order of time, and so do syncs; not all ranks need to be read for their number.
+        // Counts syncs along with the events, both in order of time: rank 0 need not be among the selected ranks.
         let mut syncs = trace.syncs.iter().peekable();
         let mut phase = 0;
         for (place, event) in &mut events {
@@ -165,7 +165,7 @@ impl Chunks {
         }
     }
 
-    /// Notes on what loads are, where they are not all that handlers took.
+    /// Notes that explain loads, where they differ from the time of handlers.
     fn loads_are(&self) -> Vec<String> {
         if self.phases == 0 {
             return vec!["there was no sync: loads are CPU time, and sizes are not known".into()];
@@ -189,7 +189,7 @@ impl Chunks {
         notes
     }
 
-    /// The load of an average rank in an average phase, ns.
+    /// The average load of a rank in a phase, in ns.
     fn rank_ns(&self) -> f64 {
         let sum: f64 = self.histories.values().map(|history| history.load_ns()).sum();
         sum / self.ranks.max(1) as f64 / self.phases.max(1) as f64
@@ -289,7 +289,7 @@ fn chunk_of(what: &What) -> Option<ChunkId> {
     }
 }
 
-/// Ranks in the order in which a chunk came to them.
+/// Lists ranks in the order in which a chunk came to them.
 fn ranks_named(ranks: &[u32]) -> String {
     let named: Vec<String> = ranks.iter().take(RANKS_NAMED).map(u32::to_string).collect();
     match ranks.len().checked_sub(RANKS_NAMED).filter(|&more| more > 0) {
@@ -298,13 +298,13 @@ fn ranks_named(ranks: &[u32]) -> String {
     }
 }
 
-/// Tells whether people may mean this chunk: `Block[3]`, `Block[3, 4]` or all of `Block`.
+/// Returns whether `name` names this chunk (`Block[3]`, `Block[3, 4]`) or its array (`Block`).
 pub(super) fn is_called(trace: &Trace, chunk: ChunkId, name: &str) -> bool {
     let plain = plain(name);
     plain == self::plain(&trace.chunk_name(chunk)) || plain == trace.array_name(chunk.array)
 }
 
-/// A name without blanks, and with one kind of bracket: an index is printed as `Block[[3, 4]]` or `Block[(3, 4)]`.
+/// A name without blanks and double brackets, because an index is printed as `Block[[3, 4]]` or `Block[(3, 4)]`.
 fn plain(name: &str) -> String {
     let mut plain = String::new();
     for letter in name.chars().filter(|letter| !letter.is_whitespace()) {

@@ -1,8 +1,8 @@
-//! `caribou trace comm`: the traffic between ranks and between chunks.
+//! Implements `caribou trace comm`: the traffic between ranks and between chunks.
 //!
-//! Counts the messages whose sends were recorded. Where only one in N is recorded, counts and bytes are multiplied, and marked
-//! as estimates. Memory grows with the pairs of ranks and the messages under way; the table of pairs of chunks is bounded
-//! ([`Heaviest`](heaviest::Heaviest)).
+//! It counts messages with a recorded send. If only one send in N is recorded, it multiplies numbers and bytes by N and
+//! marks them as estimates. Memory grows with the pairs of ranks and the messages in flight. The table of pairs of
+//! chunks is bounded ([`Heaviest`](heaviest::Heaviest)).
 
 mod drawing;
 mod heaviest;
@@ -26,9 +26,9 @@ use super::page::{Cell, Format, Page, Table, bytes, columns};
 use super::select::Selection;
 use crate::{Error, output};
 
-/// Pairs of chunks that are counted at the same time.
+/// Largest number of pairs of chunks that are counted at the same time.
 const PAIRS_MAX: usize = 1 << 17;
-/// Pairs of ranks in text.
+/// Pairs of ranks in the text.
 const PAIRS_IN_TEXT: usize = 12;
 
 /// Options of the command.
@@ -55,14 +55,14 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// Counts.
+/// The traffic counted.
 struct Counted {
     matrix: Matrix,
     pairs: Heaviest,
     kinds: BTreeMap<NameId, Volume>,
-    /// All and those to another rank, in each stretch of time.
+    /// For each span of time, all messages and the messages to other ranks.
     stretches: Vec<(Volume, Volume)>,
-    /// Messages whose handler was not found.
+    /// Messages without a recorded handler.
     unmatched: u64,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
         return Ok(page.write(options.format, out)?);
     }
     page.says.extend(says(&trace, &counted.matrix));
-    // The first table is the one that --csv writes.
+    // `--csv` writes the first table.
     page.tables.push(counted.matrix.pairs().text_rows(PAIRS_IN_TEXT));
     page.tables.push(counted.matrix.senders(&trace));
     page.tables.push(kinds(&trace, &counted));
@@ -166,7 +166,7 @@ fn count(options: &Options, trace: &Trace) -> Counted {
     counted
 }
 
-/// Number of messages that one that was recorded stands for.
+/// Number of messages that each recorded message represents.
 fn weight(trace: &Trace) -> f64 {
     f64::from(trace.run.arrows.max(1))
 }

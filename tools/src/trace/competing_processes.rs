@@ -1,4 +1,4 @@
-//! Processes that took the vCPUs of ranks that lost time, as far as the ranks saw any.
+//! Lists the processes that used the vCPUs of ranks that lost time, as far as the ranks observed any.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use trace_reader::{RankTrace, Trace};
 
 use super::page::{Cell, Table};
 
-/// Ranks of which is told in words, and processes of each.
+/// Ranks with a sentence, and processes named in it.
 const RANKS_SAID: usize = 4;
 const PROCESSES_SAID: usize = 3;
-/// The name of the process that our programs start for `--neighbour`.
+/// Name of the process that the programs of this project start for `--neighbour`.
 const NEIGHBOUR: &str = "busy-neighbour";
-/// Processes of a rank in the table.
+/// Processes per rank in the table.
 const PROCESSES_MAX: usize = 10;
-/// The smallest share that is not shown as nothing.
+/// Smallest share that is displayed as more than 0.0 %.
 const SHOWN: f64 = 0.0005;
-/// Above this share of a rank's lost time a quota explains the loss, and no other process is looked for.
+/// Fraction of lost time above which a quota explains the loss. The sentence then omits that no process was seen.
 const NEARLY_ALL: f64 = 0.9;
 
-/// The time that a rank did not have its vCPUs, and the processes that had them. Shares are of the time of its workers.
+/// The vCPU time that a rank lost, and the processes that used it. Shares are of the time of its workers.
 struct RankContention<'t> {
     rank: u32,
     lost: f64,
-    /// The most that a quota took: the time that the control group was throttled, whether or not the rank wanted to run.
+    /// Upper limit of the loss by a quota: throttled time of the control group, at most the rank's waiting time.
     throttled: f64,
-    /// Name, number and share, the largest share first.
+    /// Name, pid and share of each process, the largest share first.
     takers: Vec<(&'t str, u32, f64)>,
 }
 
-/// The ranks that looked for other processes, the largest loss first.
+/// The ranks that observed other processes, the largest loss first.
 fn losses(trace: &Trace) -> Vec<RankContention<'_>> {
     let elapsed_ns = trace.elapsed_ns();
     let ranks = trace.ranks.iter().filter(|rank| !rank.looks.is_empty());
@@ -44,7 +44,7 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> RankContention<'_> {
         rank.samples.iter().map(|sample| sample.throttled_ns.min(sample.wait_ns) as f64).sum();
     let mut by_process: BTreeMap<(&str, u32), f64> = BTreeMap::new();
     for look in &rank.looks {
-        // A process counts as where it ran last, though some of its time was elsewhere: no more fits than there was.
+        // All CPU time of a process counts for the vCPU where it ran last. Sums that exceed the time there are scaled.
         let seen_ns: f64 = look.takers.iter().map(|taker| taker.cpu_ns as f64).sum();
         let room_ns = look.over_ns as f64 * f64::from(rank.workers);
         let fits = if seen_ns > room_ns { room_ns / seen_ns } else { 1.0 };
@@ -58,7 +58,7 @@ fn loss(rank: &RankTrace, elapsed_ns: u64) -> RankContention<'_> {
     RankContention { rank: rank.rank, lost: lost_ns / all_ns, throttled: throttled_ns / all_ns, takers }
 }
 
-/// A sentence a rank that lost much.
+/// One sentence per rank that lost much time.
 pub(crate) fn sentences(trace: &Trace) -> Vec<String> {
     losses(trace).iter().take(RANKS_SAID).map(|loss| sentence(loss, &trace.run.arguments)).collect()
 }
@@ -90,7 +90,7 @@ fn sentence(loss: &RankContention<'_>, arguments: &[String]) -> String {
     format!("rank {} did not have its vCPU for {} of the time{quota}{whom}", loss.rank, percent(loss.lost))
 }
 
-/// A row a process; none if no rank looked for any.
+/// A table with one row per process; none if no rank observed any.
 pub(crate) fn table(trace: &Trace) -> Option<Table> {
     let columns = [("rank", "rank"), ("process", "process"), ("pid", "pid"), ("share", "of the rank's time")];
     let mut table = Table::new("takers", "processes on the vCPUs of ranks that lost time", &columns);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn processes_seen_together_had_no_more_than_the_vcpu() {
         let scratch = Scratch::new("takers-full");
-        // Two looks of 500 ns each.
+        // Two observations of 500 ns each.
         trace(&scratch, &[taker(1, "ring", 450), taker(2, "rustc", 300), taker(3, "cc", 250)]);
         let text = caribou(&["trace", "summary", scratch.text()]).unwrap();
         assert!(

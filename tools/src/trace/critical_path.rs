@@ -1,12 +1,15 @@
-//! `caribou trace critical-path`: the chain of work and messages that ends last.
+//! Implements `caribou trace critical-path`: finds the chain of work and messages that ends last. Shortening work
+//! outside of this path does not shorten the run, until another path is the longest.
 //!
-//! Slices are handlers, ranges and parts of the runtime. What a slice had to wait for: the one before it on its worker,
-//! the one before it of its chunk, the handler that sent its message, or the sync. From the last slice, each step goes to
-//! the one of these that was there last. To shorten anything that is not on this path does not shorten the run, until
-//! another path is the longest.
+//! A slice is a handler, a range of iterations, or an activity of the runtime. Each slice may have waited for:
 //!
-//! Arrivals of messages are not recorded: a worker that was idle until the handler began waited for it, one that was
-//! busy did not.
+//! 1. the previous slice of its worker,
+//! 2. the previous slice of its chunk,
+//! 3. the handler that sent its message,
+//! 4. the sync or reduction whose result started it.
+//!
+//! The path goes backwards from the last slice, each time to the one of these that ended last. Traces do not record the
+//! arrival of messages: a handler counts as having waited for its message if its worker was idle just before.
 
 mod bounds;
 pub(crate) mod slices;
@@ -31,7 +34,7 @@ use bounds::longest_chain_ns;
 use slices::{Reading, Slices};
 use walk::Path;
 
-/// Rows of each table in text.
+/// Rows of each table in the text.
 const ROWS: usize = 8;
 
 /// Options of the command.
@@ -75,7 +78,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page.write(options.format, out)?)
 }
 
-/// Work on the path: where, from when and until when.
+/// Work on the path: its worker, begin and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Step {
     pub(crate) worker: WorkerName,
@@ -83,7 +86,7 @@ pub(crate) struct Step {
     pub(crate) end_ns: u64,
 }
 
-/// The path through a whole run: its summary, and its work in the order of time.
+/// The path through a whole run: the page of the command, and the work on the path in order of time.
 pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Page, Vec<Step>) {
     let window = facts.spent.bins.window;
     let path = Path::walk(slices, window, ROWS);
@@ -95,7 +98,7 @@ pub(crate) fn whole(facts: &Facts<'_>, Reading { slices, .. }: &Reading) -> (Pag
     (page(facts.trace, window, facts.efficiency.as_ref(), (slices, &path), ROWS), steps)
 }
 
-/// Shows the first rows of each table in text.
+/// The page of the command. The text has the first `top` rows of each table.
 fn page(
     trace: &Trace,
     window: Window,
@@ -159,7 +162,7 @@ fn page(
     page
 }
 
-/// Bounds from where the time went, and from what had to wait for what.
+/// Lower bounds of the run time: from the sums of time, and from the dependences between handlers.
 fn bounds(efficiency: Option<&Efficiency>, slices: &Slices, window: Window) -> Table {
     let by_cause = efficiency.map(Efficiency::bounds);
     let chain = (

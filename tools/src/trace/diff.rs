@@ -1,9 +1,15 @@
-//! `caribou trace diff`: what changed from one run to another, by cause.
+//! Implements `caribou trace diff`: compares two runs and divides the change of their time among five causes.
 //!
-//! The time of a run is the sum of five causes, averaged over workers, so their changes add up to its change: CPU time of
-//! chunks, time lost, the runtime, imbalance (phase by phase, the worker that was occupied for longest over the average),
-//! and waiting that imbalance does not explain. Times of kinds and ranks are averages over workers too. Several runs a side tell change from noise. Kinds, chunks and ranks are compared by their names: runs may
-//! differ in ranks and placement.
+//! | cause | time, averaged over workers |
+//! |---|---|
+//! | cpu | CPU time of chunks |
+//! | lost | lost in handlers |
+//! | runtime | in the runtime |
+//! | imbalance | per phase, the most occupied worker (in chunks, lost or in the runtime) minus the average worker |
+//! | waiting | the rest: waiting that imbalance does not explain |
+//!
+//! The causes add up to the time of a run. Several runs per side distinguish a change from noise. Kinds, chunks and
+//! ranks are compared by name, because the runs may differ in ranks and placement.
 
 mod limit;
 mod measures;
@@ -54,13 +60,13 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let broken = || options.fail_if.iter().find_map(|limit| limit.broken(&before, &after));
     let unjudged = not_whole.first().filter(|_| !options.fail_if.is_empty());
     match unjudged.map(|what| format!("--fail-if judges whole runs: {what}")).or_else(broken) {
-        // Also when the output is closed.
+        // Also if the output is closed.
         Some(why) => Err(Error::Failed(why)),
         None => Ok(told?),
     }
 }
 
-/// What was measured; why it is less than it seems, and which runs have no end.
+/// Reads the runs of a side. Adds notes about incomplete data, and the runs without an end to `not_whole`.
 fn read(
     paths: &[PathBuf],
     notes: &mut Vec<String>,
@@ -137,10 +143,10 @@ fn page(options: &Options, before: &Side, after: &Side, notes: Vec<String>) -> P
     page
 }
 
-/// Part of the largest figure of a table: a figure that was less before has no ratio.
+/// Fraction of the largest figure of a table below which a figure gets no ratio, because the ratio would mean nothing.
 const COMPARABLE_MIN: f64 = 1e-3;
 
-/// Tells which way it went, and why.
+/// Describes the direction of the change and its causes.
 fn sentence(causes: &[Change]) -> String {
     let total = &causes[0];
     let signed = |ns: f64| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, duration(ns.abs()));
@@ -167,7 +173,6 @@ fn sentence(causes: &[Change]) -> String {
 }
 
 fn table(name: &'static str, title: &str, head: &'static str, changes: &[Change], rows: usize) -> Table {
-    // A ratio to next to nothing says nothing.
     let most_ns = changes.iter().map(|change| change.before.median).fold(0.0, f64::max);
     let least_ns = COMPARABLE_MIN * most_ns;
     let columns = [

@@ -1,7 +1,5 @@
-//! `caribou trace export`: writes a trace in the format of another tool.
-//!
-//! Made after the run, from its trace: nothing that runs knows any of these formats. What a format cannot say is left out,
-//! and said here.
+//! Implements `caribou trace export`: converts a trace to the format of another tool, after the run. What a format
+//! cannot represent is left out. The command prints the numbers of spans, points and arrows left out.
 
 mod arrows;
 mod chrome;
@@ -96,7 +94,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 impl Options {
-    /// Nothing that was asked for is left out without a word.
+    /// Refuses options that the format ignores, so that nothing requested is left out silently.
     fn check(&self) -> Result<(), Error> {
         let viewer = matches!(self.to, Format::Perfetto | Format::Chrome);
         let snapshot = self.to == Format::Snapshot;
@@ -113,7 +111,7 @@ impl Options {
 }
 
 impl Options {
-    /// Phases and loads are of chunks that migrate.
+    /// Refuses programs other than arrays where the format needs phases and loads of chunks.
     fn check_shape(&self, trace: &Trace) -> Result<(), Error> {
         let what = match self.to {
             Format::Lbdata => "LB data",
@@ -170,18 +168,18 @@ fn timeline(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(),
     say_backwards(backwards, out)
 }
 
-/// Exports into a fresh directory, which is empty again if that fails.
+/// Exports into an empty directory. If the export fails, removes its files.
 fn whole_or_none(dir: &Path, export: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     fresh_directory(dir)?;
     export().inspect_err(|_| {
-        // If they cannot be removed, the user has been told why the export failed.
+        // If the files cannot be removed, the error of the export is still reported.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let _ = fs::remove_file(entry.path());
         }
     })
 }
 
-/// Makes a directory, or takes one that is empty: files of another export in it would be read with ours.
+/// Creates a directory, or uses an empty one, because the tool would read files of another export together with these.
 fn fresh_directory(dir: &Path) -> Result<(), Error> {
     let unwritable = |source| Error::Unwritable { file: dir.to_owned(), source };
     fs::create_dir_all(dir).map_err(unwritable)?;
@@ -194,12 +192,12 @@ fn fresh_directory(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Says on standard error what of the events could not be read, or belongs nowhere.
+/// Prints on standard error which events could not be read or have no place.
 fn warn_left_out(merged: &Merge<NestedSlices>) {
     warn(&merged.problems());
     let left_out = merged.left_out();
     if left_out > 0 {
-        // Nothing is left to be said if standard error is closed.
+        // If standard error is closed, the number is lost.
         let _ = writeln!(
             io::stderr(),
             "caribou: {left_out} spans and points are left out: they lie in no handler, or were too many"

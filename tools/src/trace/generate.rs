@@ -1,7 +1,8 @@
-//! Makes up a trace: a ring of chunks whose ranks compute in lockstep, one of them beside a neighbour for a while.
+//! Implements `caribou trace generate`: writes a synthetic trace of up to 10^8 events, to try and test commands.
 //!
-//! Consistent as a recorded one: every message that is handled was sent, chunks are where they moved to, times are in
-//! order. To try commands on, to test them, and to see how they bear a hundred million events.
+//! The program is a ring of chunks. Its ranks compute in lockstep. One rank shares its vCPU with a neighbour for a
+//! third of the run. The trace is as consistent as a recorded one: every handled message was sent, chunks are where
+//! they moved to, and times are in order.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     )?)
 }
 
-/// Result of the making.
+/// Size of the generated trace.
 pub(crate) struct Written {
     pub(crate) events: u64,
     pub(crate) bytes: u64,
@@ -63,12 +64,12 @@ const START: NameId = NameId(0);
 const HALO: NameId = NameId(1);
 const RESIDUAL: NameId = NameId(2);
 const CHECKPOINT: NameId = NameId(3);
-/// Events of a block.
+/// Number of events per block.
 const BLOCK: usize = 20_000;
 const MESSAGE_BYTES: u64 = 2048;
 const STATE_BYTES: u64 = 65_536;
 
-/// One rank as far as it has been made up.
+/// The state of one rank.
 struct Rank {
     writer: Writer,
     events: Vec<Event>,
@@ -120,7 +121,7 @@ impl Rank {
     }
 }
 
-/// Makes up the trace in `dir`.
+/// Writes the trace to `dir`.
 pub(crate) fn write(dir: &Path, options: &Options) -> std::io::Result<Written> {
     let count = u64::from(options.ranks) * u64::from(options.chunks);
     let mut ranks =
@@ -190,18 +191,18 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-/// Settings of all chunks.
+/// State of all chunks.
 struct Ring {
     seed: u64,
-    /// Of each chunk and step: some cost twice as much as others.
+    /// Cost of each chunk per step. The largest costs are twice the smallest.
     cost_ns: Vec<u64>,
-    /// Of each chunk since the last sync.
+    /// Load of each chunk since the last sync.
     load_ns: Vec<u64>,
-    /// The rank that each chunk is on.
+    /// The rank of each chunk.
     homes: Vec<u32>,
-    /// Messages handled since the last sync.
+    /// Number of messages handled since the last sync.
     deliveries: u64,
-    /// The chunk that the last sync moved, from where to where.
+    /// The chunk that the last sync moved, its old and its new rank.
     moved: Option<(u64, usize, usize)>,
 }
 
@@ -214,7 +215,7 @@ impl Ring {
     }
 }
 
-/// A number that looks like any other (SplitMix64).
+/// A pseudo-random function of `number` (SplitMix64).
 fn scrambled(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -222,7 +223,7 @@ fn scrambled(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Every chunk of the rank handles the messages of its two neighbours from the step before, and sends to both.
+/// Each chunk of the rank handles the messages of its two neighbours from the previous step, and sends to both.
 fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io::Result<()> {
     let count = ring.cost_ns.len() as u64;
     for key in rank.chunks.clone() {
@@ -260,7 +261,7 @@ fn compute(rank: &mut Rank, step: u64, ring: &mut Ring, beside: bool) -> std::io
     Ok(())
 }
 
-/// All ranks measure, the first decides, one chunk moves off the rank that took longest.
+/// All ranks measure, rank 0 decides, and one chunk moves away from the slowest rank.
 fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std::io::Result<()> {
     let begin_ns = ranks.iter().map(|rank| rank.now_ns).max().unwrap_or(0);
     let Ring { load_ns: loads_ns, homes, deliveries, moved, .. } = ring;
@@ -278,7 +279,7 @@ fn sync(ranks: &mut [Rank], sync: u64, ring: &mut Ring, disturbed: bool) -> std:
     }
     let worst = (0..ranks.len()).max_by_key(|&number| before_ns[number]).unwrap_or(0);
     let best = (0..ranks.len()).min_by_key(|&number| before_ns[number]).unwrap_or(0);
-    // Work over capacity: the lower bound.
+    // Work over capacity is the lower bound.
     let capacity: Vec<f64> = (0..ranks.len()).map(|number| 1.0 / slow(number) as f64).collect();
     let bound_ns = loads_ns.iter().sum::<u64>() as f64 / capacity.iter().sum::<f64>();
     let imbalance_before = before_ns[worst] as f64 / bound_ns;

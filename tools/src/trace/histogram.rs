@@ -1,8 +1,7 @@
-//! `caribou trace histogram`: how long handlers, messages and idle times are.
+//! Implements `caribou trace histogram`: prints distributions of handler durations, message latencies and idle times.
 //!
-//! Bins by powers of two, with the share of the calls and of the time in each: many short calls are no harm as long as they
-//! take little of the time. Ends with a conclusion, in numbers. Events are read once; memory grows with the bins and
-//! of the messages under way.
+//! Bins are powers of two. Each has its share of the calls and of the time, because many short calls do no harm if they
+//! take little time. Conclusions come first. Events are read once; memory grows with bins and messages in flight.
 
 mod picture;
 mod tables;
@@ -22,7 +21,7 @@ use super::page::{Format, Page, duration, plural};
 use super::select::{Selection, Window};
 use crate::{Error, output};
 
-/// Shorter calls are called short: the runtime's own work per message begins to be seen.
+/// Calls below this time are short: the runtime's work per message becomes visible.
 const SHORT_NS: u64 = 20_000;
 
 /// Options of the command.
@@ -42,7 +41,7 @@ pub(crate) struct Options {
     format: Format,
 }
 
-/// Measurements.
+/// The distributions.
 #[derive(Default)]
 pub(crate) struct Found {
     wall: LogHistogram,
@@ -51,7 +50,7 @@ pub(crate) struct Found {
     short_ns: f64,
     size: LogHistogram,
     latency: LogHistogram,
-    /// Messages whose handler ended before they were sent, by the clocks.
+    /// Messages handled before they were sent, according to the clocks.
     early: u64,
     idle: LogHistogram,
     given_up: u64,
@@ -63,7 +62,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     let kinds = options.kind.as_deref().map(|name| kinds_called(&trace, name)).transpose()?;
     let window = options.selection.window(&trace);
     let mut durations = Durations::new(&options.selection, window, kinds.as_deref());
-    // A message may come from a rank that was not selected: all are read, and its receiver decides.
+    // Reads all ranks, because a message to a selected rank may come from a rank that is not selected.
     warn(&in_order(Scope::of(&trace.ranks, window), &mut [&mut durations]));
     let found = durations.finish();
     if let Some(file) = options.svg.as_ref().filter(|_| trace.events() > 0) {
@@ -72,14 +71,14 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page(&trace, &found).write(options.format, out)?)
 }
 
-/// Findings in all formats.
+/// The page of the command.
 pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     let mut page = Page::new("histogram", trace);
     if trace.events() == 0 {
         page.says.push(NO_EVENTS.into());
         return page;
     }
-    // The first table is the one that --csv writes.
+    // `--csv` writes the first table.
     page.tables.push(tables::quantiles(found));
     if found.wall.count() > 0 {
         page.tables.push(tables::executions(found));
@@ -97,7 +96,7 @@ pub(crate) fn page(trace: &Trace, found: &Found) -> Page {
     page
 }
 
-/// The kinds of a name, with or without the name of their array.
+/// The message kinds of a name, which may include the name of their array.
 fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     let all = || trace.names.iter().zip(0..).filter(|(kind, _)| kind.array.is_some());
     let called = all().filter(|(kind, id)| kind.text == name || trace.name(NameId(*id)) == name);
@@ -109,11 +108,11 @@ fn kinds_called(trace: &Trace, name: &str) -> Result<Vec<NameId>, Error> {
     Ok(called)
 }
 
-/// Measures the selection, shown in the order of time.
+/// Collects the distributions. Events must come in order of time.
 pub(crate) struct Durations<'q> {
     selection: &'q Selection,
     kinds: Option<&'q [NameId]>,
-    /// Bins of all that ended in the window, so that stretches that follow each other add up.
+    /// Contains the events that ended in the window, so that results of adjacent windows add up.
     whole: Bins,
     matcher: Matcher<Sent, Received>,
     found: Found,
@@ -164,7 +163,7 @@ impl Found {
     }
 }
 
-/// Conclusions.
+/// Conclusions in words.
 fn advice(found: &Found, shape: Shape) -> Vec<String> {
     let mut says = Vec::new();
     let (what, why) = match shape {

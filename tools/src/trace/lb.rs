@@ -1,7 +1,5 @@
-//! `caribou trace lb`: what each sync found, moved and cost, and whether it helped; for a program in supersteps the same for
-//! each division.
-//!
-//! All but the moves of one sync comes from records that are always there.
+//! Implements `caribou trace lb`: prints measurements, moves, cost and effect of each sync, and of each new division of
+//! a program in supersteps. It needs only records that every trace has, except for the list of moves of a sync.
 
 pub(crate) mod columns;
 mod drawing;
@@ -62,7 +60,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page.write(options.format, out)?)
 }
 
-/// The sync with this number.
+/// Returns the sync with this number.
 pub(crate) fn the_one<'t>(outcomes: &[SyncEffect<'t>], sync: u64) -> Result<SyncEffect<'t>, Error> {
     let found = outcomes.iter().find(|outcome| outcome.report.sync == sync);
     found.copied().ok_or_else(|| match (outcomes.first(), outcomes.last()) {
@@ -74,10 +72,10 @@ pub(crate) fn the_one<'t>(outcomes: &[SyncEffect<'t>], sync: u64) -> Result<Sync
     })
 }
 
-/// Syncs in text; JSON has all.
+/// Syncs in the text; JSON has all.
 const SYNCS_IN_TEXT: usize = 100;
 
-/// All syncs.
+/// The page of all syncs.
 fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
     let mut page = Page::new("lb", trace);
     page.says.push(answer(trace, outcomes));
@@ -104,11 +102,11 @@ fn page(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> Page {
     page
 }
 
-/// Meaning of the figure of a sync.
+/// Explanation of the imbalance of a sync, for the user.
 pub(crate) const IMBALANCE: &str = "Completion time of the slowest rank over what it would be with all work divided by \
     the measured capacities; 1 is the best";
 
-/// Outcome of a sync in a few words.
+/// The verdict on a sync in a few words.
 fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
     match outcome.verdict() {
         SyncVerdict::Balanced if outcome.report.imbalance_before > EVEN_MAX => "nothing proposed",
@@ -120,7 +118,7 @@ fn verdict(outcome: &SyncEffect<'_>) -> &'static str {
     }
 }
 
-/// Tells whether balancing happened, saved anything, and was predicted well, in one sentence.
+/// Describes in one sentence whether balancing happened, saved time, and was predicted well.
 pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     let with = |verdict| outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
     let (moving, refused) = (with(SyncVerdict::Moved), with(SyncVerdict::Refused));
@@ -167,7 +165,7 @@ pub(crate) fn answer(trace: &Trace, outcomes: &[SyncEffect<'_>]) -> String {
     )
 }
 
-/// Why nothing is done at last, if nothing is.
+/// The reason why the last sync moved nothing; empty if it moved chunks.
 fn last(outcomes: &[SyncEffect<'_>]) -> String {
     let has_moved =
         |last: &SyncEffect<'_>| matches!(last.verdict(), SyncVerdict::Moved | SyncVerdict::Resized);
@@ -177,13 +175,13 @@ fn last(outcomes: &[SyncEffect<'_>]) -> String {
     })
 }
 
-/// Tells whether chunks were moved: a sync is in the record when it is over.
+/// Returns whether workers migrated chunks. A sync is recorded only when it is over, so it may be missing.
 fn began(trace: &Trace) -> bool {
     let mut rows = trace.ranks.iter().flat_map(|rank| &rank.profiles).flat_map(|profile| &profile.rows);
     rows.any(|row| row.activity == Activity::Runtime(Part::Migrate))
 }
 
-/// Reason that there are no syncs.
+/// Reason why there are no syncs.
 pub(crate) fn why_none(trace: &Trace) -> &'static str {
     match trace.run.shape {
         Shape::Pools => "a pool: its policy balances all the time, there are no syncs",
@@ -199,7 +197,7 @@ pub(crate) fn why_none(trace: &Trace) -> &'static str {
     }
 }
 
-/// Savings that moves promised, and those they made.
+/// Predicted and measured savings of moves.
 fn saving(outcomes: &[SyncEffect<'_>]) -> String {
     let gain = |of: &SyncEffect<'_>| of.gain_ns();
     let known = outcomes.iter().filter_map(|outcome| Some((gain(outcome), outcome.saved_ns()?)));
@@ -257,7 +255,7 @@ fn errors(outcomes: &[SyncEffect<'_>], occasion: &str) -> String {
     }
 }
 
-/// The predictors of loads, with how often each was used; nothing where that is not known.
+/// The predictors of loads and the number of syncs that used each; empty if it is unknown.
 fn predictors(outcomes: &[SyncEffect<'_>]) -> String {
     let used = Prediction::ALL.into_iter().filter(|&one| one != Prediction::Auto).filter_map(|one| {
         let count = outcomes.iter().filter(|outcome| outcome.report.prediction == one).count();

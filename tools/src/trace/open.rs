@@ -1,4 +1,4 @@
-//! The trace that a command is about.
+//! Opens the trace that a subcommand of `caribou trace` analyses.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use trace_reader::{Problem, Trace};
 
 use crate::Error;
 
-/// Problems told one by one.
+/// Number of problems that are printed.
 const PROBLEMS_MAX: usize = 5;
 
 /// The trace.
@@ -19,7 +19,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens it. What is wrong with parts of it is said on standard error, and the rest is shown.
+    /// Opens the trace. Prints problems of parts of it on standard error, and omits those parts.
     pub(crate) fn open(&self) -> Result<Trace, Error> {
         let trace = Trace::open(&self.path)?;
         warn(&trace.problems);
@@ -27,11 +27,11 @@ impl Input {
     }
 }
 
-/// Says on standard error what could not be read.
+/// Prints on standard error what could not be read.
 pub(crate) fn warn(problems: &[Problem]) {
     let mut err = std::io::stderr();
     for problem in problems.iter().take(PROBLEMS_MAX) {
-        // Nothing is left to be said if standard error is closed.
+        // If standard error is closed, the problem is lost.
         let _ = writeln!(err, "caribou: {problem}");
     }
     if let Some(more) = problems.len().checked_sub(PROBLEMS_MAX).filter(|&more| more > 0) {

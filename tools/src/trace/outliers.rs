@@ -1,8 +1,8 @@
-//! `caribou trace outliers`: which ranks, chunks and handlers are unlike the others.
+//! Implements `caribou trace outliers`: finds ranks, chunks and handlers that differ from the others.
 //!
-//! The score is the distance from the median in units of the median absolute deviation, which a few strange ones cannot
-//! hide in. Ranks are judged by their profiles, which every run has; chunks by their handlers. It finds the
-//! outliers, not their causes: `timeline` and `chunks` show those.
+//! The score of a value is its distance from the median, divided by the median absolute deviation, which a few outliers
+//! hardly change. Ranks are compared by their profiles, which every run has, and chunks by their handlers. The causes
+//! of outliers are visible in `timeline` and `chunks`.
 
 pub(crate) mod noise;
 mod quantile;
@@ -23,10 +23,10 @@ use super::open::{Input, warn};
 use super::page::{Cell, Format, Page, Table};
 use crate::Error;
 
-/// From this score on, something is unlike the others: among values with a normal distribution, 1 in 1300 is.
+/// Score of an outlier. In a normal distribution 1 value in 1300 has this score.
 const STRANGE: f64 = 5.0;
 
-/// Of fewer, the median is no better than either.
+/// Fewest ranks that are compared: of two values, either may be the outlier.
 const RANKS_MIN: usize = 3;
 
 /// Options of the command.
@@ -58,21 +58,21 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     warn(&by_worker(&scope, &mut observers));
     let mut noise = Noise::new(usual, options.top);
     if options.noise {
-        // What cannot be read has been said.
+        // Problems were printed in the first pass.
         by_worker(&scope, &mut [&mut noise]);
     }
     let noise = options.noise.then_some(noise);
     Ok(page(&trace, chunks.0, noise, options.top).write(options.format, out)?)
 }
 
-/// Meaning of the score.
+/// Explanation of the score, for the user.
 const SCORE: &str = "score: distance from the median, over the median of all distances (the median absolute deviation, taken \
     as 1 % of the median at least); from 5 on it is unlike the others";
 
-/// Rows of each table.
+/// Default number of rows of each table.
 pub(crate) const ROWS: usize = 10;
 
-/// Lists what stands out among ranks, and among chunks with this CPU time in ns; and the long executions.
+/// The page of the command: outliers among ranks and among chunks with this CPU time in ns, and long executions.
 pub(crate) fn page(
     trace: &Trace,
     chunks_ns: BTreeMap<ChunkId, f64>,
@@ -120,10 +120,10 @@ pub(crate) fn page(
     page
 }
 
-/// A figure of every rank under its name, as it was measured.
+/// The values of each figure, by the name of the figure.
 type Figures = Vec<(&'static str, Vec<(String, f64)>)>;
 
-/// Each figure of each rank, strangest first.
+/// The scores of all figures of all ranks, the largest first.
 fn of_ranks(trace: &Trace) -> Vec<Scored<String>> {
     let mut figures: Figures = ["idle share", "lost share", "speed", "mean handler, us", "calls"]
         .map(|name| (name, Vec::new()))
@@ -138,7 +138,7 @@ fn of_ranks(trace: &Trace) -> Vec<Scored<String>> {
     scores
 }
 
-/// The figures that a rank has.
+/// The figures of a rank.
 fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
     let (mut all_ns, mut idle_ns, mut lost_ns, mut work_ns, mut calls) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for row in rank.profiles.iter().flat_map(|profile| &profile.rows) {
@@ -167,13 +167,13 @@ fn measured(rank: &RankTrace) -> [Option<f64>; 5] {
     ]
 }
 
-/// The CPU time of each chunk, strangest first.
+/// The scores of the CPU time of chunks, the largest first.
 fn of_chunks(trace: &Trace, cpu_ns: BTreeMap<ChunkId, f64>) -> Vec<Scored<String>> {
     let mut by_array: BTreeMap<ArrayId, Vec<(ChunkId, f64)>> = BTreeMap::new();
     for (chunk, ns) in cpu_ns {
         by_array.entry(chunk.array).or_default().push((chunk, ns / 1e6));
     }
-    // Chunks of different arrays need not be alike.
+    // Compares chunks only within their array, because arrays need not be alike.
     let mut scores: Vec<Scored<ChunkId>> =
         by_array.into_values().flat_map(|values| scored("CPU time, ms", values)).collect();
     scores.sort_by(Scored::strangest_first);

@@ -1,4 +1,4 @@
-//! Pages of commands: sentences and tables, as text for people, JSON for programs, CSV for spreadsheets.
+//! Formats the output of a command, sentences and tables, as text, JSON or CSV.
 
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -22,50 +22,50 @@ pub(crate) struct Format {
     csv: bool,
 }
 
-/// A value of a table.
+/// A value in a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Text(String),
     Count(u64),
-    /// A time, ns.
+    /// A time in ns.
     Ns(f64),
-    /// A part of a whole: 0.01 is one percent.
+    /// A fraction of a whole: 0.01 is one percent.
     Share(f64),
     /// Any other number.
     Number(f64),
     Bytes(u64),
-    /// Not known, or without meaning here.
+    /// Unknown, or without meaning here.
     Empty,
 }
 
-/// A column: its name in JSON and CSV, with the unit; and its head in text.
+/// A column: its name in JSON and CSV, with the unit, and its head in text.
 pub(crate) type Column = (&'static str, String);
 
-/// Columns as `key: head | key: head`; one word where key and head are the same.
+/// Parses columns of the form `key: head | key: head`. A single word is both key and head.
 pub(crate) fn columns(text: &'static str) -> Vec<(&'static str, &'static str)> {
     let column = |column: &'static str| column.split_once(':').unwrap_or((column, column));
     text.split('|').map(|text| column(text.trim())).map(|(key, head)| (key, head.trim())).collect()
 }
 
-/// Rows of cells under named columns.
+/// Rows of cells below named columns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// In JSON.
+    /// Key of the table in JSON.
     name: &'static str,
-    /// Above it in text; may be empty.
+    /// Line above the table in text; may be empty.
     title: String,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
-    /// Rows that were left out of the text, and of it alone.
+    /// Largest number of rows in text. JSON and CSV have all rows.
     rows_in_text_max: usize,
-    /// Left out of the text as a whole.
+    /// Whether the table is left out of the text.
     data_only: bool,
-    /// It is what --csv writes, though it is not the first.
+    /// Whether `--csv` writes this table, although it is not the first.
     is_csv: bool,
 }
 
 impl Table {
-    /// Columns are (name in JSON and CSV, head in text).
+    /// Each column is (name in JSON and CSV, head in text).
     pub(crate) fn new(
         name: &'static str,
         title: impl Into<String>,
@@ -83,38 +83,39 @@ impl Table {
         }
     }
 
-    /// Of the tables of a page, --csv writes this one.
+    /// Makes `--csv` write this table of the page.
     pub(crate) fn csv(mut self) -> Self {
         self.is_csv = true;
         self
     }
 
-    /// Shows at most `most` rows in text, and says how many more there are.
+    /// Limits the rows in text. The text then states the number of further rows.
     pub(crate) fn text_rows(mut self, most: usize) -> Self {
         self.rows_in_text_max = most;
         self
     }
 
-    /// Only programs get it: a picture of it is in the text.
+    /// Leaves the table out of the text, which shows it as a picture instead.
     pub(crate) fn data_only(mut self) -> Self {
         self.data_only = true;
         self
     }
 
+    /// Appends a row.
+    ///
     /// # Panics
-    /// If the row has not one cell a column.
+    /// If the number of cells differs from the number of columns.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells: Vec<Cell> = cells.into_iter().collect();
         assert_eq!(cells.len(), self.columns.len(), "a cell a column in table {}", self.name);
         self.rows.push(cells);
     }
 
-    /// Tells whether people get it.
+    /// Returns whether the table is in the text.
     pub(crate) fn is_shown(&self) -> bool {
         !self.data_only
     }
 
-    /// The title above it.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
@@ -123,7 +124,7 @@ impl Table {
         self.columns.iter().map(|(_, head)| head.as_str())
     }
 
-    /// The place of a column, by its name in JSON and CSV.
+    /// The index of a column, by its name in JSON and CSV.
     pub(crate) fn column(&self, key: &str) -> Option<usize> {
         self.columns.iter().position(|(other, _)| *other == key)
     }
@@ -196,14 +197,14 @@ impl Cell {
         match self {
             Cell::Text(text) => json!(text),
             Cell::Count(count) | Cell::Bytes(count) => json!(count),
-            // Nothing that is not a number is in JSON.
+            // JSON cannot represent infinite values and NaN, which become null.
             Cell::Ns(ns) => json!(ns.round()),
             Cell::Share(number) | Cell::Number(number) => json!(number),
             Cell::Empty => Value::Null,
         }
     }
 
-    /// As programs get it where all is text.
+    /// The value for CSV.
     pub(crate) fn value(&self) -> String {
         match self {
             Cell::Text(text) => text.clone(),
@@ -213,16 +214,16 @@ impl Cell {
     }
 }
 
-/// A page of a command.
+/// The output of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    /// Of the command: `profile`.
+    /// Name of the command, for example `profile`.
     name: &'static str,
     run_id: String,
-    /// First of all, in text and JSON.
+    /// Sentences before the tables.
     pub(crate) says: Vec<String>,
     pub(crate) tables: Vec<Table>,
-    /// Last of all: omissions and estimates.
+    /// Notes after the tables: omissions and estimates.
     pub(crate) notes: Vec<String>,
 }
 
@@ -235,7 +236,7 @@ impl Page {
         Self { notes, ..Self::of_runs(name, trace.run.run_id.clone()) }
     }
 
-    /// Of several runs, separated by commas.
+    /// A page about several runs. `run_id` has their ids, separated by commas.
     pub(crate) fn of_runs(name: &'static str, run_id: String) -> Self {
         Self { name, run_id, says: Vec::new(), tables: Vec::new(), notes: Vec::new() }
     }
@@ -276,7 +277,7 @@ impl Page {
     }
 }
 
-/// A moment as people write it.
+/// Formats a Unix time in ns as a date.
 pub(crate) fn moment(unix_ns: u64) -> String {
     let moment = format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(unix_ns));
     moment.to_string().replace('T', " ").replace('Z', " UTC")

@@ -1,6 +1,5 @@
-//! `caribou trace profile`: where the time of the machine went, by kind of message and state.
-//!
-//! Rows add up to the wall time of all workers. Time lost within handlers is divided by what ranks sampled.
+//! Implements `caribou trace profile`: prints the time of all workers by message kind and state. Rows add up to the
+//! wall time of all workers. Samples of the ranks determine the causes of time lost within handlers.
 
 pub(super) mod drawing;
 mod user;
@@ -95,11 +94,11 @@ fn page(trace: &Trace, spent: &TimeBreakdown, options: &Options) -> Page {
     page
 }
 
-/// Meaning of the runtime's parts that are for syncs.
+/// Explanation of the runtime's activities for syncs, for the user.
 const FOR_SYNCS: &str = "measure, decide and migrate: wall time of workers for syncs, which includes waiting; the strategy's \
     own time is in `lb`";
 
-/// All of it in one line.
+/// Describes the time of all workers in one line.
 fn answer(spent: &TimeBreakdown) -> String {
     let parts = spent.parts();
     let share = |ns: f64| format!("{:.1} %", 100.0 * parts.share(ns));
@@ -124,7 +123,7 @@ const KIND_COLUMNS: [(&str, &str); 7] = [
     ("longest_ns", "longest"),
 ];
 
-/// Kinds, the largest first, then the runtime's parts, then unused time.
+/// Table of kinds, the largest first, then activities of the runtime, then idle and lost time.
 fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
     let parts = spent.parts();
     let total = spent.total();
@@ -154,7 +153,7 @@ fn kinds(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> Table {
     table
 }
 
-/// The columns of a kind after its name and part.
+/// The cells of a row after name and part.
 pub(crate) fn cells(line: &Line, parts: &Parts) -> [Cell; 5] {
     let calls = line.calls.round();
     [
@@ -166,7 +165,7 @@ pub(crate) fn cells(line: &Line, parts: &Parts) -> [Cell; 5] {
     ]
 }
 
-/// Of which part of the time an activity is.
+/// The part of the time to which an activity belongs.
 fn part(activity: Activity) -> &'static str {
     match activity {
         Activity::Kind(_) | Activity::Iterations => "chunks",
@@ -176,7 +175,7 @@ fn part(activity: Activity) -> &'static str {
     }
 }
 
-/// Chunks, runtime, idle, lost; in each the largest first.
+/// Sorts activities by part: chunks, runtime, idle, lost. Within a part the largest is first.
 pub(crate) fn in_order(total: &BTreeMap<Activity, Line>) -> Vec<(Activity, &Line)> {
     let place = |activity: Activity| {
         ["chunks", "runtime", "idle", "lost"].iter().position(|&it| it == part(activity))
@@ -224,7 +223,7 @@ fn kinds_by_rank(trace: &Trace, spent: &TimeBreakdown) -> Table {
     table
 }
 
-/// The lines and parts of each rank.
+/// Sums by activity and by part of time, for each rank.
 fn ranks(spent: &TimeBreakdown) -> BTreeMap<u32, (BTreeMap<Activity, Line>, Parts)> {
     let mut ranks = BTreeMap::<u32, (BTreeMap<Activity, Line>, Parts)>::new();
     for worker in &spent.workers {

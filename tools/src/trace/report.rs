@@ -1,19 +1,19 @@
-//! `caribou trace report`: everything about a run in one HTML file, for somebody who has no Caribou.
+//! Implements `caribou trace report`: writes everything about a run to one HTML file, readable without Caribou.
 //!
-//! The file needs no network and opens from disk. All figures are in it as tables and SVG, made here; a script adds zoom,
-//! hover, search and sorting. What is embedded is bounded however long the trace is: time is merged into bins
-//! ([`lanes`]), slices are kept one by one for stretches that fit ([`stretches`]), and the page says what was merged.
+//! The file needs no network and opens from disk. Rust code generates all figures as tables and SVG; a script adds
+//! zoom, hover, search and sorting. The size of the page is bounded: time is merged into bins ([`lanes`]), and only
+//! parts of the run have single slices ([`detail_windows`]). The page states what was merged.
 //!
-//! | file | what |
+//! | modules | purpose |
 //! |---|---|
-//! | [`activities`], [`lanes`], [`chunks`], [`figures`] | drawings and counts of a page alone, worker by worker |
-//! | [`stretches`] | some stretches of time again: slices one by one, with the senders of their messages |
-//! | [`balance`], [`verdict`] | what the records of syncs say, and sentences; in the words of `lb` and `summary` |
-//! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | HTML and SVG |
-//! | [`data`] | the same figures for the script |
+//! | [`figures`], [`activities`], [`lanes`], [`chunks`] | collect the figures that only this page needs, worker by worker |
+//! | [`detail_windows`] | collects single slices in parts of the run, with the senders of their messages |
+//! | [`balance`], [`verdict`] | select syncs to show, and write the first sentences |
+//! | [`charts`], [`maps`], [`plots`], [`sections`], [`tables`] | generate HTML and SVG |
+//! | [`data`] | embeds the figures as JSON for the script |
 //!
-//! Sums of time, and what else is known of the run, are those of [`Facts`], as in all commands; what commands of their own find and say is taken from them: advice,
-//! syncs, durations, the critical path, outliers.
+//! Sums of time come from [`Facts`], as in all commands. Advice, syncs, durations, the critical path and outliers come
+//! from the modules of the commands `summary`, `lb`, `histogram`, `critical-path` and `outliers`.
 
 mod activities;
 mod balance;
@@ -65,11 +65,11 @@ struct Report<'t> {
     balance: balance::Balance<'t>,
     stretches: detail_windows::DetailWindows,
     advice: Advice,
-    /// Not of long traces.
+    /// `None` for traces with more than [`EVENTS_MAX`] events.
     details: Option<Details>,
 }
 
-/// Of longer traces what takes memory or time for each event is left out.
+/// Largest number of events for the parts in [`Details`], which take memory or time per event.
 const EVENTS_MAX: usize = 5_000_000;
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     )?)
 }
 
-/// Parts for runs whose events are few: they take memory or time for each.
+/// Parts for traces with few events.
 struct Details {
     durations: Page,
     path: (Page, Vec<critical_path::Step>),
@@ -97,7 +97,7 @@ struct Details {
 }
 
 impl<'t> Report<'t> {
-    /// Reads all events worker by worker, and the events of a short run once more in the order of time.
+    /// Reads all events worker by worker. For a trace with few events, reads them again in order of time.
     fn of(trace: &'t Trace) -> Report<'t> {
         let few = trace.events() <= EVENTS_MAX as u64;
         let (mut gathering, mut usual) = (figures::Gathering::new(trace), Baselines::default());
@@ -122,7 +122,7 @@ impl Details {
         let mut durations = histogram::Durations::new(&everything, window, None);
         let mut reading = Reading::new(trace, window);
         let mut noise = Noise::new(usual, outliers::ROWS);
-        // What cannot be read is known.
+        // Problems were reported in the first pass.
         in_order(Scope::all(trace), &mut [&mut durations, &mut reading, &mut noise]);
         Details {
             durations: histogram::page(trace, &durations.finish()),

@@ -1,4 +1,4 @@
-//! Selects the part of a trace that a command looks at.
+//! Selects the ranks and the span of time that a subcommand of `caribou trace` analyses (`--rank`, `--time`).
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use trace_reader::{RankTrace, Trace};
 use super::page::duration;
 use crate::Error;
 
-/// A stretch of time, ns.
+/// A span of time in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from_ns: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The part of a slice that lies inside, ns.
+    /// Length in ns of the part of a slice that lies inside.
     pub(crate) fn overlap_ns(&self, begin_ns: u64, end_ns: u64) -> u64 {
         end_ns.min(self.to_ns).saturating_sub(begin_ns.max(self.from_ns))
     }
@@ -47,7 +47,7 @@ struct Times {
 struct Ranks(BTreeSet<u32>);
 
 impl Selection {
-    /// The stretch of time that was chosen, within the run.
+    /// The selected span of time, limited to the run.
     pub(crate) fn window(&self, trace: &Trace) -> Window {
         let elapsed_ns = trace.elapsed_ns();
         let chosen = |ns: Option<u64>, default| ns.unwrap_or(default).min(elapsed_ns);
@@ -56,12 +56,12 @@ impl Selection {
         Window { from_ns, to_ns: to_ns.max(from_ns) }
     }
 
-    /// Tells whether it is less than the whole run.
+    /// Returns whether the selection may be less than the whole run.
     pub(crate) fn is_part(&self) -> bool {
         self.time.is_some() || self.rank.is_some()
     }
 
-    /// Tells whether there is anything of it in the trace.
+    /// Returns an error if the trace has none of the selected ranks or times.
     pub(crate) fn check(&self, trace: &Trace) -> Result<(), Error> {
         if self.ranks(trace).next().is_none() {
             let first: Vec<String> = trace.ranks.iter().take(8).map(|rank| rank.rank.to_string()).collect();
@@ -78,17 +78,17 @@ impl Selection {
         }
     }
 
-    /// Tells whether a stretch of time was chosen at all.
+    /// Returns whether a span of time was selected.
     pub(crate) fn has_time(&self) -> bool {
         self.time.is_some()
     }
 
-    /// Tells whether this rank was chosen.
+    /// Returns whether this rank was selected.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.rank.as_ref().is_none_or(|ranks| ranks.0.contains(&rank))
     }
 
-    /// The ranks that were chosen.
+    /// The selected ranks.
     pub(crate) fn ranks<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = &'t RankTrace> {
         trace.ranks.iter().filter(move |rank| self.has(rank.rank)).collect::<Vec<_>>().into_iter()
     }
@@ -110,7 +110,7 @@ impl FromStr for Times {
     }
 }
 
-/// A time with its unit: 1.5s, 20ms, 7us, 300ns; without one, seconds.
+/// Parses a time with its unit: 1.5s, 20ms, 7us, 300ns; without a unit, seconds.
 pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9)];

@@ -1,7 +1,7 @@
-//! `caribou trace summary`: what the run was, where its time went, what balancing did, and what to look at first.
+//! Implements `caribou trace summary`: prints the run, the use of its time, what balancing did, and advice.
 //!
-//! Times come from the profile that is always there. Events are read once, to count them, and for the time only where the
-//! profile is missing; `--quick` leaves them alone.
+//! Times come from the profile, which every run has. Events are read once, to count them; they yield times only if the
+//! profile is missing. `--quick` does not read events.
 
 mod tables;
 

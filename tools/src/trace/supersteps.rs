@@ -1,5 +1,5 @@
-//! The steps of a program in supersteps: their times, new divisions of units, and dropped jobs. From
-//! the records of rank 0, which may hold any numbers.
+//! Computes figures of a program in supersteps: times of steps, new divisions of units, and dropped jobs. They come
+//! from the records of rank 0, which may contain any numbers.
 
 use caribou::trace::{Activity, StepRecord, StepWorker};
 use lb_strategies::median;
@@ -7,34 +7,34 @@ use trace_reader::{RankTrace, Trace};
 
 use super::page::{Cell, Table, columns, duration, plural};
 
-/// Steps on each side of a division by which it is judged.
+/// Steps before and after a division that are compared.
 const AROUND: usize = 20;
-/// The part of waiting that is worth a sentence where it was for the vCPU.
+/// Fraction of waiting for the vCPU above which a note mentions it.
 const FOR_VCPU_MIN: f64 = 0.1;
-/// Shares that are told one by one.
+/// Number of shares that are listed.
 const SHARES_MAX: usize = 8;
 
-/// Meaning of some heads.
+/// Explanation of some heads, for the user.
 pub(crate) const WORDS: &str = "before, after: median time of a step in the 20 steps before and after, or fewer if \
     another division was there; copies: workers that compute each job; shares: units of each worker's job; copies before, shares before: in the step before";
 
-/// A division that took effect.
+/// A new division of the units.
 pub(crate) struct Division<'t> {
     pub(crate) step: &'t StepRecord,
-    /// The step before it, if that is recorded.
+    /// The step before the new division, if it is recorded.
     last: Option<&'t StepRecord>,
     before_ns: Option<f64>,
     after_ns: Option<f64>,
 }
 
 impl Division<'_> {
-    /// Tells whether jobs have more or fewer copies than before.
+    /// Returns whether the number of copies of each job changed.
     fn switches(&self) -> bool {
         self.last.is_some_and(|last| last.copies != self.step.copies)
     }
 }
 
-/// The divisions of a run after the first, in order.
+/// The new divisions of a run, in order.
 pub(crate) fn divisions(trace: &Trace) -> Vec<Division<'_>> {
     let steps = &trace.steps;
     let places: Vec<usize> = (0..steps.len()).filter(|&place| steps[place].divided).collect();
@@ -52,13 +52,13 @@ pub(crate) fn divisions(trace: &Trace) -> Vec<Division<'_>> {
     places.iter().enumerate().map(division).collect()
 }
 
-/// When work was divided anew, in order: at syncs, or at divisions of a program in supersteps.
+/// Times at which work was divided anew, in order: syncs, or new divisions of a program in supersteps.
 pub(crate) fn moments(trace: &Trace) -> impl Iterator<Item = u64> {
     let divided = trace.steps.iter().filter(|step| step.divided).map(|step| step.begin_ns);
     trace.syncs.iter().map(|sync| sync.at_ns).chain(divided)
 }
 
-/// Tells in one sentence what steps took and what balancing did; nothing where no steps were recorded.
+/// Describes the time of steps and the effect of balancing in one sentence; none without recorded steps.
 pub(crate) fn answer(trace: &Trace) -> Option<String> {
     let (divisions, all) = (divisions(trace), total(trace));
     let longs = || trace.steps.iter().map(|step| long_ns(step) as f64);
@@ -79,7 +79,7 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
                 plural(moved as usize, "unit")
             );
             if let (Some(before), Some(after)) = (first.before_ns, last.after_ns) {
-                // Few steps before it are those in which the program was warming up.
+                // States the number of steps, because in few steps before the first division the program only warms up.
                 let steps = trace.steps.iter().take_while(|step| !std::ptr::eq(*step, first.step)).count();
                 says += &format!(
                     "; a step took {} in the {} before the first, {} after the last",
@@ -103,7 +103,7 @@ pub(crate) fn answer(trace: &Trace) -> Option<String> {
     Some(says)
 }
 
-/// Says how much of what counts as work was for jobs that were dropped; nothing where none was.
+/// Describes how much of the time in chunks was for dropped jobs; none without dropped jobs.
 pub(crate) fn dropped(trace: &Trace) -> Option<String> {
     let all = total(trace);
     (all.dropped > 0).then(|| format!("time in chunks includes jobs that were dropped: {}", in_vain(&all)))
@@ -114,7 +114,7 @@ fn in_vain(all: &StepWorker) -> String {
     format!("{:.1} % of all computing", 100.0 * share)
 }
 
-/// A row a division.
+/// Table with one row per new division.
 pub(crate) fn divisions_table(trace: &Trace) -> Table {
     let heads = columns(
         "step | at_ns: at | copies_before: copies before | copies | shares_before: shares before | shares | moved | moving_ns: moving | step_before_ns: before | step_after_ns: after | reason",
@@ -140,7 +140,7 @@ pub(crate) fn divisions_table(trace: &Trace) -> Table {
     table
 }
 
-/// Says of which ranks much of what workers waited was for their vCPUs.
+/// Lists the ranks on which workers often waited for their vCPUs.
 pub(crate) fn for_vcpus(trace: &Trace) -> Option<String> {
     let (sums, workers) = (sums(trace), &trace.run.workers);
     let mut whose = Vec::new();
@@ -157,7 +157,7 @@ pub(crate) fn for_vcpus(trace: &Trace) -> Option<String> {
         .then(|| format!("waiting of workers includes that for their vCPUs: {}", first(&whose, ", ")))
 }
 
-/// Time that a rank did not have its vCPUs while none of its handlers ran, by its samples.
+/// Time in ns that a rank did not have its vCPUs while none of its handlers ran, according to samples.
 fn beside_handlers_ns(rank: &RankTrace) -> f64 {
     let sampled_ns: f64 =
         rank.samples.iter().map(|sample| sample.wait_ns as f64 + sample.steal_ns as f64).sum();
@@ -166,7 +166,7 @@ fn beside_handlers_ns(rank: &RankTrace) -> f64 {
     (sampled_ns - in_handlers.sum::<f64>()).max(0.0)
 }
 
-/// A row a worker.
+/// Table with one row per worker.
 pub(crate) fn workers_table(trace: &Trace) -> Table {
     let heads = columns(
         "worker | units: units at the end | computing_ns: computing | waiting_ns: waiting | moving_ns: moving units | \
@@ -187,7 +187,7 @@ pub(crate) fn workers_table(trace: &Trace) -> Table {
     table
 }
 
-/// A row a step, for programs.
+/// Table with one row per step, for JSON and CSV.
 pub(crate) fn steps_table(trace: &Trace) -> Table {
     let heads =
         columns("step | at_ns | step_ns | slowest_ns | imbalance | copies | moved | dropped | dropped_ns");
@@ -210,17 +210,17 @@ pub(crate) fn steps_table(trace: &Trace) -> Table {
     table.data_only()
 }
 
-/// Time of a step.
+/// Time of a step in ns.
 pub(crate) fn long_ns(step: &StepRecord) -> u64 {
     step.end_ns.saturating_sub(step.begin_ns)
 }
 
-/// Time in which the slowest worker computed over the mean; none where no worker computed.
+/// Time in `compute` of the slowest worker over that of the average worker; none if no worker computed.
 pub(crate) fn imbalance(step: &StepRecord) -> Option<f64> {
     imbalance_of_all(std::slice::from_ref(step))
 }
 
-/// The same of all steps: the sum of the slowest over the sum of the mean, since each step waits for its own slowest.
+/// Sum of the slowest times over sum of the average times of all steps, because each step waits for its slowest worker.
 pub(crate) fn imbalance_of_all(steps: &[StepRecord]) -> Option<f64> {
     let (mut slowest, mut mean) = (0.0, 0.0);
     for step in steps {
@@ -236,7 +236,7 @@ fn shares(workers: &[StepWorker]) -> String {
     first(&units, " ")
 }
 
-/// The first ones, and how many more there are.
+/// Lists the first texts, and the number of further ones.
 fn first(texts: &[String], between: &str) -> String {
     let told = &texts[..texts.len().min(SHARES_MAX)];
     match texts.len() - told.len() {
@@ -245,7 +245,7 @@ fn first(texts: &[String], between: &str) -> String {
     }
 }
 
-/// Of each worker over all steps, with its units in the last.
+/// Sums of each worker over all steps, with its units in the last step.
 fn sums(trace: &Trace) -> Vec<StepWorker> {
     let workers = trace.steps.iter().map(|step| step.workers.len()).max().unwrap_or(0);
     let mut sums = vec![StepWorker::default(); workers];

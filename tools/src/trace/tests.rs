@@ -1,4 +1,4 @@
-//! `caribou trace` as a person meets it, on traces that are made up.
+//! Tests `caribou trace` from arguments to output, on synthetic traces.
 
 mod overview;
 mod pictures_and_counts;
@@ -11,7 +11,7 @@ use trace_reader::Trace;
 
 use crate::tests::caribou;
 
-/// A directory for one test; removed when it goes.
+/// A directory for one test. Dropping it removes the directory.
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,7 +41,7 @@ pub(super) fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-/// A handler of the first kind; without a sender the runtime sent its message.
+/// A handler of the first kind. Without a sender, the runtime sent its message.
 pub(super) fn handler(begin_ns: u64, end_ns: u64, key: u64, from: Option<u64>, number: u32) -> Event {
     let from = from.map_or(RUNTIME, chunk);
     let what = What::Handler { chunk: chunk(key), kind: NameId(0), from, number, lost_ns: 0 };
@@ -53,7 +53,7 @@ pub(super) fn send(at_ns: u64, from: u64, to: u64, number: u32) -> Event {
     Event::point(at_ns, What::Send { chunk: chunk(from), to: chunk(to), rank: 1, number, bytes: 8 })
 }
 
-/// A made-up trace: 4 ranks of 8 chunks, about `events` events.
+/// A synthetic trace of 4 ranks of 8 chunks, with about `events` events.
 pub(super) fn generated(name: &str, events: u64) -> Scratch {
     let dir = Scratch::new(name);
     caribou(&["trace", "generate", dir.text(), "--events", &events.to_string()]).unwrap();

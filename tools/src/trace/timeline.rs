@@ -1,8 +1,8 @@
-//! `caribou trace timeline`: what each worker did between two moments.
+//! Implements `caribou trace timeline`: shows what each worker did over time, as a strip of letters and with `--svg` as
+//! a picture. With `--chunk` it shows chunks in place of workers.
 //!
-//! A row a worker, or with `--chunk` a row a chunk, as a strip of letters and with `--svg` as a picture. Events are read
-//! once, in the order of time ([`Events`]); memory of a row grows with its characters and pixels. It explains
-//! nothing: why a worker waited is for `critical-path` to say.
+//! Events are read once in order of time ([`Events`]). Memory per row grows with its characters and pixels. The command
+//! shows what happened; `critical-path` explains why a worker waited.
 
 mod arrows;
 mod lane;
@@ -27,9 +27,9 @@ use super::select::{Selection, Window};
 use super::supersteps::{long_ns, moments};
 use crate::{Error, output};
 
-/// Runs with more events show the phases around one sync, unless a time is chosen.
+/// Number of events above which a run is shown only around one sync, unless a time is selected.
 const EVENTS_MANY: u64 = 2_000_000;
-/// Syncs that are listed in text.
+/// Syncs listed in the text.
 const SYNCS_IN_TEXT: usize = 8;
 
 /// Options of the command.
@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
     Ok(page.write(options.format, out)?)
 }
 
-/// The stretch of time, and why it is not what one might expect.
+/// The span of time, and a note if the command narrowed it.
 fn chosen(options: &Options, trace: &Trace) -> Result<(Window, Option<String>), Error> {
     let whole = options.selection.window(trace);
     if let Some(wanted) = options.around_sync {
@@ -211,7 +211,7 @@ fn tell(options: &Options, trace: &Trace, view: &View, strips: &[Strip], page: &
     page.notes.extend(view.left_out());
 }
 
-/// The steps of a program in supersteps in which something else than computing happened: a new division, or dropped jobs.
+/// Table of the steps with a new division or dropped jobs.
 fn steps(trace: &Trace, window: Window) -> Table {
     let heads = columns(
         "step | at_ns: at | step_ns: time | moved | dropped: jobs dropped | dropped_ns: after computing them for",
@@ -239,7 +239,7 @@ fn inside(window: Window, at_ns: u64) -> bool {
     (window.from_ns..=window.to_ns).contains(&at_ns)
 }
 
-/// A row with a sign at some moments.
+/// A row with `sign` at the given times.
 fn ruler(window: Window, width: usize, at_ns: impl Iterator<Item = u64>, sign: char) -> String {
     let mut row = vec![' '; width];
     at_ns.for_each(|at_ns| row[strip::column(window, width, at_ns)] = sign);

@@ -1,7 +1,7 @@
-//! `caribou trace utilisation`: when and where the machine did not work for the program.
+//! Implements `caribou trace utilisation`: shows when and on which ranks workers were not busy with the program.
 //!
-//! Not busy has two cures: an idle worker needs work, a worker that loses time needs another vCPU. So the two are always
-//! shown separately.
+//! Idle time and lost time are always separate, because they have different cures. An idle worker needs work. A worker
+//! that loses time needs another vCPU.
 
 mod around;
 mod drawing;
@@ -99,7 +99,7 @@ fn busy(shape: Shape) -> &'static str {
     }
 }
 
-/// Ranks of the map in text, besides the extremes.
+/// Ranks of the map in the text, besides the least and most busy rank.
 const RANKS_IN_TEXT: usize = 10;
 
 pub(crate) fn run(options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -167,7 +167,7 @@ fn answer(map: &Map, shape: Shape) -> String {
     )
 }
 
-/// The columns of parts, which several tables have.
+/// Columns of the parts of time, common to several tables.
 const PARTS: [(&str, &str); 6] = [
     ("chunks", "chunks"),
     ("runtime", "runtime"),
@@ -193,7 +193,7 @@ fn ranks(rows: &[Row]) -> Table {
     table
 }
 
-/// A line of blocks a rank, and where the syncs are.
+/// Table with a line of block characters per rank, and a line of syncs.
 fn strips(map: &Map, part: Part, shape: Shape) -> Table {
     let each = map.bins.window.length_ns() as f64 / map.bins.count as f64;
     let syncs = if shape == Shape::Arrays { ", ^ syncs" } else { "" };
@@ -226,7 +226,7 @@ fn strips(map: &Map, part: Part, shape: Shape) -> Table {
     table
 }
 
-/// All ranks if they are few, else some at even distances, and the least and most busy.
+/// All ranks if there are few. Otherwise ranks at even distances, and the least and most busy rank.
 fn shown(map: &Map) -> Vec<&Row> {
     let count = map.rows.len();
     if count <= RANKS_IN_TEXT + 2 {
@@ -242,7 +242,7 @@ fn shown(map: &Map) -> Vec<&Row> {
     places.into_iter().map(|place| &map.rows[place]).collect()
 }
 
-/// The higher the more.
+/// A block character that is higher for a larger share.
 fn block(share: f64) -> char {
     const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     BLOCKS[(share.clamp(0.0, 1.0) * 8.0).round() as usize]

@@ -1,4 +1,4 @@
-//! A browser that is spoken to in the DevTools protocol, through its pipe: JSON, each message ended by a zero.
+//! Controls a browser by the DevTools protocol through a pipe: messages in JSON, each ended by a zero byte.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ pub(crate) struct Browser {
     process: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
-    /// The directory of its profile; removed when it goes.
+    /// Directory of the browser's profile. Dropping the browser removes it.
     profile: PathBuf,
-    /// The number of the last call.
+    /// Number of the last call.
     calls: u64,
-    /// Of the page, as soon as there is one.
+    /// Session of the page, once there is a page.
     session: Option<String>,
-    /// The events since they were taken last.
+    /// Events that were not yet taken.
     pub(crate) events: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts a browser with an empty page; nothing if there is none to start.
+    /// Starts a browser with an empty page; none if no browser is installed.
     pub(crate) fn start() -> Option<Browser> {
         let program = program()?;
         static STARTED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = STARTED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let profile = std::env::temp_dir().join(format!("caribou-browser-{}-{number}", std::process::id()));
-        // It reads from descriptor 3 and writes to 4. The page is ours, and a sandbox cannot be had as root.
+        // The browser reads from descriptor 3 and writes to 4. Root cannot use its sandbox, and the page is trusted.
         let mut process = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null"])
             .arg(program)
@@ -52,7 +52,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Calls the browser, and returns its answer; events meanwhile are kept.
+    /// Calls a method of the browser and returns the answer. Keeps the events that come before the answer.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
         let mut call = json!({ "id": self.calls, "method": method });
@@ -71,7 +71,7 @@ impl Browser {
         }
     }
 
-    /// Waits until the browser tells of this.
+    /// Waits for an event of the browser.
     pub(crate) fn wait_for(&mut self, event: &str) {
         while !self.events.iter().any(|told| told["method"] == event) {
             let told = self.receive();

@@ -1,6 +1,5 @@
-//! `caribou trace report` in a real browser: opened from disk, pointed at, typed at, looked at.
-//!
-//! Needs Chromium or Chrome in PATH; without one each test says so in a line and passes.
+//! Tests `caribou trace report` in a real browser: opens pages from disk, moves the pointer, types, and takes pictures.
+//! Needs Chromium or Chrome in PATH. Without one, each test prints a line and passes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 #![expect(clippy::float_cmp, reason = "whole numbers are the same or they are not")]
@@ -53,7 +52,7 @@ fn the_page_shows_the_numbers_of_the_trace() {
     assert_eq!(sum(open.column("chunk-table", "CPU time")) as u64, cpu_ns.values().sum::<u64>());
     assert_eq!(sum(open.column("comm-table", "messages")) as u64, sends);
     assert_eq!(sum(open.column("worker-table", "idle")) as u64, idle_ns);
-    // Executions by CPU time, and the path, which ends with the last slice.
+    // Executions by CPU time; and the critical path, which ends with the last slice.
     let kinds = open.column("duration-table", "what");
     let place = kinds.iter().position(|what| what == "execution, CPU").unwrap();
     let executions = open.column("duration-table", "sum")[place].as_f64().unwrap();
@@ -136,7 +135,7 @@ fn pointing_at_the_timeline_tells_what_ran_there() {
     let point = |at_ns: f64| {
         let (x, y) = open.place((at_ns - from) / (to - from), 1.5 / 4.0);
         open.mouse("mouseMoved", x, y, 0.0);
-        // The browser tells of moves once a frame.
+        // The browser reports movements once per frame.
         open.frame();
         open.readout()
     };
@@ -144,7 +143,7 @@ fn pointing_at_the_timeline_tells_what_ran_there() {
     assert!(said.starts_with("rank 1 at "), "{said}");
     assert!(said.contains(&format!(" of {}, ", trace.chunk_name(chunk))), "{said}");
 
-    // The longest idle stretch in view, and the message that ended it.
+    // The longest idle slice in view, and the message that ended it.
     let events: Vec<Event> = trace.ranks[1].stream(0).collect();
     let in_view = |event: &&Event| event.begin_ns as f64 > from && (event.end_ns as f64) < to;
     let idle = events.iter().filter(|event| event.what == What::Idle).filter(in_view);
@@ -168,7 +167,7 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
     for section in ["balancing", "chunks", "path", "phases"] {
         open.click("zoom-reset");
         let row = row(section);
-        // As the keyboard does it.
+        // As with the keyboard.
         open.value(&format!("{row}.querySelector('button').focus()"));
         open.strike("Enter");
         let of = |end: &str| open.number(&format!("Number({row}.dataset.{end})"));
@@ -180,14 +179,14 @@ fn a_sync_a_chunk_and_an_outlier_lead_to_the_timeline() {
         let middle = f64::midpoint(of("from"), of("to"));
         assert!((from..=to).contains(&middle), "{section}: {middle} in {from} to {to}");
         assert_eq!(open.text("document.activeElement.id"), "timeline-canvas");
-        // It is scrolled into view.
+        // The timeline is scrolled into view.
         open.wait_for("Math.abs(document.getElementById('timeline').getBoundingClientRect().top - 95) < 105");
     }
-    // A chunk by its name, from a table that does not say when.
+    // A chunk by its name, from a table without times.
     let name = open.text(&format!("{}.cells[0].textContent", row("chunks")));
     open.value(&format!("{}.querySelector('button').click()", row("chunks")));
     assert!(open.readout().contains(&format!(" of {name}, ")), "{}", open.readout());
-    // A moment of another picture.
+    // A time in another picture.
     open.value("document.querySelector('#heat').scrollIntoView({block:'center',behavior:'instant'})");
     open.click("zoom-reset");
     let of =

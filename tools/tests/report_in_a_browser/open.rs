@@ -1,4 +1,4 @@
-//! A report that is open in a browser, and what can be done to it.
+//! Opens a report in a browser, and operates the page.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::scratch::Scratch;
 
-/// A page that is open, and the complaints of the browser.
+/// An open page.
 pub(crate) struct Open {
     browser: RefCell<Browser>,
 }
 
-/// Events that a page must not cause: throw, and write to the console.
+/// Events that a page must not cause: exceptions and console output.
 const COMPLAINTS: [&str; 3] = ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"];
 
 impl Open {
-    /// Opens the report of a trace; nothing if there is no browser.
+    /// Opens the report of a trace; none if there is no browser.
     pub(crate) fn new(scratch: &Scratch) -> Option<Open> {
         let open = Open::blank()?;
         open.go(&scratch.page());
@@ -36,7 +36,7 @@ impl Open {
         browser.map(|browser| Open { browser: RefCell::new(browser) })
     }
 
-    /// Asks something of the browser, as the DevTools protocol has it.
+    /// Calls a method of the DevTools protocol.
     pub(crate) fn call(&self, method: &str, parameters: Value) -> Value {
         self.browser.borrow_mut().call(method, parameters)
     }
@@ -48,7 +48,7 @@ impl Open {
     }
 
     fn complaints(&self) -> Vec<Value> {
-        // What was told before an answer has been heard.
+        // The answer comes after all events before it.
         self.value("0");
         self.browser.borrow().events.iter().filter(|event| is_complaint(event)).cloned().collect()
     }
@@ -78,7 +78,7 @@ impl Open {
         panic!("never: {condition}; {:?}", self.complaints());
     }
 
-    /// The script has finished drawing.
+    /// Waits until the script has finished drawing.
     pub(crate) fn frame(&self) {
         self.value("(window.drawn = false, requestAnimationFrame(() => requestAnimationFrame(() => window.drawn = true)), 0)");
         self.wait_for("window.drawn");
@@ -101,7 +101,7 @@ impl Open {
         }
     }
 
-    /// The values of a column, by its head, of the rows that are shown.
+    /// The values of a column in the visible rows, by the head of the column.
     pub(crate) fn column(&self, table: &str, head: &str) -> Vec<Value> {
         let script = format!(
             "(() => {{ const t = document.getElementById('{table}');
@@ -123,7 +123,7 @@ impl Open {
         self.mouse_with(CONTROL, "mouseWheel", x, y, wheel);
     }
 
-    /// One of `mouseMoved`, `mousePressed`, `mouseReleased` and `mouseWheel`.
+    /// Sends `mouseMoved`, `mousePressed`, `mouseReleased` or `mouseWheel`.
     pub(crate) fn mouse(&self, what: &str, x: f64, y: f64, wheel: f64) {
         self.mouse_with(0, what, x, y, wheel);
     }
@@ -140,7 +140,7 @@ impl Open {
         );
     }
 
-    /// Strikes a key of the keyboard, by its name.
+    /// Presses a key, by its name.
     pub(crate) fn strike(&self, key: &str) {
         let code = match key {
             "Enter" => 13,
@@ -177,7 +177,7 @@ impl Open {
         self.text("document.getElementById('readout').textContent")
     }
 
-    /// Makes the window so wide, and as tall as the page.
+    /// Sets the width of the window, and makes it as tall as the page.
     pub(crate) fn resize(&self, width: u32) {
         let size = |height: f64| {
             let size =
@@ -189,7 +189,7 @@ impl Open {
         self.frame();
     }
 
-    /// A place in the timeline, as parts of its width and height.
+    /// A position in the timeline, from fractions of its width and height.
     pub(crate) fn place(&self, right: f64, down: f64) -> (f64, f64) {
         self.value(
             "document.getElementById('timeline-canvas').scrollIntoView({block:'center',behavior:'instant'})",

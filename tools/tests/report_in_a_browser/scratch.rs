@@ -1,10 +1,10 @@
-//! A directory with a trace and its report.
+//! Creates a directory with a trace and its report.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A directory for one test; removed when it goes.
+/// A directory for one test. Dropping it removes the directory.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -23,7 +23,7 @@ impl Scratch {
         self.0.join("report.html")
     }
 
-    /// A made-up run of about `events` events, and its report.
+    /// A synthetic run of about `events` events, and its report.
     pub(crate) fn generated(name: &str, events: u64) -> Scratch {
         let scratch = Scratch::new(name);
         caribou(&["generate".as_ref(), scratch.trace().as_ref(), format!("--events={events}").as_ref()]);

@@ -1,7 +1,7 @@
-//! Finds the blocks of a file and reads one: lengths are bounded, checksums compared, nothing is trusted.
+//! Finds the blocks of a trace file and reads single blocks. Lengths are bounded and checksums are compared.
 //!
-//! An index is believed only if it names every byte between the magic line and itself, once and in order. Then it equals
-//! the result of a search, and a small file cannot claim the same block a million times.
+//! The index is used only if it lists all bytes between the magic line and itself, each once and in order. Then it
+//! equals the result of a search, and a small file cannot list the same block a million times.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,12 +10,12 @@ use caribou::trace::block::{
     HEADER, Header, INDEX_MAGIC, INDEXED_MAX, Kind, MAGIC, MAGIC_1, TRAILER, unpack,
 };
 
-/// Blocks, each with its place.
+/// Offset and header of each block.
 pub(super) type Blocks = Vec<(u64, Header)>;
-/// A place in a file, and the fault there.
+/// An offset in a file, and the fault there.
 pub(super) type Fault = (u64, String);
 
-/// Checks that a file that begins so is a trace that can be read.
+/// Checks the first bytes of a file. The error describes why it is not a readable trace.
 pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
     if magic == MAGIC || magic == MAGIC_1 {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn check_magic(magic: &[u8]) -> Result<(), String> {
     }
 }
 
-/// All blocks of a file but the index, and why there may be more that were not found.
+/// All blocks of a file except the index, and the reason if blocks may be missing.
 pub(super) fn find(file: &mut File, length: u64) -> (Blocks, Option<Fault>) {
     let damaged_at = match indexed(file, length) {
         Ok(Some(blocks)) => return (blocks, None),
@@ -56,7 +56,7 @@ fn is_closed(blocks: &Blocks) -> bool {
     blocks.last().is_some_and(|(_, header)| header.kind == Kind::End)
 }
 
-/// Headers that differ from the index of the file; nothing if there is no index.
+/// Headers that differ from the index of the file; none without an index.
 pub(super) fn differing_headers(file: &mut File, length: u64) -> Vec<Fault> {
     let Ok(Some(blocks)) = indexed(file, length) else { return Vec::new() };
     let faults = blocks.iter().filter_map(|&(at, header)| match header_at(file, at, length) {
@@ -67,7 +67,7 @@ pub(super) fn differing_headers(file: &mut File, length: u64) -> Vec<Fault> {
     faults.collect()
 }
 
-/// The bytes of a block as they were before they were written, in `raw`.
+/// Reads a block and decompresses it into `raw`.
 pub(super) fn read_block(
     file: &mut File,
     at: u64,
@@ -81,7 +81,7 @@ pub(super) fn read_block(
     unpack(header, stored, raw).map_err(str::to_owned)
 }
 
-/// The blocks that the index at the end of a file names; none if there is none. The error is where a bad one lies.
+/// The blocks in the index at the end of a file; none without an index. The error is the offset of a damaged index.
 fn indexed(file: &mut File, length: u64) -> Result<Option<Blocks>, u64> {
     let Some(trailer_at) = length.checked_sub(TRAILER as u64) else { return Ok(None) };
     let mut trailer = [0; TRAILER];
@@ -114,12 +114,12 @@ fn read_index(file: &mut File, at: u64, end: u64) -> Option<Blocks> {
     (expected == at && blocks.len() == header.items as usize).then_some(blocks)
 }
 
-/// The place of the block after this one.
+/// The offset of the block after this one.
 fn after(at: u64, header: &Header) -> Option<u64> {
     at.checked_add(HEADER as u64)?.checked_add(u64::from(header.stored))
 }
 
-/// The blocks found one after the other, and where and why that ended before the end of the file.
+/// Finds blocks one after the other. If this ends before the end of the file, returns the offset and the reason.
 fn scanned(file: &mut File, length: u64) -> (Blocks, Option<Fault>) {
     let mut blocks = Vec::new();
     let mut at = MAGIC.len() as u64;

@@ -1,8 +1,7 @@
-//! Puts a trace together from its files: records are read, names get the same numbers everywhere, events stay where they
-//! are.
+//! Builds a [`Trace`] from its files: reads records, gives names common numbers, and leaves events in the files.
 //!
-//! Contents of a file are kept only if the file belongs to the run. Memory is counted before it is taken: a record of
-//! three bytes in a file can be a hundred times as long when it is read.
+//! Contents of a file are kept only if the file belongs to the run. The size of records in memory is computed first,
+//! because three bytes in a file may take a hundred times as much memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,20 +21,20 @@ use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use super::blocks::{Blocks, check_magic, find, read_block};
 use super::{Problem, RankTrace, Trace, TraceError};
 
-/// Bytes of each kind of records that a reader takes into memory; lists within records may add some to that. Names are
-/// those of all chunks.
+/// Largest size in memory of all records of one kind, in bytes. Lists within records may add to it. `Names` has those
+/// of all chunks.
 fn records_max(kind: Kind) -> u64 {
     if kind == Kind::Names { 512 << 20 } else { 256 << 20 }
 }
 
-/// Workers that a rank may have without having recorded anything.
+/// Largest number of workers of a rank that are assumed without recorded events.
 const WORKERS_MAX: u32 = 4096;
-/// Files that are told to be missing.
+/// Largest number of missing files that are reported.
 const MISSING_MAX: usize = 8;
-/// Characters of a file's text that a message repeats.
+/// Characters of a file's text in a message.
 const LINE_MAX: usize = 200;
 
-/// The files of a trace, or why there is none.
+/// The files of a trace, or the reason that there are none.
 pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let io_error = |source| TraceError::Io { path: path.to_owned(), source };
     if fs::metadata(path).map_err(io_error)?.is_file() {
@@ -64,7 +63,7 @@ pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     }
 }
 
-/// A trace being put together from its files.
+/// A trace while its files are read.
 #[derive(Default)]
 pub(super) struct TraceBuilder {
     pub(super) ranks: Vec<RankTrace>,
@@ -90,11 +89,11 @@ struct Records {
     looks: Vec<Look>,
     profiles: BTreeMap<u16, Profile>,
     end: Option<End>,
-    /// Some names are missing: the numbers of those after them are not known.
+    /// Whether some names are missing, so that the numbers of later names are unknown.
     names_lost: bool,
 }
 
-/// The blocks of the workers that the rank says it has.
+/// Removes the blocks of workers that the rank does not have.
 fn of_workers(blocks: Blocks, run: &RunRecord, path: &Path, problems: &mut Vec<Problem>) -> Blocks {
     let Some(&workers) = run.workers.get(run.rank as usize) else { return blocks };
     let known = |header: &Header| header.kind != Kind::Events || u32::from(header.worker) < workers;
@@ -111,7 +110,7 @@ impl TraceBuilder {
     pub(super) fn rank(&mut self, path: &Path) -> Result<(), TraceError> {
         let not = |why: String| TraceError::NotATrace { path: path.to_owned(), why };
         let io_error = |source| TraceError::Io { path: path.to_owned(), source };
-        // Asked before it is opened: a pipe would keep us waiting.
+        // Checked before opening, because opening a pipe waits for a writer.
         if !fs::metadata(path).map_err(io_error)?.is_file() {
             return Err(not("it is no file: expected one that CARIBOU_TRACE wrote".into()));
         }
@@ -208,7 +207,7 @@ impl TraceBuilder {
                     .and_then(|()| records.take(&header, &raw))
             };
             if let Err(why) = read {
-                // Those of arrays are no items: they have places, not numbers.
+                // Lost names of arrays do not count, because arrays have no such numbers.
                 records.names_lost |= header.kind == Kind::Names && header.items > 0;
                 let what = format!("the {} cannot be read: {why}", header.kind.name());
                 problems.push(Problem { file: path.to_owned(), at, what });
@@ -233,7 +232,7 @@ impl TraceBuilder {
         self.syncs.sort_by_key(|sync| sync.sync);
         self.steps.sort_by_key(|step| step.step);
         let there: BTreeSet<u32> = self.ranks.iter().map(|rank| rank.rank).collect();
-        // A damaged or foreign record may claim any number of them. A path to one file selects that rank only.
+        // A damaged record may state any number of ranks. A path to one file selects only that rank.
         let expected = if path.is_dir() { run.ranks } else { 0 };
         let missing = (0..expected).filter(|rank| !there.contains(rank)).take(MISSING_MAX);
         for rank in missing {
@@ -288,7 +287,7 @@ impl Records {
     }
 }
 
-/// About the memory that the records of a block take: they may be much smaller as JSON.
+/// Approximate size of a block's records in memory, which may be larger than their JSON.
 fn size_of_records(header: &Header) -> u64 {
     let each = match header.kind {
         Kind::Names => 2 * size_of::<(ArrayId, u64, String)>(),
@@ -299,7 +298,7 @@ fn size_of_records(header: &Header) -> u64 {
         Kind::Profile => size_of::<Row>(),
         Kind::Run | Kind::Events | Kind::End | Kind::Index => 0,
     };
-    // A process or a worker in a list may be three bytes of JSON.
+    // A process or a worker in a list takes at least three bytes of JSON.
     let listed = match header.kind {
         Kind::Looks => size_of::<Taker>() as u64 / 3,
         Kind::Steps => size_of::<StepWorker>() as u64 / 3,
@@ -331,7 +330,7 @@ fn promised(found: usize, header: &Header) -> Result<(), String> {
     Err(format!("{found} records where {} should be", header.items))
 }
 
-/// A list of as many records as the header promises: memory was counted by it.
+/// Parses a list. Stops at the number of records in the header, by which the memory was computed.
 fn list<T: DeserializeOwned>(raw: &[u8], header: &Header) -> Result<Vec<T>, String> {
     let mut from = serde_json::Deserializer::from_slice(raw);
     let records = List::<T> { most: header.items as usize, of: PhantomData };
@@ -365,7 +364,7 @@ impl<'d, T: DeserializeOwned> Visitor<'d> for List<T> {
     }
 }
 
-/// Text from a file, fit for a message: on one line, and not too long.
+/// Shortens a text from a file to one line for a message.
 fn one_line(text: &str) -> String {
     let mut line: String = text
         .chars()

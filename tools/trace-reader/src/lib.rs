@@ -1,8 +1,8 @@
-//! Reads traces: whole traces, truncated traces, damaged traces as far as possible, and nothing else.
+//! Reads traces, for the `caribou` command. It also reads truncated traces, and damaged traces as far as possible.
 //!
-//! A trace may come from anywhere. Every length is bounded before memory is taken, every block has a checksum, and what
-//! comes out of [`Stream`] has been looked at: times are in order and below [`TIME_MAX_NS`]. Records
-//! that are JSON are as they were written: their figures may have any value.
+//! Files are not trusted. Lengths are bounded before memory is allocated, and each block has a checksum. [`Stream`]
+//! checks its events: their times are in order and at most [`TIME_MAX_NS`]. Records in JSON are not checked, so their
+//! figures may have any value.
 
 mod blocks;
 mod builder;
@@ -26,16 +26,16 @@ use caribou::trace::{
 };
 pub use stream::Stream;
 
-/// An error in place of a trace: one line with the fault, its place and the expected form.
+/// Reason that there is no trace: one line with the fault, its place and the expected form.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
     /// Name another file or directory.
     #[error("{}: {why}", path.display())]
     NotATrace {
-        /// The file that was to be read.
+        /// The file.
         path: PathBuf,
-        /// The fault in it.
+        /// The fault in the file.
         why: String,
     },
     /// Name one of the runs.
@@ -43,10 +43,10 @@ pub enum TraceError {
     SeveralRuns {
         /// The directory.
         path: PathBuf,
-        /// The runs in it.
+        /// The runs in the directory.
         runs: Vec<String>,
     },
-    /// The system would not read it.
+    /// Name a file or directory that the system can read.
     #[error("{}: cannot be read: {source}", path.display())]
     Io {
         /// The file or directory.
@@ -56,14 +56,14 @@ pub enum TraceError {
     },
 }
 
-/// Something that is wrong with a trace, and does not keep the rest from being read.
+/// A fault of a trace that does not prevent reading the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file.
+    /// The file with the fault.
     pub file: PathBuf,
-    /// The place in it, bytes from its start.
+    /// Offset in the file, in bytes.
     pub at: u64,
-    /// The fault, and what it means.
+    /// The fault and its consequence.
     pub what: String,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// A run, as it was recorded.
+/// A recorded run.
 ///
 /// ```
 /// use caribou::trace::{End, Event, RunRecord, What, Writer};
@@ -93,48 +93,48 @@ impl std::fmt::Display for Problem {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Trace {
-    /// The directory.
+    /// The path that was opened.
     pub path: PathBuf,
     /// The record of the run.
     pub run: RunRecord,
-    /// Records of ranks, in rank order. Not all need to be there.
+    /// Records of ranks, in rank order. Ranks may be missing.
     pub ranks: Vec<RankTrace>,
-    /// All names; events of all ranks refer to this table.
+    /// Table of all names. Events of all ranks refer to it.
     pub names: Vec<Name>,
-    /// Names of the arrays, in their order.
+    /// Names of the arrays, by array number.
     pub arrays: Vec<String>,
     /// Reports of syncs, in order.
     pub syncs: Vec<SyncReport>,
-    /// Steps of a program in supersteps, in their order. Their records may hold any numbers.
+    /// Steps of a program in supersteps, in order. Their records may contain any numbers.
     pub steps: Vec<StepRecord>,
-    /// Faults in the files, as far as it has been looked at: events are looked at when they are read.
+    /// Faults found while opening. Faults of events are found only when events are read.
     pub problems: Vec<Problem>,
     chunks: FxHashMap<ChunkId, String>,
 }
 
-/// The record of one rank.
+/// The trace of one rank.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RankTrace {
-    /// The rank.
+    /// The number of the rank.
     pub rank: u32,
     /// Number of its workers.
     pub workers: u32,
-    /// The host it ran on.
+    /// Host on which it ran.
     pub host: String,
     /// Its measurements of itself, in order.
     pub samples: Vec<Sample>,
-    /// Processes on its vCPUs when much time was lost, in order.
+    /// Processes observed on its vCPUs when it lost much time, in order.
     pub looks: Vec<Look>,
-    /// The profile of each worker, empty for a worker that left none.
+    /// The profile of each worker, empty if the worker has none.
     pub profiles: Vec<Profile>,
-    /// Its end; none if it was cut off.
+    /// The record of its end; none if the trace was cut off.
     pub end: Option<End>,
-    /// Its file.
+    /// The file of this rank.
     pub path: PathBuf,
-    /// Blocks of events: place and header, by worker, in the order of the file.
+    /// Offset and header of each block of events, by worker, in the order of the file.
     blocks: Blocks,
-    /// From the numbers of this file to the numbers of the trace.
+    /// Number of each name of this file in [`Trace::names`].
     names: Arc<[NameId]>,
 }
 
@@ -144,7 +144,7 @@ impl Trace {
     /// Reads all but the events. Takes O(blocks + records) time and memory.
     ///
     /// # Errors
-    /// [`TraceError`] if there is nothing that can be read. What is wrong in parts is in [`problems`](Self::problems).
+    /// [`TraceError`] if nothing can be read. Faults of parts are in [`problems`](Self::problems).
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let files = files_of(path)?;
         let mut opening = TraceBuilder::default();
@@ -169,7 +169,7 @@ impl Trace {
         Ok(opening.finish(path))
     }
 
-    /// From the begin of the run to the last that is known of it, ns.
+    /// Time in ns from the begin of the run to the last record.
     #[must_use]
     pub fn elapsed_ns(&self) -> u64 {
         let ends = self.ranks.iter().filter_map(|rank| rank.end.as_ref()).map(|end| end.elapsed_ns);
@@ -178,27 +178,27 @@ impl Trace {
             let bins = profile.rows.iter().map(|row| row.ns.len()).max().unwrap_or(0) as u64;
             bins.saturating_sub(1).saturating_mul(profile.bin_ns)
         });
-        // The end of a run has its last samples too.
+        // Where the end of a run is recorded, its last samples may be later.
         let cut = self.ranks.iter().filter(|rank| rank.end.is_none());
         let samples = cut.flat_map(|rank| &rank.samples).map(|sample| sample.at_ns);
         let known = ends.chain(events).chain(profiles).chain(samples).max().unwrap_or(0);
         known.min(TIME_MAX_NS)
     }
 
-    /// Events recorded, of all ranks.
+    /// Number of recorded events of all ranks.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.ranks.iter().map(RankTrace::events).sum()
     }
 
-    /// Events that could not be kept, of all ranks.
+    /// Number of dropped events of all ranks.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let ends = self.ranks.iter().filter_map(|rank| rank.end.as_ref());
         ends.fold(0, |sum, end| sum.saturating_add(end.dropped))
     }
 
-    /// A chunk as people write it: `Block[3, 4]`.
+    /// The name of a chunk, such as `Block[3, 4]`.
     #[must_use]
     pub fn chunk_name(&self, chunk: ChunkId) -> String {
         if chunk == RUNTIME {
@@ -211,7 +211,7 @@ impl Trace {
         }
     }
 
-    /// The index of a chunk as people write it, if it is known.
+    /// The index of a chunk as text, if it is known.
     #[must_use]
     pub fn chunk_index(&self, chunk: ChunkId) -> Option<&str> {
         self.chunks.get(&chunk).map(String::as_str)
@@ -223,7 +223,7 @@ impl Trace {
         self.arrays.get(array.index()).cloned().unwrap_or_else(|| format!("array {array}"))
     }
 
-    /// A kind of message with its array, as people write it (`Block::Halo`), or the name of a mark, span or counter.
+    /// The name of a message kind with its array (`Block::Halo`), or of a mark, span or counter.
     #[must_use]
     pub fn name(&self, id: NameId) -> String {
         match self.names.get(id.0 as usize) {
@@ -245,8 +245,8 @@ impl Trace {
         }
     }
 
-    /// Shows every event of every worker, rank by rank and worker by worker, each in its order. Returns what could not be
-    /// read. Takes as much memory as one block.
+    /// Passes each event to `visit`: rank by rank, worker by worker, in the order of the worker. Returns what could not
+    /// be read. Takes as much memory as one block.
     pub fn for_each(&self, mut visit: impl FnMut(&RankTrace, u32, &Event)) -> Vec<Problem> {
         let mut problems = Vec::new();
         for rank in &self.ranks {
@@ -265,7 +265,7 @@ impl Trace {
 }
 
 impl RankTrace {
-    /// Events recorded.
+    /// Number of recorded events.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.blocks.iter().map(|(_, header)| u64::from(header.items)).sum()
@@ -277,7 +277,7 @@ impl RankTrace {
         self.stream_between(worker, 0, u64::MAX)
     }
 
-    /// The events of one worker in the blocks that touch this stretch of time; some lie outside of it.
+    /// The events of one worker in the blocks that overlap a span of time. Some events may be outside of it.
     #[must_use]
     pub fn stream_between(&self, worker: u32, from_ns: u64, to_ns: u64) -> Stream {
         let first = self.blocks.partition_point(|(_, header)| u32::from(header.worker) < worker);
@@ -288,8 +288,8 @@ impl RankTrace {
         Stream::new(self.path.clone(), blocks, self.names.clone())
     }
 
-    /// Reads the headers of all blocks and returns those that differ from the index of the file: nothing is lost with
-    /// them, but their bytes have changed.
+    /// Reads the headers of all blocks and returns those that differ from the index of the file. Their bytes have
+    /// changed, but no data is lost.
     #[must_use]
     pub fn differing_headers(&self) -> Vec<Problem> {
         let problem = |(at, what)| Problem { file: self.path.clone(), at, what };
@@ -302,7 +302,7 @@ impl RankTrace {
         }
     }
 
-    /// Bytes of the file, as the system says; 0 if it does not.
+    /// Size of the file in bytes; 0 if it is unknown.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())

@@ -1,4 +1,4 @@
-//! The events of one worker, a block at a time, checked before they are returned.
+//! Reads the events of one worker block by block, and checks them.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use caribou::trace::{Event, NameId, What};
 use super::Problem;
 use super::blocks::read_block;
 
-/// Events of one worker, block by block or one by one.
+/// The events of one worker, as blocks or one by one.
 #[derive(Debug)]
 pub struct Stream {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl Stream {
         }
     }
 
-    /// The next block of events, or its fault; the block after it can be read all the same.
+    /// The next block of events, or its fault. Later blocks can still be read.
     pub fn next_block(&mut self) -> Option<Result<&[Event], Problem>> {
         let (at, header) = self.blocks.next()?;
         self.next = 0;
@@ -54,20 +54,20 @@ impl Stream {
         }
     }
 
-    /// Events that there is memory for.
+    /// Number of events for which memory is allocated.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.events.capacity()
     }
 
-    /// The problems so far, met by the iterator.
+    /// Problems that the iterator has met so far.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
     fn read(&mut self, at: u64, header: &Header) -> Result<(), String> {
-        // Not kept open: a merge of the workers of a thousand ranks would run out of file descriptors.
+        // Opened for each block, because a merge of a thousand ranks would need too many file descriptors.
         let mut file = File::open(&self.path).map_err(|error| format!("cannot be read: {error}"))?;
         read_block(&mut file, at, header, &mut self.stored, &mut self.raw)?;
         let (mut decoder, mut last) = (Decoder::new(&self.raw), self.last);
@@ -98,7 +98,7 @@ impl Stream {
     }
 }
 
-/// Skips blocks that cannot be read; they are in [`Stream::problems`].
+/// Skips blocks that cannot be read and adds them to [`Stream::problems`].
 impl Iterator for Stream {
     type Item = Event;
 
@@ -113,20 +113,19 @@ impl Iterator for Stream {
     }
 }
 
-/// The times that the next event must not contradict.
+/// Lower limits for the times of the next event.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
-    /// The end of the last event that was no span.
+    /// End of the last event other than a span.
     end_ns: u64,
-    /// The end of the last of these that took time.
+    /// End of the last such event that was not a send and took time.
     slice_ns: u64,
 }
 
 impl Last {
-    /// Checks that an event may follow; returns the times for the one after it.
+    /// Checks an event. Returns the limits for the next one.
     ///
-    /// Points may lie inside the handler that comes after them, and sends inside the one before: events are in the order of
-    /// their ends.
+    /// Events are in order of their ends. Points may lie inside the next handler, and sends inside the previous one.
     fn then(self, event: &Event, header: &Header) -> Result<Last, String> {
         let Event { begin_ns, end_ns, .. } = *event;
         if begin_ns < header.first_ns || end_ns > header.last_ns {

@@ -1,4 +1,4 @@
-//! Traces as they come: whole, cut off, flipped, foreign and hostile. None may panic, lie, or take more than its share.
+//! Tests complete, truncated, damaged, foreign and hostile traces. None may cause panics, wrong data or much memory.
 
 mod damaged;
 mod hostile;
@@ -15,7 +15,7 @@ use caribou::trace::{
 
 use super::{Problem, Trace, TraceError};
 
-/// A directory for one test; removed when it goes.
+/// A directory for one test. Dropping it removes the directory.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -26,14 +26,14 @@ impl Scratch {
         Scratch(dir)
     }
 
-    /// A file in it.
+    /// Writes a file in the directory.
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, bytes).unwrap();
         path
     }
 
-    /// The trace that has these bytes as its only file.
+    /// Opens a trace with these bytes as its only file.
     fn open(&self, bytes: &[u8]) -> Result<Trace, TraceError> {
         Trace::open(&self.file("rank-00000.trace", bytes))
     }
@@ -119,7 +119,7 @@ fn end_record() -> End {
     End { elapsed_ns: 900, messages: 2, failed: None, dropped: 5, clocks }
 }
 
-/// The file of one rank with some of everything in it.
+/// Writes a small file of one rank with records of all kinds.
 fn small(dir: &Path, rank: u32, ranks: u32) -> PathBuf {
     let mut writer = Writer::create(dir, &run_record(rank, ranks, 2)).unwrap();
     writer.arrays(&["Ring".into()]).unwrap();
@@ -148,7 +148,7 @@ fn events(trace: &Trace) -> (Vec<(u32, u32, Event)>, Vec<Problem>) {
     (events, problems)
 }
 
-/// The bytes of a file of these blocks, without an index.
+/// The bytes of a file with these blocks and no index.
 fn bytes_of(blocks: &[Block]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     for block in blocks {
@@ -162,7 +162,7 @@ fn run_block() -> Block {
     Block::new(Kind::Run, 0, 1, (0, 0), &serde_json::to_vec(&run_record(0, 1, 1)).unwrap())
 }
 
-/// The error in place of a trace, which must be one line.
+/// The error of opening, which must be one line.
 fn refused(opened: Result<Trace, TraceError>) -> String {
     let line = opened.expect_err("it should be refused").to_string();
     assert!(!line.contains('\n'), "{line}");

@@ -1,4 +1,4 @@
-//! Events of an array on the cluster, packets between its ranks, and a digest of a whole history.
+//! Defines the events of a simulated array, the packets between its ranks, and the digest of a history.
 
 use std::rc::Rc;
 
@@ -14,19 +14,19 @@ pub(super) enum Event {
     IterationDone {
         worker: usize,
     },
-    /// A message has arrived; it waits in its queue.
+    /// A message has arrived, and waits in the queue of its receiver.
     Delivered {
         from: u32,
         to: u32,
     },
-    /// Rank 0 looks at how busy ranks are, where chunks are balanced in windows.
+    /// In windows: rank 0 reads how busy ranks are.
     Look,
-    /// A rank has time for a message that has arrived.
+    /// A rank handles a message that has arrived.
     Served {
         from: u32,
         to: u32,
     },
-    /// A chunk is packed.
+    /// A chunk is packed and leaves.
     Departs {
         chunk: u32,
         from: u32,
@@ -41,27 +41,27 @@ impl From<WorkerEvent> for Event {
 
 /// A packet from one rank to another.
 pub(super) enum Packet {
-    /// The message that a chunk needs of another for this iteration.
+    /// The message of another chunk that a chunk needs for this iteration.
     Halo { to: u32, iteration: u64 },
-    /// All chunks of a rank have come to the sync at the end of this phase.
+    /// All chunks of a rank have come to the sync that ends this phase.
     Reports { phase: u64, sample: RankSample, chunks: Vec<ChunkReport> },
-    /// Ranks report at once.
+    /// The request to all ranks to report at once.
     OpenWindow,
     /// The report of a rank in a window.
     WindowReports { sample: RankSample, chunks: Vec<ChunkReport> },
-    /// Rank 0 has decided.
+    /// The moves that rank 0 has decided.
     Moves(Rc<[Move]>),
-    /// The last message of this rank by the old routes has come.
+    /// The last message of this rank on the old routes.
     Marker,
     /// A chunk moves.
     Chunk(u32),
-    /// All outgoing chunks of a rank are gone, and all incoming ones are here.
+    /// The rank has sent all outgoing chunks, and got all incoming ones.
     Flushed,
-    /// That holds for all ranks.
+    /// All ranks are flushed: incoming chunks continue.
     Land,
 }
 
-/// `before`, with one more event.
+/// The digest `before`, extended by one event.
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::WorkerEvent(WorkerEvent { worker, version }) => 1 + 8 * (*worker as u64) + (version << 32),

@@ -1,4 +1,4 @@
-//! The events of a run, one after the other: chunks execute and send, ranks go through syncs and windows.
+//! Runs the event loop of a simulated array: chunks execute and send, and ranks go through syncs and windows.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -31,14 +31,14 @@ pub(super) struct Running {
     cpu_ns: f64,
 }
 
-/// The reports on a phase that rank 0 has so far.
+/// The reports on a phase that rank 0 has got so far.
 pub(super) struct Reports {
     samples: Vec<Option<RankSample>>,
     chunks: Vec<ChunkReport>,
 }
 
 impl Reports {
-    /// No reports yet, of this number of ranks.
+    /// No reports yet, for this number of ranks.
     pub(super) fn of(ranks: usize) -> Reports {
         Reports { samples: vec![None; ranks], chunks: Vec::new() }
     }
@@ -52,11 +52,11 @@ impl Reports {
 pub(super) struct EventLoop<'r> {
     pub(super) array: Array,
     pub(super) balancer: Balancer,
-    /// Iterations from one sync to the next; 0 for none.
+    /// Number of iterations from one sync to the next; 0 for no sync.
     sync_period: u64,
-    /// Rank 0's view of windows, if chunks are balanced in windows.
+    /// The windows of rank 0; none if chunks are balanced at syncs.
     pub(super) windows: Option<Windows>,
-    /// True if decisions are carried out; at a sync chunks then wait.
+    /// True if the strategy moves chunks. Then decisions are carried out, and chunks wait at a sync.
     pub(super) stops: bool,
     work: Box<dyn Fn(u32, u64) -> f64 + 'r>,
     sends_to: Vec<Vec<u32>>,
@@ -76,9 +76,9 @@ pub(super) struct EventLoop<'r> {
     pub(super) gauges: Vec<Gauges>,
     post: Post<Box<dyn Links + 'r>, Packet>,
     gathered: BTreeMap<u64, Reports>,
-    /// Ranks that have flushed.
+    /// Number of flushed ranks.
     flushed: u32,
-    /// By iteration, how many chunks have executed it.
+    /// By iteration, the number of chunks that have executed it.
     through: Vec<u32>,
     run: ArrayRun,
 }
@@ -157,7 +157,7 @@ impl<'r> EventLoop<'r> {
         }
     }
 
-    /// Handles events until there are none.
+    /// Handles events until none is left.
     pub(super) fn run(mut self) -> ArrayRun {
         for chunk in 0..self.array.chunks {
             self.enqueue_if_ready(chunk);
@@ -262,7 +262,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// Gives ready chunks to workers of a rank that execute nothing.
+    /// Gives ready chunks to idle workers of a rank.
     fn occupy(&mut self, rank: u32) {
         for worker in self.firsts[rank as usize]..self.firsts[rank as usize + 1] {
             if self.running[worker].is_none() {
@@ -305,7 +305,7 @@ impl EventLoop<'_> {
         self.execution.rest(worker, self.now, &mut self.events);
     }
 
-    /// Tells whether all chunks have executed all iterations.
+    /// True if all chunks have executed all iterations.
     pub(super) fn is_over(&self) -> bool {
         self.run.executed == u64::from(self.array.chunks) * self.array.iterations
     }
@@ -407,7 +407,7 @@ impl EventLoop<'_> {
         let leavers: Vec<u32> = leaving.collect();
         let arrivals_left = moves.iter().filter(|one| one.to.0 == rank).count();
         if self.places[rank as usize].chunks == 0 {
-            // It had nothing to report: its next phase begins now.
+            // The rank had no chunk to report. Its next phase begins now.
             self.gauges[rank as usize].sample(&mut self.execution, self.now);
         }
         let place = &mut self.places[rank as usize];
@@ -434,14 +434,14 @@ impl EventLoop<'_> {
         self.occupy(rank);
     }
 
-    /// None of the outgoing chunks of a rank runs any more.
+    /// Continues a migration when no outgoing chunk of the rank runs any more.
     pub(super) fn switch_routes(&mut self, rank: u32) {
         let others = (0..self.places.len() as u32).filter(|&to| to != rank);
         others.for_each(|to| self.send(rank, to, Packet::Marker));
         self.send_outgoing(rank);
     }
 
-    /// All chunks of the last decision have arrived.
+    /// Ends a migration when all chunks of the last decision have arrived.
     fn migrated(&mut self) {
         if let Some(SyncRun { at, .. }) = self.run.syncs.last() {
             self.balancer.moved(self.now - at);
@@ -454,7 +454,7 @@ impl EventLoop<'_> {
         self.enqueue_if_ready(chunk);
     }
 
-    /// Sends outgoing chunks away, one after another, once no message comes for them any more.
+    /// Sends outgoing chunks one after another, once no message for them can come any more.
     fn send_outgoing(&mut self, rank: u32) {
         let all = self.places.len() as u32 - 1;
         let place = &mut self.places[rank as usize];

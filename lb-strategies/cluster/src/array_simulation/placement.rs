@@ -1,4 +1,4 @@
-//! A chunk and a rank, as far as a history has to know them.
+//! The state of a chunk and of a rank in a simulated array.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,28 +8,28 @@ use lb_strategies::arrays::balancer::ChunkReport;
 pub(super) struct Chunk {
     /// The iteration that it executes next.
     pub(super) next: u64,
-    /// Number of chunks that send to it.
+    /// Number of chunks that send to the chunk.
     pub(super) senders: u32,
-    /// Number of messages that have come for `next`, for the iteration after it, and so on.
+    /// Number of messages that have come for iteration `next`, for the one after it, and so on.
     received: VecDeque<u32>,
-    /// The rank that messages to it are sent to; it may still be on its way there.
+    /// The rank that messages to the chunk are sent to. The chunk may still be on its way there.
     pub(super) rank: u32,
-    /// True if it may be moved.
+    /// True if the chunk may be moved.
     pub(super) migratable: bool,
-    /// True if it is ready or being executed.
+    /// True if the chunk is ready or being executed.
     pub(super) taken: bool,
-    /// True if it waits for the end of a sync.
+    /// True if the chunk waits for the end of a sync.
     pub(super) waits: bool,
     /// CPU time and iterations since they were last reported.
     pub(super) cpu_ns: f64,
     pub(super) handled: u32,
-    /// Where it goes after the iteration that it executes.
+    /// The rank that the chunk goes to after its current iteration.
     pub(super) leaves_for: Option<u32>,
 }
 
 impl Chunk {
     pub(super) fn new(home: Home, senders: u32) -> Self {
-        // The first iteration needs nothing.
+        // The first iteration needs no messages.
         Self {
             next: 0,
             senders,
@@ -44,7 +44,7 @@ impl Chunk {
         }
     }
 
-    /// One of its senders has sent what it needs for this iteration, the next or a later one.
+    /// Counts a message for this iteration, which is the next or a later one.
     pub(super) fn receive_halo(&mut self, iteration: u64) {
         let place = (iteration - self.next) as usize;
         if place >= self.received.len() {
@@ -58,7 +58,7 @@ impl Chunk {
         !self.taken && !self.waits && self.next < iterations && has_heard
     }
 
-    /// It is held on its way to another rank.
+    /// Sets the new rank of the chunk, which then waits until it arrives there.
     pub(super) fn leave(&mut self) {
         self.rank = self.leaves_for.take().unwrap_or(self.rank);
     }
@@ -75,13 +75,13 @@ impl Chunk {
 pub(super) struct RankState {
     /// Chunks that can be executed, the first ready first.
     pub(super) ready: VecDeque<u32>,
-    /// Number of its chunks, those on their way here included.
+    /// Number of chunks of the rank, including incoming ones.
     pub(super) chunks: usize,
     /// By phase, the chunks that have come to its end.
     pub(super) reports: BTreeMap<u64, Vec<ChunkReport>>,
-    /// Ranks of which a marker has come.
+    /// Number of ranks whose marker has come.
     pub(super) markers: u32,
-    /// Its part in a migration, from the moves on.
+    /// The migration of the rank, from the moves on.
     pub(super) migration: Option<Migration>,
 }
 

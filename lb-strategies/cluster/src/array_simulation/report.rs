@@ -1,4 +1,4 @@
-//! The measurements that ranks would have made: from the time that their workers spent, and the clocks of their vCPUs.
+//! Computes the measurements that a rank would report, from the times of its workers and the clocks of their vCPUs.
 
 use std::collections::VecDeque;
 
@@ -6,28 +6,28 @@ use crate::execution::{Execution, WorkerTime};
 use lb_strategies::arrays::balancer::RankSample;
 use lb_strategies::pools::machine::Nanos;
 
-/// Number of syncs whose bursts are kept; their median is the clock of a worker.
+/// Number of samples whose bursts are kept. Their median is the clock of a worker.
 const BURSTS: usize = 5;
 
 /// The measurements of a rank.
 pub(super) struct Gauges {
-    /// The numbers of its workers.
+    /// The numbers of the workers of the rank.
     workers: std::ops::Range<usize>,
-    /// Time of the last sample, and the time that its workers had spent by then.
+    /// Time of the last sample, and the time that the workers had spent until then.
     since: Nanos,
     spent: WorkerTime,
-    /// Bursts of each worker.
+    /// By worker, the last bursts.
     bursts: Vec<VecDeque<f64>>,
 }
 
 impl Gauges {
-    /// The readings of a rank with these workers, at the beginning.
+    /// The state of a rank with these workers at the start.
     pub(super) fn new(workers: std::ops::Range<usize>, execution: &mut Execution<'_>) -> Self {
         let bursts = workers.clone().map(|worker| VecDeque::from([execution.clock(worker, 0); BURSTS]));
         Self { bursts: bursts.collect(), workers, since: 0, spent: WorkerTime::default() }
     }
 
-    /// The sample since the last one.
+    /// The measurements since the last sample.
     pub(super) fn sample(&mut self, execution: &mut Execution<'_>, now: Nanos) -> RankSample {
         let mut spent = WorkerTime::default();
         for worker in self.workers.clone() {
@@ -51,7 +51,7 @@ impl Gauges {
         }
     }
 
-    /// In the mean of its workers.
+    /// Mean over the workers.
     fn speed(&self) -> f64 {
         let sum: f64 = self.bursts.iter().map(median).sum();
         sum / self.bursts.len() as f64

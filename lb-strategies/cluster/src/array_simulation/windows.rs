@@ -1,4 +1,4 @@
-//! Windows: rank 0 has chunks balanced while they run.
+//! Balances chunks in windows, while they run: rank 0 opens windows, ranks report, and chunks move.
 
 use std::rc::Rc;
 
@@ -10,17 +10,17 @@ use lb_strategies::arrays::balancer::{ChunkReport, Move, RankSample, UndecidedWi
 use lb_strategies::arrays::window_policy::{Look, Signal, WindowPolicy};
 use lb_strategies::pools::machine::Nanos;
 
-/// Rank 0's view of windows.
+/// The state of windows on rank 0.
 pub(super) struct Windows {
     policy: WindowPolicy,
-    /// The purpose of the open window.
+    /// What the open window is for.
     open: Look,
     opened: Nanos,
     /// True from a decision with moves until all chunks have arrived.
     migrates: bool,
-    /// By worker, the time that it had spent when the window was opened.
+    /// By worker, the time spent when the window was opened.
     spent: Vec<WorkerTime>,
-    /// By rank, the chunks that it reports.
+    /// By rank, the chunks that it reports on.
     residents: Vec<Vec<u32>>,
     reports: Reports,
     /// Number of ranks that have not reported.
@@ -43,14 +43,14 @@ impl Windows {
         }
     }
 
-    /// The interval of looks.
+    /// The interval at which rank 0 reads how busy ranks are.
     pub(super) fn interval(&self) -> Nanos {
         self.policy.signal_ns()
     }
 }
 
 impl EventLoop<'_> {
-    /// Rank 0 looks at how busy ranks are, and may open a window.
+    /// Lets rank 0 read how busy ranks are, and perhaps open a window.
     pub(super) fn look(&mut self) {
         let (signal, is_over) = (self.signal(), self.is_over());
         let Some(windows) = &mut self.windows else { return };
@@ -91,7 +91,7 @@ impl EventLoop<'_> {
         (0..ranks as u32).for_each(|to| self.send(0, to, Packet::OpenWindow));
     }
 
-    /// A rank is told of the window: it reports.
+    /// Handles the request to report on a window.
     pub(super) fn report_window(&mut self, rank: u32) {
         let Some(windows) = &mut self.windows else { return };
         let residents = std::mem::take(&mut windows.residents[rank as usize]);
@@ -100,7 +100,7 @@ impl EventLoop<'_> {
         self.send(rank, 0, Packet::WindowReports { sample, chunks });
     }
 
-    /// The report of a rank has come.
+    /// Handles the report of a rank on a window.
     pub(super) fn window_reported(&mut self, from: u32, sample: RankSample, chunks: Vec<ChunkReport>) {
         let Some(windows) = &mut self.windows else { return };
         windows.reports.add(from, sample, chunks);
@@ -128,7 +128,7 @@ impl EventLoop<'_> {
         (0..self.places.len() as u32).for_each(|to| self.send(0, to, Packet::Moves(Rc::clone(&moves))));
     }
 
-    /// A balance in a window has ended. Its moves were expected to take this long, if there were any.
+    /// Notes that a balance in a window has ended. Its moves, if any, were expected to take this long, ns.
     pub(super) fn balanced(&mut self, move_ns: Option<u64>) {
         if let Some(windows) = &mut self.windows {
             windows.migrates = false;
@@ -136,7 +136,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// A rank is told the moves in a window: it holds its outgoing chunks, running ones after their iteration.
+    /// Handles the moves of a window on a rank. Outgoing chunks are held, running ones after their current iteration.
     pub(super) fn begin_window_migration(&mut self, rank: u32, moves: &[Move]) {
         let place = &mut self.places[rank as usize];
         let mut migration = Migration::default();
@@ -169,7 +169,7 @@ impl EventLoop<'_> {
         }
     }
 
-    /// A chunk that leaves has executed its last iteration on its rank.
+    /// Notes that a chunk that leaves has ended its current iteration.
     pub(super) fn held(&mut self, chunk: u32) {
         let it = &mut self.chunks[chunk as usize];
         let rank = it.rank;

@@ -1,4 +1,4 @@
-//! Scenarios of several ranks: the effect of one rank on the others.
+//! Pool scenarios with several ranks, in which one rank disturbs the others.
 
 use crate::pool_scenario::{Network, Scenario};
 use crate::series::{PerWorker, Series};
@@ -8,16 +8,16 @@ use lb_strategies::pools::policy::Pool;
 use lb_strategies::virtual_time::splitmix::SplitMix64;
 use lb_strategies::virtual_time::vcpus::{Traces, Worker};
 
-/// Workers of M4: every other one is in the other half of the period.
+/// Number of groups in M4: every other worker is in the other half of the period.
 pub const H_ALTERNATE: u32 = 2;
-/// Workers of M5: all are in the same half of the period.
+/// Number of groups in M5: all workers are in the same half of the period.
 pub const H_TOGETHER: u32 = 1;
 
 fn nanos(seconds: f64) -> Nanos {
     (seconds * SECOND as f64).round() as Nanos
 }
 
-/// M1: ranks of four workers with constant speeds, uniform in 500 ... 2000; 4 million iterations per rank.
+/// M1: ranks of four workers with constant speeds, uniform in 500 to 2000, and 4 million iterations per rank.
 pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
     let pool = Pool::new(4_000_000 * u64::from(ranks), vec![4; ranks as usize]);
     let mut rng = SplitMix64::new(1);
@@ -26,7 +26,7 @@ pub fn constant(ranks: u32, rtt_s: f64) -> Scenario {
     Scenario { network: Network { rtt: nanos(rtt_s), ..Network::default() }, ..scenario }
 }
 
-/// M3: two ranks of eight workers at 1000; rank 1 falls to 50 at `seconds`. Undisturbed they need 3000 s.
+/// M3: two ranks of eight workers with speed 1000. Rank 1 falls to 50 at `seconds`. Without this they need 3000 s.
 pub fn collapse(seconds: f64) -> Scenario {
     let pool = Pool::new(48_000_000, vec![8; 2]);
     let vcpus = PerWorker::new(&pool.workers, |worker| {
@@ -36,8 +36,8 @@ pub fn collapse(seconds: f64) -> Scenario {
     Scenario::new("M3", pool, move || Box::new(vcpus.clone()))
 }
 
-/// M4 and M5: two ranks of eight workers at 1000. Workers of rank 1 fall to 300 in every other 250 s; the run begins
-/// `phase` seconds into the period. Of `groups` groups of workers each is shifted by 250 s from the one before.
+/// M4 and M5: two ranks of eight workers with speed 1000. Workers of rank 1 fall to 300 in every other 250 s. The run
+/// begins `phase` seconds into the period. Each of `groups` groups of workers is shifted by 250 s from the one before.
 pub fn periodic(groups: u32, phase: f64) -> Scenario {
     Scenario::new("M4", Pool::new(48_000_000, vec![8; 2]), move || {
         let speed = move |worker: Worker, seconds: f64| {
@@ -45,7 +45,7 @@ pub fn periodic(groups: u32, phase: f64) -> Scenario {
             let half = ((seconds + phase + 250.0 * group) / 250.0) as u64;
             if worker.rank == Rank(1) && half.is_multiple_of(2) { 300.0 } else { 1000.0 }
         };
-        // Phases are even numbers, and so are the seconds at which it changes.
+        // Phases are even numbers of seconds, and so are the times at which speeds change.
         Box::new(Traces::new(2 * SECOND, speed))
     })
 }

@@ -1,11 +1,11 @@
-//! Many scenarios of one kind, for means, medians and worst cases: how a policy does on one of them may be luck.
+//! Sweeps: many pool scenarios of one kind, for means, medians and worst cases, because a single result may be luck.
 
 use super::many_ranks::{self, H_ALTERNATE, H_TOGETHER};
 use super::{one_rank, scenario};
 use crate::pool_scenario::{Network, Scenario};
 use lb_strategies::pools::machine::SECOND;
 
-/// A line of the table of sweeps.
+/// A row of the table of sweeps.
 ///
 /// ```
 /// use virtual_cluster::SWEEPS;
@@ -14,17 +14,17 @@ use lb_strategies::pools::machine::SECOND;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Sweep {
-    /// Its name.
+    /// The name in commands and reports.
     pub name: &'static str,
     /// The sweep in one line.
     pub about: &'static str,
-    /// Values of the parameter `interval` (seconds) to try on each policy that has one; none: policies as they are.
+    /// Values of the parameter `interval`, s, for policies that have it. If empty, policies run with their defaults.
     pub intervals_s: &'static [u32],
     scenarios: fn() -> Vec<Scenario>,
 }
 
 impl Sweep {
-    /// Its scenarios.
+    /// The scenarios of the sweep.
     pub fn scenarios(&self) -> Vec<Scenario> {
         (self.scenarios)()
     }
@@ -34,7 +34,7 @@ const fn sweep(name: &'static str, about: &'static str, scenarios: fn() -> Vec<S
     Sweep { name, about, intervals_s: &[], scenarios }
 }
 
-/// Every sweep.
+/// All sweeps.
 pub const SWEEPS: &[Sweep] = &[
     sweep("S1", "M3, a rank collapses at 2400 ... 2985 s", || collapses("M3", many_ranks::collapse)),
     sweep("S2", "L4, a worker collapses at 2400 ... 2985 s", || collapses("L4", one_rank::collapse)),

@@ -1,10 +1,10 @@
-//! The scenarios themselves: the times of equal shares and of the ideal, known before any policy is tried.
+//! Tests the times of equal shares and of the ideal in each scenario, which are known without any policy.
 
 use super::*;
 use lb_strategies::POOLS;
 use lb_strategies::pools::machine::SECOND;
 
-/// Ideal seconds, and the seconds of each rank under `static`, as exact integrals give them.
+/// Ideal time, and time of each rank under `static`, s, from exact integrals.
 const EXPECTED: &[(&str, f64, &[f64])] = &[
     ("F6-1", 3257.7, &[2898.2, 3866.1]),
     ("F6-2", 3552.0, &[2898.2, 4790.5]),

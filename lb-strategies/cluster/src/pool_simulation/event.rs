@@ -1,4 +1,4 @@
-//! Events of a pool on the cluster, and a digest of a whole history.
+//! Defines the events of a simulated pool, and the digest of a history.
 
 use crate::execution::WorkerEvent;
 use lb_strategies::pools::machine::Nanos;
@@ -6,16 +6,16 @@ use lb_strategies::virtual_time::events::digested;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// A worker is there.
+    /// A worker comes.
     Arrives(usize),
-    /// Its speed changes, or its range is at its end.
+    /// The speed of a worker changes, or its range may have ended.
     WorkerEvent(WorkerEvent),
-    /// A message has arrived; it waits in its queue.
+    /// A message has arrived, and waits in the queue of its receiver.
     Delivered {
         from: u32,
         to: u32,
     },
-    /// A rank has time for a message that has arrived.
+    /// A rank handles a message that has arrived.
     Served {
         from: u32,
         to: u32,
@@ -31,7 +31,7 @@ impl From<WorkerEvent> for Event {
     }
 }
 
-/// `before`, with one more event.
+/// The digest `before`, extended by one event.
 pub(super) fn digest(before: u64, now: Nanos, event: &Event) -> u64 {
     let kind = match event {
         Event::Arrives(worker) => 1 + 8 * *worker as u64,

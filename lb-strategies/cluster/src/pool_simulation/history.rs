@@ -1,4 +1,4 @@
-//! The events of a run, one after the other: execution by workers at their speeds, and the outputs of the machines.
+//! Runs the event loop of a simulated pool: workers execute at their speeds, and machines' outputs are carried out.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ struct Running {
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// The range whose result it keeps apart.
+    /// The range whose result the worker keeps apart.
     apart: Option<Range<u64>>,
     run: WorkerRun,
     executed: Vec<Range<u64>>,
@@ -47,11 +47,11 @@ pub(super) struct EventLoop<'r> {
     end: Nanos,
     events: Events<Event>,
     execution: Execution<'r>,
-    /// Of each rank, the number of its first worker.
+    /// By rank, the number of its first worker.
     firsts: Vec<usize>,
     workers: Vec<State>,
     post: Post<Box<dyn Links + 'r>, Message>,
-    /// Empty; kept for its memory.
+    /// Empty; kept to reuse its memory.
     actions: Vec<Action>,
     run: PoolRun,
 }
@@ -98,7 +98,7 @@ impl<'r> EventLoop<'r> {
         }
     }
 
-    /// Handles events until there are none.
+    /// Handles events until none is left.
     pub(super) fn run(mut self) -> PoolRun {
         for rank in 0..self.drivers.len() as u32 {
             self.tell(rank, Driver::begin);
@@ -233,7 +233,7 @@ impl<'r> EventLoop<'r> {
         }
         self.run.messages = self.drivers.iter().map(Driver::messages).sum();
         self.run.said = self.drivers[0].said();
-        // In ascending order most of them continue the one before, and the set stays small.
+        // In ascending order, most ranges continue the one before, and the set stays small.
         executed.sort_unstable_by_key(|range| range.start);
         for range in executed {
             let count = range.end - range.start;

@@ -1,10 +1,12 @@
-//! LB data of vt in JSON: `{"phases": [{"id": 0, "tasks": [{"time": 0.5, "entity": {"id": 7, "migratable": true}}]}]}`.
+//! Reads the load-balancing data of vt in JSON:
+//!
+//! `{"phases": [{"id": 0, "tasks": [{"time": 0.5, "entity": {"id": 7, "migratable": true}}]}]}`
 
 use serde::Deserialize;
 
 use super::{RecordedLoadsError, Task};
 
-/// Characters of a message of the JSON reader that are shown.
+/// Number of characters of the JSON reader's message that are shown.
 const SHOWN_MAX: usize = 200;
 
 #[derive(Deserialize)]
@@ -28,19 +30,19 @@ struct TimedTask {
 #[derive(Deserialize)]
 struct Entity {
     id: Option<u64>,
-    /// In place of an id, in files that were not written by a run.
+    /// Instead of an id, in files that were not written by a run.
     seq_id: Option<u64>,
     migratable: bool,
 }
 
-/// Takes all tasks of a file, each with its place.
+/// Passes all tasks of a file to `take`, each with its place.
 pub(super) fn read(
     file: &str,
     bytes: &[u8],
     take: &mut dyn FnMut(&str, Task) -> Result<(), RecordedLoadsError>,
 ) -> Result<(), RecordedLoadsError> {
     let parsed: File = serde_json::from_slice(bytes).map_err(|error| {
-        // It may repeat text of the file, of any length.
+        // The message may repeat text of the file of any length.
         let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
         let message: String = error.to_string().chars().map(plain).take(SHOWN_MAX).collect();
         let what = format!("no LB data of vt: {message}");

@@ -1,11 +1,11 @@
-//! Lines of `phase,object,seconds`, or of communication: `phase,object,object,bytes,kind`.
+//! Reads lines of `phase,object,seconds`, and of communication: `phase,object,object,bytes,kind`.
 
 use super::{RecordedLoadsError, Task, no_load};
 
-/// Characters of a field that are shown.
+/// Number of characters of a field that are shown.
 const SHOWN_MAX: usize = 40;
 
-/// Takes all tasks of a file, each with its place.
+/// Passes all tasks of a file to `take`, each with its place.
 pub(super) fn read(
     file: &str,
     bytes: &[u8],
@@ -25,7 +25,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The task of a line; none of communication.
+/// The task of a line; none for communication.
 fn task(line: &str) -> Result<Option<Task>, String> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     match fields[..] {

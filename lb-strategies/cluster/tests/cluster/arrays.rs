@@ -1,7 +1,4 @@
-//! The promises of arrays of chunks on a cluster in virtual time, under every strategy: a new one is tested by being
-//! listed.
-//!
-//! Clusters are drawn by a seed, which a failure names with the strategy.
+//! Checks the promises of simulated arrays under every strategy, on clusters drawn by a seed, which a failure names.
 
 use std::time::Duration;
 
@@ -13,14 +10,14 @@ use virtual_cluster::{
     RunArray, Series, Shared, SplitMix64, SyncRun, Traces, Vcpus, Worker, array_scenario, ideal_s,
 };
 
-/// Clusters on which each strategy is tried.
+/// Number of clusters on which each strategy is tried.
 const CLUSTERS: u64 = 40;
 
 /// The part of a random cluster that does not depend on the strategy.
 struct Drawn {
     seed: u64,
     array: Array,
-    /// Distance of the chunks that each sends to; chunks are in a ring.
+    /// The chunks are in a ring. Each sends to chunks up to this distance.
     reach: u32,
     move_cost: MoveCost,
 }
@@ -40,7 +37,7 @@ impl Drawn {
         Self { seed, array, reach, move_cost: MoveCost { per_chunk_ns, bytes_per_second: 1e9 } }
     }
 
-    /// The same with chunks that are balanced in windows.
+    /// The same cluster with chunks that are balanced in windows.
     fn in_windows(seed: u64) -> Self {
         let mut drawn = Drawn::new(seed);
         drawn.array.period = match seed % 3 {
@@ -50,7 +47,7 @@ impl Drawn {
         drawn
     }
 
-    /// Vcpus of different clocks, beside neighbours that come and go; some stand still for a while.
+    /// vCPUs with different clocks, beside neighbours that come and leave; some stop for a while.
     fn vcpus(&self) -> impl Vcpus + use<> {
         let seed = self.seed;
         let draw = move |what: u64, worker: Worker| {
@@ -92,7 +89,7 @@ impl Drawn {
 }
 
 /// Each chunk executes each iteration once and in order, in one place at a time, after the chunks that send to it. A
-/// worker does one thing at a time.
+/// worker executes one iteration at a time.
 fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
     let array = &drawn.array;
     assert!(run.is_complete(array), "{whose}: {} executed of {array:?}", run.executed);
@@ -122,7 +119,7 @@ fn check(drawn: &Drawn, run: &ArrayRun, history: &[Executed], whose: &str) {
     }
 }
 
-/// A chunk follows the decisions in windows, one after the other.
+/// A chunk follows the decisions of windows one after another.
 fn check_ways(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) {
     for chunk in 0..array.chunks {
         let moves = run.syncs.iter().flat_map(|sync| &sync.decision.moves);
@@ -140,7 +137,7 @@ fn check_ways(array: &Array, run: &ArrayRun, history: &[Executed], whose: &str) 
     }
 }
 
-/// Between two syncs a chunk is where the decisions say, from its first iteration after one to its last before the next.
+/// Between two syncs, a chunk is on the rank that the decisions give, from its first iteration to its last.
 fn check_places(array: &Array, period: u64, run: &ArrayRun, history: &[Executed], whose: &str) {
     assert_eq!(run.syncs.len() as u64, array.syncs(), "{whose}");
     let mut ranks: Vec<Option<Rank>> = vec![None; array.chunks as usize];
@@ -198,8 +195,8 @@ fn a_fresh_balancer_decides_the_same_from_the_reports() {
     }
 }
 
-/// Two ranks of one worker, 256 chunks of a millisecond in a grid of 16 columns that send to their neighbours. A sync
-/// every 10 of 200 iterations.
+/// Two ranks of one worker. 256 chunks of 1 ms in a grid of 16 columns send to neighbours. Of 200 iterations, every
+/// 10th syncs.
 fn demonstration() -> Array {
     Array {
         chunks: 256,
@@ -236,7 +233,7 @@ fn beside_a_neighbour_refine_comes_near_the_bound_and_none_waits_for_the_slower_
     let workers: Vec<_> = array.all_workers().map(|worker| (worker, 0)).collect();
     let bound = ideal_s(&workers, &mut make(), 256.0 * 200.0);
     assert!((bound / 34.133 - 1.0).abs() < 0.001, "{bound}");
-    // The first phase is as under none: a twentieth of the run, which loses a third of itself.
+    // The first phase is as under `none`: a twentieth of the run, without its saving.
     let expected = bound * 0.95 + none * 0.05;
     assert!((refine / expected - 1.0).abs() < 0.01, "{refine}, not {expected}");
 }
@@ -312,8 +309,8 @@ fn seconds(run: &ArrayRun) -> f64 {
 
 #[test]
 fn named_scenarios_take_what_arithmetic_says() {
-    // One phase of 25 is as under `none`; the others take the time of the longest rank. That has 171 chunks on a vCPU in
-    // demo, 33 chunks instead of 32 in R6a, 24 on a slow vCPU in R6b. An iteration of R6 takes 0.1 s.
+    // One phase of 25 is as under `none`. The others take the time of the slowest rank, which has 171 chunks on a vCPU
+    // in demo, 33 chunks instead of 32 in R6a, and 24 chunks on a slow vCPU in R6b. An iteration of R6 takes 0.1 s.
     let slow_s = 50.0 / 0.71;
     let demo_s = 3.64 / 128.0;
     for (name, ideal_s, none_s, refine_s) in [
@@ -340,7 +337,7 @@ fn as_in_figure_3_refinement_takes_a_few_syncs_after_the_neighbour_comes() {
         slow.map(|(iteration, _)| iteration).collect::<Vec<_>>()
     };
     let (without, with) = (disturbed(&none), disturbed(&refine));
-    // All 200 iterations of the neighbour, and of those at most three phases.
+    // The neighbour slows all 200 iterations under `none`, and at most three phases of them otherwise.
     assert!((198..=202).contains(&without.len()), "{without:?}");
     assert!((1..=60).contains(&with.len()), "{with:?}");
     assert!(with.last().unwrap() - with[0] < 60, "{with:?}");
@@ -356,11 +353,11 @@ fn refining_pays_also_where_the_hot_spot_is_fast_since_its_drift_is_predicted() 
     };
     let [still, slow, fast] = ["spot", "spot-0", "spot-5"].map(|name| saved(name, "refine"));
     assert!(still > slow && slow > 0.3 && fast > 0.1, "{still} {slow} {fast}");
-    // Chunks that are spread over ranks stay balanced wherever it is.
+    // Chunks that are spread over ranks stay balanced wherever the spot is.
     assert!(saved("spot-5", "greedy") > 0.2);
 }
 
-/// If halves swap, windows save about as much as the best strategy with the best period. Where loads return, `greedy`
+/// If halves swap, windows save about as much as the best strategy with the best period. Loads return, so `greedy`
 /// spreads both halves over both ranks at its first sync.
 #[test]
 fn halves_that_swap_need_no_period() {
@@ -387,7 +384,7 @@ fn halves_that_swap_need_no_period() {
 
 #[test]
 fn chunks_begin_where_they_are_told_and_pinned_ones_stay() {
-    // Rank 0 has nothing, rank 2 only pinned chunks.
+    // Rank 0 has no chunks, and rank 2 only pinned chunks.
     let home = |chunk: u32| Home { rank: Rank(if chunk < 8 { 1 } else { 2 }), migratable: chunk < 8 };
     let homes: Vec<Home> = (0..12).map(home).collect();
     for period in [Period::Steps(5), Period::Auto] {

@@ -1,5 +1,5 @@
-//! The combined adaptive algorithm beside its parts, as in figures 3 to 5 of its paper (Filipovic, Krstajic and Popovic,
-//! 2021). It runs on the calibrated model of `crossbar_cluster`, which tells calibration from results.
+//! Compares the combined adaptive algorithm with its parts, as in figures 3 to 5 of its paper (Filipovic, Krstajic and
+//! Popovic, 2021). The head of `crossbar_cluster` lists what is calibrated and what is a result.
 
 use std::sync::LazyLock;
 
@@ -68,6 +68,6 @@ fn a_slow_core_costs_shares_much_and_the_adaptive_algorithm_little() {
     // 192 tasks each; together 15.5 per second.
     assert_eq!(shares.makespan(), 384 * SECOND);
     assert!(adaptive.makespan() < 202 * SECOND, "{}", adaptive.makespan());
-    // Rounds of two messages per rank, and a `First` or two: independent of the number of tasks.
+    // Rounds of two messages per rank, and one or two `First`: the number does not depend on the number of tasks.
     assert!(adaptive.messages < 200, "{}", adaptive.messages);
 }

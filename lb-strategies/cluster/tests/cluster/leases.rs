@@ -1,4 +1,4 @@
-//! `leases` on a cluster in virtual time: how close to the ideal, and never an index missing or run twice.
+//! Tests `leases` on simulated clusters: runs end near the ideal time, and each index is run exactly once.
 
 mod excess;
 mod promises;

@@ -1,4 +1,4 @@
-//! Policies on clusters in virtual time, a file a policy or a question.
+//! Tests policies on simulated clusters, one file per policy or question.
 
 mod arrays;
 mod caa;

@@ -1,17 +1,17 @@
-//! The promises of every pool policy, checked over the whole table: a new entry is tested by being listed.
+//! Checks the promises of every pool policy in the table.
 //!
-//! Speeds change at random and are zero at times, links delay at random, and workers come late. All of it is a function
-//! of a seed, which a failure names with the policy.
+//! Speeds change at random and are sometimes 0, links have random delays, and workers come late. Everything is a
+//! function of a seed. A failure names the seed and the policy.
 
 use lb_strategies::Rank;
 use lb_strategies::pool::{Nanos, Pool, PoolStrategy, SECOND};
 use lb_strategies::{Listing, POOLS};
 use virtual_cluster::{Links, PoolRun, RunPool, Traces, Worker};
 
-/// Far more than any run needs: a run that has not ended by then hangs.
+/// Far more time than any run needs: a run that has not ended by then hangs.
 const END: Nanos = 20_000 * SECOND;
 
-/// Every policy with its defaults, then with the other settings that change its ways.
+/// Every policy with its defaults, then with other settings that change its decisions.
 fn all() -> Vec<&'static str> {
     let variants = [
         "static,chunk=2",
@@ -33,7 +33,7 @@ fn parse(spec: &str) -> Box<dyn PoolStrategy> {
     POOLS.parse(spec).expect("valid specification")
 }
 
-/// A number from 0 to 1 that depends on all of these.
+/// A number from 0 to 1 that depends on all arguments.
 fn draw(seed: u64, what: u64, of: u64, at: u64) -> f64 {
     let mut bits = seed;
     for number in [what, of, at] {
@@ -45,14 +45,14 @@ fn draw(seed: u64, what: u64, of: u64, at: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Iterations per second: another speed every half second, none in a fifth of them.
+/// Iterations per second. The speed changes every half second, and is 0 a fifth of the time.
 fn speed(seed: u64, worker: Worker, seconds: f64) -> f64 {
     let of = u64::from(worker.rank.0) << 32 | u64::from(worker.number);
     let drawn = draw(seed, 1, of, (2.0 * seconds) as u64);
     if drawn < 0.2 { 0.0 } else { 20.0 + 1000.0 * (drawn - 0.2).powi(3) }
 }
 
-/// Delays up to 50 ms, another one for each message, and up to 1 ms of service.
+/// Random delays of messages up to 50 ms, and up to 1 ms of service.
 struct Random {
     seed: u64,
     messages: u64,
@@ -140,7 +140,7 @@ fn a_master_executes_nothing_unless_it_is_alone() {
     let (alone, two) = (run(vec![1]), run(vec![1, 1]));
     assert_eq!((alone.workers[0].done, alone.messages), (1000, 0));
     assert_eq!((two.workers[0].done, two.workers[1].done), (0, 1000));
-    // An answer to each request, a last request, and the dismissal.
+    // One answer per request, one last request, and the dismissal.
     assert_eq!(two.messages, 2 * 1000 + 2);
 }
 
@@ -153,7 +153,7 @@ fn guided_and_factoring_ask_rarely_and_even_out_a_slow_worker() {
     let best = 70_000.0 / 3500.0 * SECOND as f64;
     let fixed = run("static");
     assert!(fixed.makespan() as f64 > 1.7 * best);
-    // `guided` gives the slow worker nearly a quarter of all before any speed is known; a master is a worker less.
+    // `guided` gives the slow worker nearly a quarter of all before any speed is known. A master does not work.
     for (spec, limit) in [("guided", 1.76), ("factoring", 1.01), ("master-worker", 1.44)] {
         let run = run(spec);
         assert!((run.makespan() as f64) < limit * best, "{spec}: {} of {best}", run.makespan());
@@ -164,7 +164,7 @@ fn guided_and_factoring_ask_rarely_and_even_out_a_slow_worker() {
 #[test]
 fn the_repetition_of_phases_evens_out_what_shares_lose() {
     let run = |spec| {
-        // Fast workers become slow when the first shares are over.
+        // Fast workers become slow when the first shares are done.
         let mut vcpus = Traces::new(SECOND, |worker, seconds| match (worker.number, seconds < 60.0) {
             (0, true) | (1, false) => 20.0,
             _ => 5.0,
@@ -178,7 +178,7 @@ fn the_repetition_of_phases_evens_out_what_shares_lose() {
     assert!(again.makespan() < 98 * SECOND, "{}", again.makespan());
     let said = again.said.expect("it decides");
     assert!(said.starts_with("DD (899 left for 2 workers"), "{said}");
-    // The second look sees the change; the sum of all rounds would follow it only after ten.
+    // The second decision sees the change. The sum of all rounds would show it only after ten rounds.
     assert!(said.matches("left").count() < 5, "{said}");
 }
 

@@ -1,4 +1,4 @@
-//! The assignments of `refine` for loads that were recorded in real runs: `../shared/data/lbaf`, where it is present.
+//! Tests the assignments of `refine` for loads recorded in real runs: `../shared/data/lbaf`, if it is present.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,7 +9,7 @@ use lb_strategies::metrics::{Moved, imbalance};
 use lb_strategies::{ARRAYS, Assignment, Background, MoveCost, Period, Snapshot};
 use virtual_cluster::{Array, ArrayScenario, ChunkCosts, LoadFormat, RecordedLoads, Traces};
 
-/// The imbalance after an assignment by `strategy`, and the number of chunks it moves.
+/// The imbalance after an assignment by `strategy`, and the number of moved chunks.
 fn outcome(strategy: &str, snapshot: &Snapshot) -> (f64, usize) {
     let assignment = ARRAYS.parse(strategy).expect("listed").assign(snapshot);
     (imbalance(snapshot, &assignment, Background::Share), Moved::of(snapshot, &assignment).chunks)
@@ -35,7 +35,7 @@ fn first_phases_end_within_the_tolerance_of_the_possible() {
     for snapshot in loads.snapshots() {
         let phase = snapshot.phase;
         let (after, _) = outcome("refine", &snapshot);
-        // A pinned task bounds phase 1, a chunk of 1.57 times the average phase 9.
+        // In phase 1 a pinned task is the bound, in phase 9 a chunk of 1.57 times the average.
         let bound = if phase == 1 {
             4.2845
         } else if phase == 9 {
@@ -61,12 +61,12 @@ fn a_drifting_run_is_followed_with_few_moves() {
         moved += Moved::of(&snapshot, &assignment).chunks;
         placed.extend(snapshot.chunks.iter().map(|chunk| chunk.id).zip(assignment.ranks));
     }
-    // One chunk bounds most phases; the mean of the bounds is 0.117.
+    // In most phases one chunk is the bound. The mean of the bounds is 0.117.
     let mean = seen / loads.phases() as f64;
     assert!(mean < 0.14 && moved < 200, "imbalance {mean}, {moved} moves");
 }
 
-/// The run of `refine` in windows is not much longer than the shortest with a fixed strategy and period. Times are virtual.
+/// In windows, `refine` takes little longer than the best strategy with the best fixed period. Times are virtual.
 #[test]
 fn a_drifting_run_needs_no_period() {
     let Some(loads) = recorded("nolb-data/data", LoadFormat::Vom, 8) else { return };
@@ -100,7 +100,7 @@ fn a_drifting_run_needs_no_period() {
     }
 }
 
-/// The loads of a recorded run; says so where its files are absent.
+/// The loads of a recorded run. Prints a line if its files are absent.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn recorded(stem: &str, format: LoadFormat, ranks: u32) -> Option<RecordedLoads> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/lbaf"));

@@ -1,4 +1,4 @@
-//! `ruper` as a whole: production machines on a cluster in virtual time.
+//! Tests `ruper` as a whole, with machines of production on simulated clusters.
 
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
@@ -7,7 +7,7 @@ use virtual_cluster::{Links, PoolRun, RunPool, Traces, Worker};
 
 /// A thousandth of the paper's durations.
 const MILLI: Nanos = SECOND / 1000;
-/// SplitMix64: all that is random here.
+/// SplitMix64, the source of all random numbers here.
 #[derive(Clone)]
 struct Draws(u64);
 
@@ -28,7 +28,7 @@ impl Draws {
     }
 }
 
-/// Every message takes another time; some take very long.
+/// Every message has a random delay; some delays are very long.
 struct Random {
     draws: Draws,
     most: Nanos,
@@ -41,7 +41,7 @@ impl Links for Random {
     }
 }
 
-/// Everything of a run that a seed decides.
+/// Everything of a run that depends on the seed.
 struct Plan {
     pool: Pool,
     spec: String,
@@ -49,7 +49,7 @@ struct Plan {
     late: Vec<(Worker, Nanos)>,
 }
 
-/// A worker's speed at a time: jumps every 40 ms, sometimes to 0, but not forever.
+/// A worker's speed at a time. It jumps every 40 ms, sometimes to 0, but not forever.
 fn speed(seed: u64, worker: Worker, seconds: f64) -> f64 {
     let step = (seconds / 0.04) as u64;
     let mut draws =
@@ -94,13 +94,13 @@ fn run(seed: u64, plan: &Plan) -> PoolRun {
     run.run()
 }
 
-/// Pools of the walk through seeds.
+/// Number of pools that are tried.
 #[expect(clippy::disallowed_methods, reason = "the length of the sweep is the caller's choice")]
 fn seeds() -> u64 {
     std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2000)
 }
 
-/// Invariants 1, 11 and 13: with delays, speeds that fall to 0, late workers, pools smaller than their workers.
+/// With delays, speeds that fall to 0, late workers, and pools smaller than their number of workers.
 #[test]
 fn every_index_is_run_once_and_every_rank_closes_whatever_the_seed() {
     for seed in 0..seeds() {
@@ -111,7 +111,6 @@ fn every_index_is_run_once_and_every_rank_closes_whatever_the_seed() {
     }
 }
 
-/// Invariant 23.
 #[test]
 fn the_same_seed_has_the_same_history() {
     for seed in 0..100 {
@@ -119,7 +118,7 @@ fn the_same_seed_has_the_same_history() {
     }
 }
 
-/// A pool of the paper's size, links without delay.
+/// A pool of the paper's size, on links without delay.
 fn paper(workers: &[u32], iterations: u64, more: &str, speed: impl FnMut(Worker, f64) -> f64) -> PoolRun {
     let chunk = if more.contains("chunk=") { "" } else { ",chunk=1" };
     let policy = POOLS.parse(&format!("ruper{chunk}{more}")).expect("a good specification");
@@ -131,7 +130,7 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / SECOND as f64
 }
 
-/// The makespan and the spread are within some seconds of a simple model of the same rules.
+/// Makespan and spread are within some seconds of a simple model of the same rules.
 #[track_caller]
 fn takes(run: &PoolRun, iterations: u64, makespan: [f64; 2], spread: [f64; 2]) {
     assert!(run.is_complete(iterations));
@@ -144,7 +143,7 @@ fn unequal(worker: Worker) -> f64 {
     1000.0 + 150.0 * f64::from(worker.number)
 }
 
-/// Invariants 18 and 19: nearly the ideal 1639.3 s and 2666.7 s, of 2500 s and 10 000 s with equal shares.
+/// Nearly the ideal times of 1639.3 s and 2666.7 s. Equal shares take 2500 s and 10 000 s.
 #[test]
 fn workers_of_constant_unequal_speeds_end_together() {
     let run = paper(&[8], 20_000_000, "", |worker, _| unequal(worker));
@@ -160,14 +159,14 @@ fn a_worker_that_becomes_slow_early_is_made_up_for() {
     takes(&paper(&[8], 30_000_000, ",chunk=0.1", speed), 30_000_000, [4036.0, 2.0], [48.0, 5.0]);
 }
 
-/// The blind tail: ideal would be 3020.2 s.
+/// The last `t-min` is not balanced. Ideal: 3020.2 s.
 #[test]
 fn a_worker_that_becomes_slow_late_makes_all_wait() {
     let speed = |worker: Worker, at: f64| if worker.number == 7 && at > 2850.0 { 50.0 } else { 1000.0 };
     takes(&paper(&[8], 24_000_000, "", speed), 24_000_000, [5850.0, 10.0], [2850.0, 10.0]);
 }
 
-/// Ideal: 1746.3 s; equal shares: 2624.1 s. Its rank reports for the worker, which cannot.
+/// Ideal: 1746.3 s; equal shares: 2624.1 s. The rank reports for the stopped worker.
 #[test]
 fn a_worker_that_stands_still_for_a_while_is_made_up_for() {
     let still = |worker: Worker, at: f64| worker.number == 3 && (819.67..1719.67).contains(&at);
@@ -177,7 +176,7 @@ fn a_worker_that_stands_still_for_a_while_is_made_up_for() {
     assert!(seconds(run.makespan()) < 1770.0, "{}", seconds(run.makespan()));
 }
 
-/// Invariant 16. Ideal: 1697.8 s.
+/// Ideal: 1697.8 s.
 #[test]
 fn a_worker_that_comes_late_gets_its_part() {
     let policy = POOLS.parse("ruper,chunk=1").expect("a good specification");
@@ -190,7 +189,7 @@ fn a_worker_that_comes_late_gets_its_part() {
     assert!(seconds(run.makespan()) < 1715.0, "{}", seconds(run.makespan()));
 }
 
-/// Ideal: 3904.8 s; equal shares: 22 000 s. Fungible iterations are done 0.2 % too often, as in the paper; indices are not.
+/// Ideal: 3904.8 s; equal shares: 22 000 s. As in the paper, 0.2 % fungible iterations are excess; indices are exact.
 #[test]
 fn a_rank_that_becomes_slow_is_made_up_for() {
     let speed = |worker: Worker, at: f64| if worker.rank == Rank(1) && at > 2000.0 { 50.0 } else { 1000.0 };
@@ -202,8 +201,8 @@ fn a_rank_that_becomes_slow_is_made_up_for() {
     assert!(run.messages < 60, "{}", run.messages);
 }
 
-/// Invariant 21: ten times the speeds and iterations, or a thousandth of all durations. Where chunks end differs by
-/// rounding, and with it when workers report.
+/// Ten times the speeds and iterations, or a thousandth of all durations. The ends of chunks differ by rounding, and so
+/// do the times at which workers report.
 #[test]
 fn time_and_work_have_no_scale() {
     let pool = |scale: f64, work: f64| {
@@ -227,7 +226,7 @@ fn time_and_work_have_no_scale() {
     }
 }
 
-/// Invariant 22, up to the order in which they ask.
+/// Workers may request in a different order.
 #[test]
 fn it_does_not_matter_which_worker_is_slow() {
     let makespan = |slow: u32| {
@@ -240,8 +239,7 @@ fn it_does_not_matter_which_worker_is_slow() {
     }
 }
 
-/// A rank asks a while after a worker has reached its quota, since others are about to. If no worker runs, it asks at
-/// once.
+/// If workers run, a rank asks to finish some time after the first has reached its quota, because others soon will.
 #[test]
 fn a_pool_shorter_than_every_duration_ends_with_its_last_iteration() {
     let policy = POOLS.parse("ruper").unwrap();

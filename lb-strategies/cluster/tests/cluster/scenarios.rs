@@ -1,17 +1,17 @@
-//! The promises of policies on the named scenarios: `leases` and `auto` always end within a piece of the ideal. `ruper`
-//! shows what the RUPER-LB paper claims, and its weaknesses.
+//! Checks policies on the named scenarios. `leases` and `auto` always end within a piece of the ideal. `ruper` shows
+//! what the RUPER-LB paper claims, and its weaknesses.
 //!
-//! Pieces of a second instead of a tenth: a tenth of the events, and the same shape.
+//! Pieces last 1 s instead of 0.1 s, which gives a tenth of the events and similar results.
 
 use lb_strategies::POOLS;
 use lb_strategies::pool::Nanos;
 use virtual_cluster::{Costs, PoolRun, SCENARIOS, SWEEPS, Scenario, scenario};
 
-/// The interval between rebalances of the paper, in seconds.
+/// The paper's interval between rebalances, s.
 const CHECKPOINT_S: f64 = 300.0;
 /// Figures 6 to 8 of the paper.
 const FIGURES: [&str; 7] = ["F6-1", "F6-2", "F6-3", "F6-4", "F7", "F8a", "F8b"];
-/// The policy of the paper, indices told apart and not.
+/// The paper's policy, with indices and with fungible iterations.
 const RUPER: [&str; 2] = ["ruper,chunk=1", "ruper,chunk=1,counts=fungible"];
 
 fn run(scenario: &Scenario, spec: &str) -> PoolRun {
@@ -44,8 +44,8 @@ fn sweep(name: &str, step: usize) -> Vec<Scenario> {
     sweep.scenarios().into_iter().step_by(step).collect()
 }
 
-/// The time beyond the ideal that a policy may take if no worker is idle. It is the longest iteration or two pieces, at
-/// the end, and four round trips to learn of it.
+/// The time beyond the ideal that a policy without idle workers may take, s: the longest iteration or two pieces at the
+/// end, and four round trips of messages.
 fn allowed_s(scenario: &Scenario, piece_s: f64) -> f64 {
     let longest_s = match scenario.costs {
         Costs::Equal => 0.0,
@@ -54,13 +54,13 @@ fn allowed_s(scenario: &Scenario, piece_s: f64) -> f64 {
     0.001 * scenario.ideal_s() + longest_s.max(2.0 * piece_s) + 4.0 * seconds(scenario.network.rtt)
 }
 
-/// The time for a unit of work, where all workers are equal.
+/// The time of a unit of work if all workers are equal, s.
 fn unit_s(scenario: &Scenario) -> f64 {
     let work = scenario.costs.work(0..scenario.pool.iterations);
     scenario.ideal_s() * f64::from(scenario.pool.workers()) / work
 }
 
-/// Runs it; checks that nothing is missing and that it ends as near to the ideal as it should. Gives the makespan.
+/// Runs the scenario. Checks that nothing is missing and that it ends near the ideal. Returns the makespan, s.
 fn check(scenario: &Scenario, spec: &str, piece_s: f64) -> f64 {
     let (ideal, run) = (scenario.ideal_s(), run(scenario, spec));
     assert_eq!(run.executed.len(), scenario.pool.iterations, "{} under {spec}", scenario.name);
@@ -73,7 +73,7 @@ fn check(scenario: &Scenario, spec: &str, piece_s: f64) -> f64 {
     makespan
 }
 
-/// All scenarios except the ones of many ranks, which take long.
+/// All scenarios, except those with many ranks, which take long.
 fn listed() -> impl Iterator<Item = Scenario> {
     let many = |name: &str| name.starts_with("M1-64") || name.starts_with("M1-256");
     SCENARIOS.iter().filter(move |entry| !many(entry.name)).map(|entry| entry.build())
@@ -91,7 +91,7 @@ fn leases_end_with_the_ideal_on_every_scenario_and_not_after_ruper() {
 #[test]
 fn auto_ends_with_the_ideal_on_every_scenario() {
     for scenario in listed() {
-        // Five times as long while iterations are even and cheap.
+        // Pieces are five times as long while iterations are even and short.
         check(&scenario, "auto,chunk=0.2", 1.0);
     }
 }
@@ -105,7 +105,7 @@ fn leases_end_with_the_ideal_whenever_something_happens() {
     }
 }
 
-/// One steal more or less does not matter at the end, where all have little left: each rank reports little.
+/// One steal more or less changes little at the end, where each rank has little left and reports little.
 #[test]
 fn leases_take_a_few_dozen_messages_a_rank_however_near_ranks_are() {
     for (name, most) in [("M1-2", 25), ("M1-8", 45), ("M1-8-far", 45), ("M1-64", 50)] {
@@ -149,7 +149,7 @@ fn ranks_and_workers_of_ruper_end_within_an_interval_of_each_other() {
     }
 }
 
-/// Paper, figure 8: ranks that look alike still gain.
+/// Paper, figure 8: balancing gains even among ranks with similar speeds.
 #[test]
 fn ruper_gains_on_one_host_although_ranks_look_alike() {
     let scenario = named("F8b");
@@ -161,9 +161,8 @@ fn ruper_gains_on_one_host_although_ranks_look_alike() {
     }
 }
 
-/// The mean distance from the ideal, in percent. It is no more than in a model of the published program with its polls
-/// and whole seconds. In the sweep S2, where a worker collapses near the end, it is as much, since `ruper` does not
-/// balance there.
+/// The mean distance from the ideal, in percent, is at most the distance of a model of the published program, with its
+/// polls and whole seconds. In S2, a worker collapses near the end, where `ruper` does not balance: both are equal.
 #[test]
 fn ruper_is_no_worse_than_the_published_program() {
     for (name, least, published) in
@@ -177,8 +176,8 @@ fn ruper_is_no_worse_than_the_published_program() {
     }
 }
 
-/// Reports are few. Claims shrink with the remaining iterations, so that a collapsed rank holds no more than it can do in
-/// time.
+/// Reports are few. Claims shrink with the remaining iterations, so a collapsed rank can run all indices that it holds
+/// in time.
 #[test]
 fn ruper_takes_as_many_messages_as_its_reports_and_a_few_claims() {
     let counts = RUPER.map(|spec| run(&named("F7"), spec).messages);

@@ -1,4 +1,4 @@
-//! Policies for supersteps on weather that changes its character while the program runs.
+//! Tests policies for supersteps on workers whose disturbances change in kind during the run.
 
 use lb_strategies::SUPERSTEPS;
 use lb_strategies::supersteps::Weights;
@@ -6,7 +6,7 @@ use lb_strategies::virtual_time::SplitMix64;
 use virtual_cluster::{Computed, Computing, RunSteps, StepProgram, StepsRun};
 
 const WORKERS: usize = 8;
-/// Steps of a stretch, as many as a run of dlb-jr.txt has: the time to notice a change counts little then.
+/// Number of steps with one kind of disturbance, as in a run of dlb-jr.txt. Noticing a change takes few of them.
 const STRETCH: u64 = 2000;
 
 /// The disturbance of a step: the factor by which a worker takes longer for a job that it begins.
@@ -17,7 +17,7 @@ enum Weather {
     Bursts,
 }
 
-/// Stretches of weather, one after the other. Each step has the same weather under any policy.
+/// Stretches of disturbances one after another. A step has the same disturbance under any policy.
 struct Changing {
     stretches: [Weather; 3],
     random: SplitMix64,
@@ -52,7 +52,7 @@ fn run(stretches: [Weather; 3], policy: &str) -> StepsRun {
     RunSteps::new(&program, &*policy, &mut Changing { stretches, random: SplitMix64::new(0), step: 0 }).run()
 }
 
-/// The time of each stretch.
+/// The time of each stretch, s.
 fn stretches(run: &StepsRun) -> Vec<f64> {
     run.step_seconds.chunks(STRETCH as usize).map(|steps| steps.iter().sum()).collect()
 }

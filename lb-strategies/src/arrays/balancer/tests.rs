@@ -30,8 +30,7 @@ fn phase(ranks: Vec<RankReport>, chunks: Vec<ChunkReport>) -> PhaseReport {
     PhaseReport { ranks, chunks, ..PhaseReport::default() }
 }
 
-/// Two values of the snapshot for `spec`: the expected load of a chunk that took 100 and then 300 ns, and the speed of a
-/// rank 5 % slower than the other.
+/// Two values of the snapshot for `spec`: the expected load of a chunk after 100 and 300 ns, and a speed 5 % below 1.
 fn prepared(spec: &str) -> (u64, f64) {
     let mut balancer = balancer(spec);
     let prepare = |ns| {
@@ -334,8 +333,7 @@ fn windows_that_were_not_decided_are_learned_from_with_the_next_that_is() {
     assert_eq!(balancer.decide(&one).ideal_ns, 800_000);
 }
 
-/// Ranks of the chunks after windows of which each is made from the number and the present ranks. Also the number of moves in
-/// each.
+/// Runs windows made from their number and the present ranks. Returns the ranks afterwards and the moves per window.
 fn ranks_after(
     balancer: &mut Balancer,
     ranks: &mut [u32],

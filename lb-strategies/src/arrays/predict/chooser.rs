@@ -1,4 +1,4 @@
-//! The choice of a predictor by past errors.
+//! Chooses the predictor of loads by the errors of earlier predictions. The balancer predicts each phase with it.
 
 use super::history::MANY_CHUNKS;
 use super::{Drift, Last, Prediction, Predictor, Seasonal, Series, Smoothing, Trend};
@@ -7,20 +7,20 @@ use crate::arrays::strategy::Terms;
 
 /// Weight of the newest error.
 const WEIGHT: f64 = 0.25;
-/// Another predictor than smoothing is chosen if its error is below the first part of smoothing's error, and left if it
-/// is above the second.
+/// Another predictor replaces smoothing if its error is below the first part of smoothing's error. It is dropped again
+/// if its error is above the second part.
 const CHOSEN: f64 = 0.75;
 const LEFT: f64 = 0.9;
-/// The least by which its error must be less.
+/// For both, its error must be less than smoothing's by at least this.
 const BETTER: f64 = 0.02;
-/// Number of predictions after which a predictor may be chosen.
+/// Number of predictions before a predictor may be chosen.
 const TRIED: u32 = 2;
 
-/// The largest error that is noted.
+/// The largest error that counts.
 const ERROR_MAX: f64 = 2.0;
-/// While the error of smoothing is less than this no other predictor is tried.
+/// While the error of smoothing is below this, no other predictor is tried.
 const STEADY: f64 = 0.02;
-/// An error of smoothing is unusual beyond this multiple of the mean, and at least the second value.
+/// An error of smoothing is unusual if it is above this multiple of the mean error and above the second value.
 const UNUSUAL: f64 = 2.0;
 const UNUSUAL_MIN: f64 = 0.05;
 
@@ -32,22 +32,23 @@ struct Record {
     predictions: u32,
 }
 
-/// Predicts by the predictor that was best so far, or by the one that was asked for.
+/// Predicts with the configured predictor, or under `auto` with the best one so far.
 pub(in crate::arrays) struct Chooser {
     asked: Prediction,
     smoothing: Smoothing,
     chosen: Prediction,
     records: [Record; CANDIDATES.len()],
-    /// How long smoothing predicts as well as usual.
+    /// The time for which smoothing has predicted as well as usual.
     regime: Regime,
 }
 
-/// The first one is the one to beat.
+/// Candidates under `auto`. The first one is used unless another is better.
 const CANDIDATES: [Prediction; 4] =
     [Prediction::Smoothing, Prediction::Drift, Prediction::Seasonal, Prediction::Trend];
 
 impl Chooser {
-    /// The chooser of a run. A strategy that moves chunks whether it pays or not has its own smoothing.
+    /// The chooser of a run. A strategy that moves chunks whether it pays or not always gets smoothing, with its own
+    /// weight.
     pub(in crate::arrays) fn new(asked: Prediction, terms: &Terms) -> Chooser {
         let smoothing = Smoothing { weight: terms.smoothing };
         let asked = if terms.must_pay { asked } else { Prediction::Smoothing };
@@ -61,18 +62,18 @@ impl Chooser {
         }
     }
 
-    /// The predictor that is used.
+    /// The predictor in use.
     pub(in crate::arrays) fn chosen(&self) -> Prediction {
         self.chosen
     }
 
-    /// The error of the predictor that is used, as a part of all loads.
+    /// The error of the predictor in use, as a part of the sum of all loads.
     pub(in crate::arrays) fn error(&self) -> f64 {
         let used = CANDIDATES.iter().position(|&candidate| candidate == self.chosen);
         used.map_or(0.0, |used| self.records[used].error)
     }
 
-    /// The time for which loads are expected to be as predicted, ns: none if the predictor predicts their change.
+    /// The time for which loads are expected to stay as predicted, ns; 0 if the predictor itself predicts their change.
     pub(in crate::arrays) fn remaining_ns(&self) -> f64 {
         match self.chosen {
             Prediction::Auto | Prediction::Last | Prediction::Smoothing => self.regime.remaining_ns(),
@@ -80,8 +81,8 @@ impl Chooser {
         }
     }
 
-    /// The newest phase of the series, of this length, was measured: learns the errors of all predictors on it. Only
-    /// smoothing, which takes the least time, unless it `tries` others.
+    /// Learns the prediction errors on the newest phase of the series, which took `phase_ns`. Predictors other than
+    /// smoothing, which is the cheapest, are compared only if `tries` is true.
     pub(in crate::arrays) fn learn(&mut self, series: &Series<'_>, phase_ns: f64, tries: bool) {
         let before = series.before();
         let Some(measured) = series.loads(0).filter(|_| before.phases() > 0) else { return };
@@ -146,7 +147,8 @@ impl Chooser {
     }
 }
 
-/// The sum of the differences, divided by the sum of the measured loads. An unknown load counts as wrong.
+/// The sum of the differences, divided by the sum of the measured loads. A load without a prediction counts as
+/// predicted 0.
 fn error(predicted: &[f64], measured: &[f64]) -> f64 {
     let difference = |(predicted, measured): (&f64, &f64)| match (predicted - measured).abs() {
         difference if difference.is_nan() => measured.abs(),

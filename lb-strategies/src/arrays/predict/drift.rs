@@ -1,30 +1,34 @@
-//! Loads that move over the index space: a hot spot, a front, a cloud of particles.
+//! Predicts loads that move over the index space, such as a hot spot, a front or a cloud of particles.
 //!
-//! Chunks of an array with consecutive indices are a line, and rows of equal length are a grid. Both are taken for rings
-//! and tori. On each axis the sums of the loads are a *profile*. The shift that best maps the profile of a phase onto the
-//! next one, divided by the steps between the two, is a velocity. Of the velocities of the last pairs of phases, the one
-//! that fits all pairs best counts. The last phases, moved on by it, are the prediction.
+//! Chunks of an array with consecutive indices are treated as a ring, and rows of equal length as a torus.
+//!
+//! 1. On each axis, the sums of the loads of rows or columns are a *profile*.
+//! 2. The shift that best maps the profile of a phase onto the next one, divided by the steps between the two, is a
+//!    velocity.
+//! 3. Of the velocities of the last four pairs of phases and 0, the one with the smallest error over all pairs counts.
+//! 4. The prediction is the mean of the last three phases, each moved on by this velocity.
 
 use std::ops::Range;
 
 use super::{Predictor, Series};
 use crate::arrays::snapshot::ChunkId;
 
-/// Number of pairs of phases that a velocity is fitted to.
+/// Number of pairs of phases from which the velocity is chosen.
 const PAIRS: usize = 4;
-/// Number of phases whose loads are moved on.
+/// Number of phases whose loads are moved on for the prediction.
 const MOVED_ON: usize = 3;
 /// Number of moments of the coming phase at which loads are predicted.
 const MOMENTS: usize = 4;
-/// The longest profile; a longer one is shortened.
+/// The longest profile. Neighbouring places of a longer profile are averaged.
 const PROFILE_MAX: usize = 64;
 /// The shortest axis on which a shift is looked for.
 const AXIS_MIN: usize = 8;
 
 /// Drift: loads move over the indices of each array at a steady velocity.
 ///
-/// Indices must form lines or grids, see [`Index`](https://docs.rs/caribou). There is no prediction for an array with
-/// other indices, or with a new chunk. Time: the number of chunks, and the square of the length of a profile, at most 64.
+/// Indices must form lines or grids, see [`Index`](https://docs.rs/caribou). An array with other indices, or with a new
+/// chunk, is not predicted. Time is linear in the number of chunks, and quadratic in the length of a profile, at most
+/// 64.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, predict::{Drift, Predictor, Series}};
@@ -52,7 +56,7 @@ impl Predictor for Drift {
     }
 }
 
-/// The chunks of each array.
+/// The range of chunks of each array.
 fn arrays(ids: &[ChunkId]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut begin = 0;
     ids.chunk_by(|a, b| a.array == b.array).map(move |chunks| {
@@ -62,7 +66,7 @@ fn arrays(ids: &[ChunkId]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The indices of an array: rows of equal length.
+/// The indices of an array in rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Grid {
     rows: usize,
@@ -123,7 +127,7 @@ impl Grid {
         sums
     }
 
-    /// The loads, moved on by this number of rows and columns.
+    /// The loads, shifted by this number of rows and columns.
     fn shifted(self, loads: &[f64], rows: f64, columns: f64) -> Vec<f64> {
         let (above, left) = (Shift::of(rows, self.rows), Shift::of(columns, self.columns));
         let at = |row: usize, column: usize| loads[row * self.columns + column];
@@ -169,12 +173,12 @@ impl Shift {
 /// Loads along an axis that is a ring.
 struct Profile {
     loads: Vec<f64>,
-    /// Places of the axis that are one here.
+    /// Number of places of the axis that one place of the profile stands for.
     scale: usize,
 }
 
 impl Profile {
-    /// A long one is shortened to means of neighbouring places.
+    /// A profile of these sums. Neighbouring places of a long one are averaged.
     fn of(sums: Vec<f64>) -> Profile {
         let scale = sums.len().div_ceil(PROFILE_MAX);
         if scale == 1 {
@@ -184,7 +188,7 @@ impl Profile {
         Profile { loads: sums.chunks(scale).map(mean).collect(), scale }
     }
 
-    /// The sum of the squared differences from `later` if this one is moved on by `by` of its places.
+    /// The sum of the squared differences from `later` if this profile is shifted by `by` places of the profile.
     fn error(&self, later: &Profile, by: f64) -> f64 {
         let shift = Shift::of(by, self.loads.len());
         let differences = later.loads.iter().enumerate().map(|(place, later)| {
@@ -194,11 +198,12 @@ impl Profile {
         differences.map(|difference| difference * difference).sum()
     }
 
-    /// The shift that maps this one onto `later` best, in its places: between minus half and half of the ring.
+    /// The shift that maps this profile best onto `later`, in places of the profile: from minus half to half of the
+    /// ring.
     fn shift(&self, later: &Profile) -> f64 {
         let half = (self.loads.len() / 2) as i64;
         let whole = (-half..=half).map(|by| (self.error(later, by as f64), by));
-        // Of equal ones the nearest: equal loads do not move.
+        // Of shifts with equal errors the shortest counts, so that equal loads do not move.
         let nearest = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0).then(a.1.abs().cmp(&b.1.abs()));
         let Some((_, whole)) = whole.min_by(nearest) else { return 0.0 };
         let finer = (-10..=10).map(|part: i32| whole as f64 + f64::from(part) / 10.0);
@@ -209,8 +214,8 @@ impl Profile {
     }
 }
 
-/// The velocity, in places per step, at which each profile best fits the one before. Profiles are newest first, with
-/// their times.
+/// The velocity at which each profile best fits the one before, in places per step. Profiles come newest first, each
+/// with its time.
 fn velocity(profiles: &[(f64, Profile)]) -> f64 {
     let pairs = || profiles.windows(2).map(|pair| (&pair[1], &pair[0]));
     let candidates = pairs().map(|((before, profile), (after, later))| {

@@ -1,4 +1,4 @@
-//! The loads of the last phases, as predictors see them.
+//! Keeps the loads of the last phases, and hands them to the predictors as a [`Series`].
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,9 +11,9 @@ use crate::arrays::snapshot::ChunkId;
 
 /// Number of phases that are kept.
 const KEPT: usize = 16;
-/// The same of a run with very many chunks: enough to smooth loads.
+/// Number of phases kept in a run with very many chunks: enough for smoothing.
 const KEPT_OF_MANY: usize = Smoothing::PHASES;
-/// Number of chunks that are very many.
+/// From this number of chunks on, a run has very many chunks.
 pub(in crate::arrays) const MANY_CHUNKS: usize = 1 << 16;
 
 struct Phase {
@@ -53,7 +53,7 @@ impl History {
         self.phases.len()
     }
 
-    /// The last phases as loads of the chunks of the newest. Empty before the first.
+    /// The last phases, as loads of the chunks of the newest phase. Empty before the first phase.
     pub(in crate::arrays) fn series(&self) -> Series<'_> {
         let Some(newest) = self.phases.back() else { return Series { ids: &[], phases: Vec::new() } };
         let aligned = |phase: &'_ Phase| -> Vec<f64> {
@@ -72,7 +72,8 @@ impl History {
     }
 }
 
-/// The loads of the current chunks in the last phases. A chunk that a phase did not have is NaN in it.
+/// The loads of the current chunks in the last phases. The load of a chunk is NaN in a phase that did not have the
+/// chunk.
 pub struct Series<'h> {
     ids: &'h [ChunkId],
     /// Loads and steps, newest first.
@@ -106,18 +107,19 @@ impl<'h> Series<'h> {
         self.phases.get(back).map(|(loads, _)| &**loads)
     }
 
-    /// Number of steps of that phase.
+    /// Number of steps of the phase `back` phases before the newest.
     pub fn steps(&self, back: usize) -> f64 {
         self.phases.get(back).map_or(0.0, |&(_, steps)| steps)
     }
 
-    /// That phase: its middle, in steps from the end of the newest and so negative, and its loads.
+    /// The middle of the phase `back` phases before the newest, and its loads. The middle is in steps from the end of
+    /// the newest phase, so it is negative.
     pub fn phase(&self, back: usize) -> Option<(f64, &[f64])> {
         let later: f64 = (0..back).map(|later| self.steps(later)).sum();
         self.loads(back).map(|loads| (-later - self.steps(back) / 2.0, loads))
     }
 
-    /// The series before its newest phase came.
+    /// The series as it was before its newest phase.
     pub(super) fn before(&self) -> Series<'_> {
         let before = self.phases.iter().skip(1);
         let phases = before.map(|(loads, steps)| (Cow::Borrowed(&**loads), *steps));

@@ -1,8 +1,8 @@
-//! The last phase again.
+//! Predicts each load as it was in the last phase.
 
 use super::{Predictor, Series};
 
-/// The next phase is like the last one.
+/// Expects the last phase again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Last;
 

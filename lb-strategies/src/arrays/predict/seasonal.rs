@@ -1,14 +1,15 @@
-//! The phase a cycle ago.
+//! Predicts loads that return in cycles: the phase a cycle ago comes again.
 
 use super::{Predictor, Series};
 
 /// The longest cycle, in phases.
 const CYCLE_MAX: usize = 7;
-/// Phases are of one length if they differ by less than this part.
+/// Phases count as equally long if they differ by at most this part.
 const EQUAL: f64 = 0.05;
 
-/// Seasonal: loads return every 2 to 7 phases. The cycle is the one by which the last phases differ least from those a cycle
-/// before. Unknown where phases differ in length, and before two cycles are over. Time is linear in the number of chunks.
+/// Expects loads to return every 2 to 7 phases. The cycle is the one by which the last phases differ least from the
+/// phases a cycle before. There is no prediction where phases differ in length, or before two cycles are over. Time is
+/// linear in the number of chunks.
 ///
 /// ```
 /// use lb_strategies::{ArrayId, ChunkId, predict::{Predictor, Seasonal, Series}};
@@ -32,7 +33,7 @@ impl Predictor for Seasonal {
     }
 }
 
-/// The sum of the differences of two phases.
+/// The sum of the absolute differences between two phases.
 fn distance(series: &Series<'_>, back: usize, further: usize) -> f64 {
     let (Some(a), Some(b)) = (series.loads(back), series.loads(further)) else { return f64::INFINITY };
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).filter(|difference| !difference.is_nan()).sum()

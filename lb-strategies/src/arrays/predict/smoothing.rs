@@ -1,11 +1,11 @@
-//! Exponential smoothing.
+//! Predicts loads by exponential smoothing, which averages noise.
 
 use super::{Predictor, Series};
 
 /// Exponential smoothing of the last four phases: expected = weight x measured + (1 - weight) x expected before.
 ///
-/// A chunk that appears later starts from its first measurement. A weight of 1 is [`Last`](super::Last); weights outside
-/// (0, 1] are read as 1. Time is linear in the number of chunks.
+/// A chunk that appears later starts from its first measurement. A weight of 1 is [`Last`](super::Last). Weights
+/// outside (0, 1] are read as 1. Time is linear in the number of chunks.
 ///
 /// ```
 /// use lb_strategies::predict::Smoothing;

@@ -1,12 +1,12 @@
-//! A straight line through the last phases.
+//! Predicts loads on a straight line through the last phases.
 
 use super::{Predictor, Series};
 
-/// Number of phases that the line is fitted to, and the least.
+/// Largest and least number of phases that the line is fitted to.
 const PHASES: usize = 6;
 const PHASES_MIN: usize = 3;
 
-/// Linear trend: each chunk goes on along the line of least squares through its last six phases, not below zero. Unknown
+/// Expects each load on the line of least squares through its last six phases, at least zero. There is no prediction
 /// before the third phase of a chunk. Time is linear in the number of chunks.
 ///
 /// ```
@@ -30,7 +30,7 @@ impl Predictor for Trend {
     }
 }
 
-/// The value at `at` of the line of least squares through these points, or zero if that is negative.
+/// The value at `at` of the line of least squares through these points, at least zero.
 fn extrapolate<I: Iterator<Item = (f64, f64)>>(points: impl Fn() -> I, at: f64) -> f64 {
     let count = points().count() as f64;
     let (sum_x, sum_y) = points().fold((0.0, 0.0), |(xs, ys), (x, y)| (xs + x, ys + y));

@@ -1,8 +1,8 @@
-//! `greedy`: chunks by falling load, each to the rank that would finish first with it.
+//! `greedy` places chunks by falling load, each on the rank that would finish first with it.
 //!
-//! The longest-processing-time rule (Graham, "Bounds on multiprocessing timing anomalies", 1969: at most 4/3 of the best
-//! on equal ranks), with capacities. It ignores the current placement, so it moves nearly all chunks. It is the yardstick
-//! of balance, and seldom the strategy to run with.
+//! This is the longest-processing-time rule (Graham, "Bounds on multiprocessing timing anomalies", 1969), extended by
+//! capacities. On equal ranks its result is at most 4/3 of the best. It ignores the current placement, so it moves
+//! nearly all chunks. It shows which balance is possible, and is seldom the strategy to run with.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
@@ -10,7 +10,7 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy",
     summary: "heaviest chunk first, each to the rank that would finish first; moves nearly all",

@@ -1,9 +1,9 @@
-//! `greedy-refine`: as good as greedy up to a tolerance, for a fraction of the moves.
+//! `greedy-refine` reaches the balance of `greedy` up to a tolerance, with a fraction of the moves.
 //!
-//! Greedy is run only for its maximum completion time M. Then, heaviest chunk first, a chunk stays if its old rank
-//! finishes by M x tolerance with it; otherwise it goes to the rank that would finish first. The idea is from
-//! GreedyRefineLB in Charm++. Where this does not beat the current placement (greedy is not always better), nothing
-//! moves.
+//! Greedy is run only for its maximum completion time M. Then chunks are placed heaviest first. A chunk stays if its
+//! rank finishes by M x tolerance with it, else it goes to the rank that would finish first. The idea is from
+//! GreedyRefineLB in Charm++. If the result is no better than the current placement, nothing moves, because greedy is
+//! not always better.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
@@ -12,7 +12,7 @@ use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "greedy-refine",
     summary: "greedy's balance up to a tolerance, keeping chunks where they are if it can",
@@ -26,7 +26,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     },
 };
 
-/// Keeps chunks in place below greedy's maximum.
+/// Keeps chunks in place while their rank stays below greedy's maximum.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Strategy, metrics::Moved, strategies::greedy_refine::GreedyRefine};
@@ -37,7 +37,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct GreedyRefine {
-    /// Maximum completion time allowed, over greedy's; at least 1.
+    /// Maximum completion time allowed, divided by greedy's; at least 1.
     pub tolerance: f64,
     /// The model of a neighbour's load.
     pub background: Background,
@@ -62,8 +62,8 @@ impl Strategy for GreedyRefine {
     }
 }
 
-/// Leaves a chunk where `assignment` has it if that rank finishes by `limit_ns` with it and all before it in
-/// `order`, and puts it where it finishes first otherwise. Adds to `loads` what it places.
+/// Places chunks in `order` and adds them to `loads`. A chunk stays where `assignment` has it if that rank finishes by
+/// `limit_ns` with it. Else the chunk goes where it finishes first.
 pub(crate) fn pack(
     snapshot: &Snapshot,
     order: &[(usize, u64)],
@@ -84,7 +84,7 @@ pub(crate) fn pack(
     }
 }
 
-/// The maximum completion time of greedy's plan; the plan itself is not wanted.
+/// The maximum completion time of greedy's plan.
 fn greedy_max_ns(order: &[(usize, u64)], mut loads: Loads) -> u64 {
     let mut finish_first = FinishFirst::new(&loads);
     for &(_, ticks) in order {

@@ -1,10 +1,10 @@
-//! `none`: every chunk stays where it is. The baseline that every other strategy is measured against.
+//! `none` leaves every chunk where it is. Other strategies are compared with it.
 
 use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "none",
     summary: "every chunk stays where it is, even on an unavailable rank",

@@ -1,4 +1,4 @@
-//! `program`: the program itself moves chunks; the strategy only moves them off unavailable ranks.
+//! `program` leaves the placement to the program, and moves chunks only off unavailable ranks.
 
 use crate::arrays::finish_first::FinishFirst;
 use crate::arrays::loads::Loads;
@@ -6,7 +6,7 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "program",
     summary: "chunks move where the program says (Ctx::migrate_to), and off an unavailable rank",
@@ -14,8 +14,8 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |_| Ok(Box::new(ProgramDirected)),
 };
 
-/// Leaves the placement to the program, but moves chunks off an unavailable rank. Unlike under [`none`](super::none),
-/// syncs decide, and the moves of the program are made.
+/// Moves chunks only off unavailable ranks. Unlike under [`none`](super::none), chunks wait at syncs for a decision,
+/// and the moves that the program wants are made.
 ///
 /// ```
 /// use lb_strategies::{Assignment, Strategy, strategies::program::ProgramDirected, synthetic::Workload};
@@ -30,7 +30,7 @@ impl Strategy for ProgramDirected {
         ENTRY.name
     }
 
-    /// The program moves chunks for reasons of its own.
+    /// Moves need not pay, because the program moves chunks for other reasons.
     fn terms(&self) -> Terms {
         Terms { must_pay: false, ..Terms::default() }
     }

@@ -1,5 +1,4 @@
-//! `random`: every chunk to an available rank drawn at random. A second baseline: the balance by chance. Like `rotate`,
-//! also a test of migration.
+//! `random` puts every chunk on an available rank drawn at random. It shows the balance by chance, and tests migration.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -10,7 +9,7 @@ use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "random",
     summary: "every chunk to a random available rank; a test of migration",
@@ -30,7 +29,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
-    /// With the phase, fixes the draws.
+    /// Seed of the draws, mixed with the phase.
     pub seed: u64,
 }
 

@@ -1,32 +1,31 @@
-//! `refine`: moves as little as needed from overloaded to underloaded ranks.
+//! `refine` balances with few moves from overloaded to underloaded ranks. It is the default strategy.
 //!
-//! Algorithm 1 of the paper on refinement balancing in the cloud (arrays of chunks, with background load and unequal vCPU
-//! speeds). Overloaded ranks wait in a max-heap, `overHeap`. The most loaded one is the donor. It gives the largest chunk
-//! that fits some underloaded rank of `underSet` without overloading it. Both are updated, and so on until no donor is
-//! left. A donor without a chunk that fits is set aside, so the loop ends. A chunk moves at most once.
+//! It is Algorithm 1 of the refinement paper (Gupta, Sarood, Kale and Milojicic, "Improving HPC Application Performance
+//! in Cloud through Dynamic Load Balancing", 2013), for chunks with background load and unequal vCPU speeds. Overloaded
+//! ranks wait in a max-heap, `overHeap`. The most loaded rank is the donor. It gives its largest chunk that fits a rank
+//! of `underSet` without overloading it. This repeats until no donor is left. A donor without a chunk that fits is set
+//! aside, so the loop ends. A chunk moves at most once.
 //!
-//! The paper is read freely in these points:
+//! `refine` deviates from the paper in these points; [`refine_paper`](super::refine_paper) has a parameter for each.
 //!
-//! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as
-//!   much work as a fast one. We equalise completion time = ticks / capacity: the fair part of rank p is
-//!   total x capacity_p / sum(capacity).
-//! - **Tolerance is relative** to the least possible completion time: the fair one, or the time of the heaviest chunk. It
-//!   is a trigger with hysteresis. Nothing moves until some rank is above 1 + `tolerance`. Then ranks are drained down to
-//!   1 + `settle`, and receivers are filled up to it. Where chunks are too coarse for that, the level doubles until it
-//!   reaches `tolerance`. Stopping at the tolerance instead would waste that time forever.
-//! - **Index order within a band.** With nearly equal loads, "the largest chunk" is picked by measurement noise, which
-//!   frays the boundary between ranks. Chunks within `band` of each other count as equal. Of equal chunks, the one goes
-//!   with the index nearest to the receiver: the highest for a higher rank, the lowest for a lower one. Blocks stay
-//!   contiguous, which means less communication.
-//! - **Which receiver.** The paper takes any rank that is below the average by the tolerance and stays so. We fill every
-//!   rank up to the level, the one with the most room first.
-//! - **It does not end where it stalls.** A donor that is set aside stays late. If there is one, the module `coarse`
-//!   plans anew by other means.
+//! - **Completion time, not ticks.** Equation 3 taken literally equalises ticks, so a slow vCPU would get as much work
+//!   as a fast one. We equalise completion time = ticks / capacity. The fair part of rank p is total x capacity_p /
+//!   sum(capacity).
+//! - **Relative tolerance with hysteresis.** Levels are relative to the least possible completion time: the fair time,
+//!   or the time of the heaviest chunk. Nothing moves until some rank is above 1 + `tolerance`. Then donors are drained
+//!   to 1 + `settle`, and receivers are filled up to it. If chunks are too coarse, the level doubles until it reaches
+//!   `tolerance`. Draining to the tolerance only would waste that time in every later phase.
+//! - **Index order within a band.** With nearly equal loads, measurement noise decides which chunk is the largest, and
+//!   blocks of chunks fall apart. So chunks within `band` of each other count as equal. Of these, a receiver with a
+//!   higher number than the donor gets the highest index, else the lowest. Blocks stay contiguous, which saves
+//!   communication.
+//! - **Receivers.** In the paper, a receiver is below the average by the tolerance and stays so. We fill every rank up
+//!   to the level, the rank with the most room first.
+//! - **Coarse chunks.** In the paper, a donor that is set aside stays late. Here the module `coarse` then makes a new
+//!   plan.
 //!
-//! [`refine_paper`](super::refine_paper) is the paper without these, and takes each by a parameter.
-//!
-//! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the loads, plus
-//! a sort of the donors' chunks and two heap updates per move.
+//! Receivers are filled to a level below the maximum, so the maximum never rises. Time: O(chunks) to read the loads, a
+//! sort of the donors' chunks, and two heap updates per move.
 
 mod coarse;
 mod donors;
@@ -45,7 +44,7 @@ use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::parameters::Parameter;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine",
     summary: "a few chunks from overloaded to underloaded ranks, exchanges where they are coarse",
@@ -85,49 +84,49 @@ const LEVEL_MIN: f64 = 0.005;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Refine {
-    /// The part above the least possible completion time at which a rank must be before anything moves; 0.05 is 5 %.
+    /// A rank must be above the least possible completion time by this part before anything moves; 0.05 is 5 %.
     pub tolerance: f64,
-    /// The part above it at which ranks may stay once something moves; at most `tolerance`.
+    /// Once something moves, ranks may stay above the least possible completion time by this part; at most `tolerance`.
     pub settle: f64,
     /// Loads within this part of each other are taken in index order.
     pub band: f64,
     /// The model of a neighbour's load.
     pub background: Background,
-    /// The quantity that ranks are to have equally much of.
+    /// The quantity that is equalised among ranks.
     pub equalise: Equalise,
-    /// The ranks that receive chunks.
+    /// The ranks that may receive chunks.
     pub receivers: Receivers,
-    /// What follows where no chunk of a donor fits a receiver.
+    /// What is done if no chunk of a donor fits a receiver.
     pub misfit: Misfit,
 }
 
-/// The quantity that ranks are to have equally much of.
+/// The quantity that is equalised among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Equalise {
-    /// The time that each rank takes for its ticks.
+    /// Completion time of the rank.
     #[default]
     Time,
     /// Ticks, independent of the speed of ranks: equation 3 taken literally.
     Ticks,
 }
 
-/// The ranks that receive chunks.
+/// The ranks that may receive chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receivers {
-    /// All ranks that are not overloaded, up to the level above which a rank is.
+    /// All ranks that are not overloaded, up to the level above which a rank is overloaded.
     #[default]
     All,
-    /// Only ranks that are as far below the fair time as a donor is above it, and stay so (the paper).
+    /// As in the paper: only ranks that are as far below the fair time as a donor is above it, and stay so.
     Underloaded,
 }
 
-/// What follows where no chunk of a donor fits a receiver.
+/// What is done if no chunk of a donor fits a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Misfit {
-    /// The placement is planned anew by exchanges and packing.
+    /// The placement is planned anew, by exchanges and packing.
     #[default]
     Replan,
-    /// The donor stays late (the paper).
+    /// As in the paper: the donor stays late.
     StayLate,
 }
 
@@ -146,7 +145,7 @@ impl Default for Refine {
 }
 
 impl Refine {
-    /// Reads the four parameters.
+    /// Reads the parameters of `refine`.
     pub(crate) fn from_parameters(parameters: &crate::Parameters) -> Result<Self, crate::ParseError> {
         let tolerance = parameters.number("tolerance", 0.0..=10.0)?;
         let settle = parameters.number_or("settle", 0.0..=10.0, "tolerance")?.unwrap_or(tolerance);
@@ -166,12 +165,12 @@ impl Refine {
         }
     }
 
-    /// Tells whether some rank is so late that a refinement starts.
+    /// True if some rank is so late that a refinement starts.
     pub(crate) fn is_due(&self, plan: &Plan) -> bool {
         plan.max_ns() > plan.limit_ns(self.tolerance)
     }
 
-    /// Refines down to the tolerance wherever that is possible, and to `settle` where it is easy.
+    /// Refines down to the tolerance where possible, and to `settle` where this takes no more than Algorithm 1.
     pub(crate) fn refine(&self, snapshot: &Snapshot, start: &Plan) -> Plan {
         let mut plan = start.clone();
         let mut donors = Donors::gather(snapshot, start, start.limit_ns(self.settle.min(self.tolerance)));
@@ -182,7 +181,8 @@ impl Refine {
         }
     }
 
-    /// Drains to `settle`; while donors are left, doubles the level up to `tolerance`. Returns whether none is left.
+    /// Drains donors to `settle`. While donors are left, doubles the level up to `tolerance`. Returns true if none is
+    /// left.
     pub(crate) fn offload(&self, plan: &mut Plan, donors: &mut Donors<'_>) -> bool {
         let mut level = self.settle.min(self.tolerance);
         loop {

@@ -1,9 +1,9 @@
-//! `refine-best`: the best of several refinements, improved by exchanges.
+//! `refine-best` tries several refinements, takes the best, and improves it by exchanges.
 //!
-//! `refine` is content with its tolerance where chunks are coarse. Here it is tried from several levels, with
-//! and without the band, and on beyond the tolerance; then exchanges go on while they help. The plan with the
-//! least predicted maximum wins, of equal ones the one that moves least. `refine` is among the candidates, so
-//! the result is never worse; it costs several times the time to decide, and more moves.
+//! With coarse chunks, `refine` stops at its tolerance. `refine-best` tries it from several levels, with and without
+//! the band, and beyond the tolerance. The plan with the least predicted maximum wins; of equal plans, the one that
+//! moves least. Then exchanges go on while they help. `refine` is among the candidates, so the result is never worse.
+//! It costs several times the time to decide, and more moves.
 
 use super::refine::{Donors, PARAMETERS, Plan, Refine, swap_chunks};
 use crate::arrays::metrics::Moved;
@@ -11,7 +11,7 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::{Strategy, Terms};
 use crate::entry::Entry;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-best",
     summary: "refine from several levels, then exchanges; the best plan wins",
@@ -19,7 +19,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |parameters| Ok(Box::new(RefineBest { refine: Refine::from_parameters(parameters)? })),
 };
 
-/// Several refinements, of which the best is kept.
+/// Makes several refinements and keeps the best.
 ///
 /// ```
 /// use lb_strategies::{Strategy, metrics::max_ns, strategies::{refine::Refine, refine_best::RefineBest}};
@@ -34,7 +34,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RefineBest {
-    /// The refinement to vary; its tolerance also decides whether anything happens.
+    /// The refinement to vary. Its tolerance also decides whether anything moves.
     pub refine: Refine,
 }
 
@@ -70,7 +70,7 @@ impl Strategy for RefineBest {
             variant.offload(&mut plan, &mut donors);
             plan
         });
-        // `min_by_key` keeps the first of equal plans, the plain one before the others.
+        // `min_by_key` returns the first of equal plans, so the plain plan wins.
         let plans = std::iter::once(self.refine.refine(snapshot, &start)).chain(variants);
         let mut best = plans.min_by_key(cost).expect("there is the plain one");
         let settled_ns = best.limit_ns(self.refine.settle);

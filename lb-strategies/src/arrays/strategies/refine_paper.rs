@@ -1,28 +1,30 @@
-//! `refine-paper`: Algorithm 1 of the paper on refinement balancing in the cloud, and nothing else.
+//! `refine-paper` is Algorithm 1 of the refinement paper (see [`refine`](super::refine)), unchanged. It shows what each
+//! change of [`Refine`] is worth.
 //!
-//! Loads are the ones of the last phase. The background is by equation 2, and does not change when chunks move (equation
-//! 1). Ranks above the average by more than epsilon give chunks, heaviest first. Receivers are below it by more than
-//! epsilon and stay so (equation 3). Every plan is carried out. Where no chunk fits, a donor stays late. [`Refine`] is
-//! our variant. Each parameter switches on one of its changes:
+//! Loads are measured in the last phase. Background load is by equation 2, and constant when chunks move (equation 1).
+//! Ranks above the average by more than epsilon give chunks, heaviest first. Receivers are below the average by more
+//! than epsilon and stay so (equation 3). Every plan is carried out. If no chunk fits, the donor stays late.
+//!
+//! Each parameter switches on one change of [`Refine`]:
 //!
 //! | parameter | change |
 //! |---|---|
-//! | `background=share` | a neighbour takes a share of the rank's time, not always the same time |
-//! | `settle=0.005` | once something moves, ranks come nearer to the average than epsilon |
-//! | `receivers=all` | receivers are filled likewise |
-//! | `band=0.2` | of about equal chunks the one that borders on the receiver goes |
+//! | `background=share` | a neighbour takes a share of the rank's time, not a constant time |
+//! | `settle=0.005` | once something moves, donors are drained nearer to the average than epsilon |
+//! | `receivers=all` | every rank that is not overloaded receives, up to the level of donors |
+//! | `band=0.2` | of about equal chunks, the one with the index nearest to the receiver goes |
 //! | `coarse=on` | the placement is planned anew where no chunk fits a receiver |
-//! | `smoothing=0.5` | a load that was measured once is smoothed |
+//! | `smoothing=0.5` | loads are smoothed over the last phases |
 //! | `speed-noise=0.08` | a small difference of speed is ignored |
 //! | `pay=on` | a plan is dropped if moving takes longer than it saves |
 //!
-//! The paper leaves two things open. *Epsilon*: here a part of the average. *The quantity to equalise*: equation 3 taken
-//! literally compares ticks (`equal=ticks`). That gives a slow vCPU as much work as a fast one, and could not have
-//! shortened the paper's runs on unequal hosts. By default the times of the ranks are equalised, as in [`Refine`].
+//! The paper does not define two things. *Epsilon*: here a part of the average. *The quantity to equalise*: equation 3
+//! taken literally compares ticks (`equal=ticks`). That would give a slow vCPU as much work as a fast one, and could
+//! not have shortened the paper's runs on unequal hosts. By default, completion times are equalised, as in [`Refine`].
 //!
-//! If a neighbour runs whenever it can, equation 1 expects it to take as much of a rank with less work. Really it takes
-//! less. So on two ranks with a small epsilon this ends at three quarters of the best achievable gain, and finds itself
-//! balanced. It gains more with a larger epsilon, which stops it earlier, and on more ranks.
+//! A neighbour that runs whenever it can takes less time from a rank with less work. Equation 1 expects it to take the
+//! same time. So on two ranks with a small epsilon, the algorithm stops at three quarters of the best achievable gain.
+//! It gains more on more ranks, and with a larger epsilon, which stops it earlier.
 
 use super::refine::{Equalise, Misfit, Receivers, Refine};
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -32,7 +34,7 @@ use crate::parameters::Parameter;
 use crate::parameters::Parameters;
 use crate::parse_error::ParseError;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "refine-paper",
     summary: "Algorithm 1 of the cloud paper and nothing else; parameters switch on what refine does",
@@ -91,7 +93,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
     build: |parameters| Ok(Box::new(RefinePaper::from_parameters(parameters)?)),
 };
 
-/// The paper's refinement, with or without single changes of ours.
+/// The paper's refinement, with any of our changes.
 ///
 /// ```
 /// use lb_strategies::{Strategy, metrics::Moved, ARRAYS, synthetic::Workload};
@@ -104,7 +106,7 @@ pub const ENTRY: Entry<dyn Strategy> = Entry {
 pub struct RefinePaper {
     /// The algorithm.
     pub refine: Refine,
-    /// The terms on which it is run.
+    /// The terms of the strategy.
     pub terms: Terms,
 }
 
@@ -174,7 +176,8 @@ mod tests {
 
     #[test]
     fn donors_stop_and_receivers_start_and_stay_outside_of_epsilon() {
-        // The average is 100: 140 gives until it has 105; of the others only 70 is below 95, and has room for 25.
+        // The average is 100. The donor with 140 gives until it has 105. Of the others, only 70 is below 95, with room
+        // for 25.
         let snapshot = held(&[140, 96, 94, 70]);
         assert_eq!(counts(&snapshot, &assign("refine-paper", &snapshot)), [114, 96, 95, 95]);
         assert_eq!(counts(&snapshot, &assign("refine-paper,receivers=all", &snapshot)), [105, 99, 98, 98]);
@@ -182,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_background_is_added_to_the_average_too() {
-        // Equation 1: (100 + (100 + 100)) / 2 = 150; rank 1 gives until it has 57 and the neighbour's 100.
+        // Equation 1: (100 + (100 + 100)) / 2 = 150. Rank 1 gives until it has 57, and the neighbour's 100.
         let mut snapshot = held(&[100, 100]);
         snapshot.ranks[1].background_ns = 100_000_000;
         assert_eq!(counts(&snapshot, &assign("refine-paper", &snapshot)), [142, 58]);
@@ -198,7 +201,7 @@ mod tests {
     fn it_stalls_at_three_quarters_of_the_gain_beside_a_neighbour_that_always_runs() {
         let mut snapshot = held(&[1200, 1200]);
         for _ in 0..6 {
-            // The time of the neighbour in the phase: as much as the rank, and the rest of the phase alone.
+            // The neighbour takes as much time as the rank, and then the rest of the phase alone.
             let own: Vec<u64> =
                 counts(&snapshot, &Assignment::current(&snapshot)).iter().map(|&n| n as u64).collect();
             let phase_ms = own[0].max(2 * own[1]);
@@ -224,14 +227,14 @@ mod tests {
         snapshot.ranks[1].speed = 0.5;
         assert_eq!(counts(&snapshot, &assign("refine-paper,equal=ticks", &snapshot)), [142, 158]);
         let assignment = assign("refine-paper", &snapshot);
-        // Fair is 200 ms: the fast rank takes no more than is light, and with that the slow one is still late.
+        // Fair is 200 ms. The fast rank takes chunks only while it stays light, and the slow rank is still late then.
         let times = completion_ns(&snapshot, &assignment, Background::Additive);
         assert_eq!(times, [190_000_000, 220_000_000]);
     }
 
     #[test]
     fn what_ticks_are_compared_with_is_in_ticks_too() {
-        // At half speed the heaviest chunk takes longer than either rank would have ticks.
+        // At half speed, the heaviest chunk takes longer than either rank would take for its ticks at full speed.
         let mut snapshot = held(&[2, 2]);
         snapshot.ranks.iter_mut().for_each(|rank| rank.speed = 0.5);
         for (chunk, ticks) in snapshot.chunks.iter_mut().zip([10, 8, 1, 1]) {

@@ -1,5 +1,5 @@
-//! `rotate`: every chunk to the next available rank. Not for speed: it moves everything, every time, and so
-//! shows whether a program survives migration.
+//! `rotate` moves every chunk to the next available rank. It makes nothing faster: it tests whether a program survives
+//! migration.
 
 use crate::arrays::loads::Loads;
 use crate::arrays::snapshot::{Assignment, Snapshot};
@@ -7,7 +7,7 @@ use crate::arrays::strategy::{Background, Strategy, Terms};
 use crate::entry::Entry;
 use crate::rank::Rank;
 
-/// The table's line.
+/// The entry in the table of strategies.
 pub const ENTRY: Entry<dyn Strategy> = Entry {
     name: "rotate",
     summary: "every chunk to the next available rank; a test of migration",

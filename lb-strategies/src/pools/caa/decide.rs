@@ -1,8 +1,7 @@
-//! Shares or a master: the decision of phase 2, a pure function of the reports.
+//! Decides in phase 2 of `caa` between shares and a master. The decision is a pure function of the reports.
 //!
-//! Four conditions favour shares, each with a weight. Shares are chosen if the conditions that hold have at least half of
-//! all weights (equations 1 to 3 of the paper). Before that, if no more tasks are left than there are workers, each gets
-//! one.
+//! If there are at most as many tasks left as workers, each worker gets one. Else four weighted conditions favour
+//! shares. Shares are chosen if those that hold have at least half of all weights (equations 1 to 3 of the paper).
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pools::machine::Nanos;
 
-/// The tasks that one worker, or all together, have finished.
+/// The tasks that one worker, or all workers together, have finished.
 ///
 /// ```
 /// use lb_strategies::pool::caa::decide::TaskStats;
@@ -24,16 +23,16 @@ use crate::pools::machine::Nanos;
 pub struct TaskStats {
     /// Tasks finished.
     pub done: u64,
-    /// Number of durations measured: one for each step, which may be several short tasks.
+    /// Number of durations measured, one for each step. A step may have several short tasks.
     pub measured: u64,
-    /// Sum of the durations of a task, in seconds.
+    /// Sum over steps of the mean duration of a task, in seconds.
     pub sum: f64,
-    /// Sum of their squares.
+    /// Sum of the squares of these durations.
     pub squares: f64,
 }
 
 impl TaskStats {
-    /// `count` tasks took so long together.
+    /// Adds a step of `count` tasks that took this long together.
     pub fn add(&mut self, count: u64, took: Nanos) {
         let each = took as f64 / 1e9 / count.max(1) as f64;
         self.done += count;
@@ -42,7 +41,7 @@ impl TaskStats {
         self.squares += each * each;
     }
 
-    /// Both together.
+    /// The tasks of both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl TaskStats {
     }
 }
 
-/// The facts at the end of a round. Only workers that have shown up count, on ranks that live.
+/// The facts at the end of a round. Only workers that have come are counted.
 ///
 /// ```
 /// use lb_strategies::pool::caa::RoundStats;
@@ -94,7 +93,7 @@ pub struct Thresholds {
     pub done: f64,
     /// U4: standard deviation of the durations of all tasks, as a part of their mean.
     pub durations: f64,
-    /// K1 to K4, 0 to 1.
+    /// K1 to K4, each from 0 to 1.
     pub weights: [f64; 4],
 }
 
@@ -103,7 +102,7 @@ impl Thresholds {
     pub const PAPER: Self =
         Self { clocks: 0.1, workers: 32, done: 0.25, durations: 0.25, weights: [0.0, 1.0, 1.0, 0.5] };
 
-    /// U1 to U4.
+    /// Whether U1 to U4 hold.
     pub fn hold(&self, facts: &RoundStats) -> [bool; 4] {
         [
             spread(facts.clocks.iter().copied()) < self.clocks,
@@ -114,7 +113,7 @@ impl Thresholds {
     }
 }
 
-/// The next phase.
+/// What follows after a round.
 ///
 /// ```
 /// use lb_strategies::pool::caa::NextPhase;
@@ -122,11 +121,11 @@ impl Thresholds {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextPhase {
-    /// One task each: no more are left than there are workers. Domain decomposition (DD), too.
+    /// At most one task for each worker, because no more are left than workers. Also domain decomposition (DD).
     OneEach,
-    /// Shares in proportion to tasks finished: domain decomposition (DD).
+    /// Shares in proportion to finished tasks: domain decomposition (DD).
     Shares,
-    /// A master hands out task by task (MS).
+    /// A master hands out the tasks one by one (MS).
     Master,
 }
 
@@ -140,7 +139,7 @@ impl fmt::Display for NextPhase {
     }
 }
 
-/// Decides. If no worker has shown up, it chooses a master, which late workers can ask.
+/// Decides. If no worker has come, a master is chosen, from which late workers can request tasks.
 ///
 /// ```
 /// use lb_strategies::pool::caa::{NextPhase, RoundStats, decide, decide::Thresholds};
@@ -178,7 +177,7 @@ fn deviation(count: f64, sum: f64, squares: f64) -> f64 {
         return 0.0;
     }
     let mean = sum / count;
-    // Rounding may leave a variance a little below zero.
+    // Rounding may make the variance slightly negative.
     (squares / count - mean * mean).max(0.0).sqrt() / mean
 }
 

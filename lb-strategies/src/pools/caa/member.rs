@@ -1,7 +1,7 @@
-//! The part that every rank has: its workers.
+//! Runs the workers of one rank through the phases of `caa`.
 //!
 //! ```text
-//!            Stop, or all are through         all at rest            Serve
+//!            Stop, or all have finished       all at rest            Serve
 //!  Shares -----------------------------> Stopping ----> Resting ----------------> Asking
 //!     ^                                                    |
 //!     `----------------------------------------------------'  Shares
@@ -20,13 +20,13 @@ use crate::rank::{Rank, WorkerId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Workers go through their shares.
+    /// Workers execute their shares.
     Shares(Until),
-    /// They finish the task in hand.
+    /// Workers finish their present tasks.
     Stopping,
-    /// All is reported.
+    /// The rank has reported.
     Resting,
-    /// They ask the master.
+    /// Workers request tasks from the master.
     Asking,
 }
 
@@ -35,13 +35,13 @@ pub(super) struct Member {
     workers: Workers,
     /// Clock speed of the rank's vCPUs.
     clock: f64,
-    /// Of this round.
+    /// By worker, for this round.
     tallies: Vec<TaskStats>,
     phase: Phase,
 }
 
 impl Member {
-    /// Workers with equal shares.
+    /// Workers with their equal shares of phase 1.
     pub(super) fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
         let mut workers = Workers::new(pool, rank, pace, chunk);
         for (worker, share) in (0..).map(WorkerId).zip(shares(pool, rank)) {
@@ -100,7 +100,7 @@ impl Member {
         }
     }
 
-    /// Advances a waiting worker by the phase.
+    /// Does what the phase prescribes for a waiting worker.
     fn advance(
         &mut self,
         now: Nanos,
@@ -152,8 +152,8 @@ impl Member {
         }
     }
 
-    /// In a round that ends with the last worker, only workers that have come have shares. So if all are at rest, all are
-    /// through.
+    /// Stops if all workers are at rest. In a round that ends with the last worker, only workers that have come have
+    /// shares. So if all are at rest, all have finished.
     fn stop_if_through(&mut self, outbox: &mut Outbox<CaaMessage>) {
         if self.workers.is_at_rest() {
             self.stop(outbox);

@@ -1,10 +1,9 @@
-//! The part of rank 0: it takes reports and decides in phase 2, and is the master of phase 3.
+//! Rank 0's part of `caa`: it collects the reports, decides in phase 2, and is the master of phase 3.
 //!
-//! Numbered rules:
-//! 1. A round of shares ends with one report from every rank. No rank is told anything new before.
-//! 2. The first `First` of a round stops it; later ones change nothing.
-//! 3. If nothing is left after a round, all are dismissed. Else rank 0 decides, and the next round or the queue begins.
-//!    The queue dismisses by itself.
+//! 1. A round of shares ends with one report from every rank. No rank gets a new share before.
+//! 2. The first `First` of a round stops the round. Later ones have no effect.
+//! 3. If nothing is left after a round, all workers are dismissed. Else rank 0 decides, and the next round or the queue
+//!    begins. The queue dismisses all workers itself.
 
 use super::decide::{NextPhase, RoundStats, TaskStats, Thresholds, decide};
 use super::{CaaMessage, Until, WorkerReport};
@@ -20,20 +19,20 @@ enum Phase {
     Serving,
 }
 
-/// Rank 0's view of all.
+/// The state of rank 0.
 pub(super) struct CaaRoot {
     conditions: Thresholds,
     later: Until,
     phase: Phase,
-    /// Of this round, by rank.
+    /// By rank, for this round.
     reports: Vec<Option<Vec<WorkerReport>>>,
-    /// The remaining tasks after each round; workers ask it in phase 3.
+    /// The remaining tasks after each round. In phase 3, workers request tasks from it.
     queue: Queue,
     decisions: Vec<String>,
 }
 
 impl CaaRoot {
-    /// The root before phase 1. All ranks know the shares of phase 1 by themselves.
+    /// The root before phase 1. Each rank computes its shares of phase 1 itself.
     pub(super) fn new(pool: &Pool, conditions: Thresholds, rule: SizeRule, later: Until) -> Self {
         let mut queue = Queue::new(pool, rule, Master::Apart);
         queue.take(pool.iterations);
@@ -52,7 +51,7 @@ impl CaaRoot {
         (!self.decisions.is_empty()).then(|| self.decisions.join("; "))
     }
 
-    /// Tells whether rank 0 handles this message, rather than its workers' part.
+    /// True if rank 0 handles this message as the root, and not as a member.
     pub(super) fn is_for(&self, message: &CaaMessage) -> bool {
         matches!(
             message,
@@ -105,13 +104,13 @@ impl CaaRoot {
         }
     }
 
-    /// The queue goes on. If nothing is left, it dismisses all.
+    /// Lets the queue serve workers. The queue dismisses all if nothing is left.
     fn serve(&mut self, outbox: &mut Outbox<CaaMessage>) {
         self.phase = Phase::Serving;
         self.with_queue(outbox, Queue::serve);
     }
 
-    /// The workers that are there, and the facts to decide by.
+    /// The workers that have come, and the facts for the decision.
     fn facts(&self) -> (Vec<(Rank, WorkerId)>, RoundStats) {
         let mut there = Vec::new();
         let mut facts = RoundStats { left: self.queue.waiting(), ..RoundStats::default() };
@@ -169,7 +168,7 @@ impl CaaRoot {
     }
 }
 
-/// The workers that have finished most get one task each.
+/// One task each for the workers that have finished most tasks.
 fn one_each(facts: &RoundStats) -> Vec<u64> {
     let mut order: Vec<usize> = (0..facts.done.len()).collect();
     order.sort_by_key(|&worker| std::cmp::Reverse(facts.done[worker]));
@@ -180,7 +179,7 @@ fn one_each(facts: &RoundStats) -> Vec<u64> {
     parts
 }
 
-/// In proportion to tasks finished; equal if no worker has finished any.
+/// Shares in proportion to finished tasks; equal if no worker has finished any.
 fn in_proportion(facts: &RoundStats) -> Vec<u64> {
     let speeds: Vec<f64> = facts.done.iter().map(|&done| done as f64).collect();
     apportion(facts.left, &speeds).unwrap_or_else(|| equal(facts.left, facts.done.len()))

@@ -1,4 +1,4 @@
-//! The queue: grants indices to workers that ask, and dismisses all when everything was run.
+//! Grants indices to workers that ask for them, and dismisses all workers when everything has run.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,21 +19,21 @@ use crate::rank::{Rank, WorkerId};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum QueueMessage {
-    /// A worker is through with all it had.
+    /// A worker has no indices left.
     Ask {
-        /// Its number on the rank that asks.
+        /// Number of the worker on its rank.
         worker: WorkerId,
-        /// Number of iterations it does in the time that `chunk` sets.
+        /// Number of iterations that the worker runs in the time that `chunk` sets.
         fitting: u64,
     },
-    /// A worker gets these.
+    /// A worker gets indices.
     Grant {
-        /// Its number on the rank that is told.
+        /// Number of the worker on the receiving rank.
         worker: WorkerId,
-        /// Their indices.
+        /// The indices.
         range: Range<u64>,
     },
-    /// Everything was run: release all workers.
+    /// Everything has run: release all workers.
     Dismiss,
 }
 
@@ -45,9 +45,9 @@ pub enum QueueMessage {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Master {
-    /// It only hands out work, as long as there is another worker.
+    /// It only hands out work, unless it is the only worker.
     Apart,
-    /// It executes as all do.
+    /// It executes iterations as all workers do.
     Works,
 }
 
@@ -58,7 +58,7 @@ struct Asks {
     fitting: u64,
 }
 
-/// The queue of rank 0: indices that wait for workers, or workers that wait for indices or the end.
+/// The queue of rank 0. Indices wait in it for workers, or workers wait for indices or the end.
 ///
 /// ```
 /// use lb_strategies::{Rank, WorkerId, pool::Pool};
@@ -75,21 +75,21 @@ struct Asks {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Indices that were not granted.
+    /// Indices that are not granted.
     waiting: RangeSet,
     rule: SizeRule,
     master: Master,
     ranks: u32,
-    /// On all ranks.
+    /// On all ranks together.
     workers: u32,
     asking: VecDeque<Asks>,
-    /// Workers with a grant that they have not come back from.
+    /// Workers that have not come back from their grant.
     granted: LiteMap<(Rank, WorkerId), ()>,
     dismissed: bool,
 }
 
 impl Queue {
-    /// All indices wait, and no worker has asked.
+    /// A queue in which all indices wait, and no worker.
     pub fn new(pool: &Pool, rule: SizeRule, master: Master) -> Self {
         Self {
             waiting: RangeSet::from(0..pool.iterations),
@@ -103,29 +103,29 @@ impl Queue {
         }
     }
 
-    /// Number of indices that wait.
+    /// Number of waiting indices.
     pub fn waiting(&self) -> u64 {
         self.waiting.len()
     }
 
-    /// Takes up to `count` of the lowest waiting indices, all in one range; `None` if none waits.
+    /// Takes up to `count` of the lowest waiting indices in one range; `None` if none waits.
     pub fn take(&mut self, count: u64) -> Option<Range<u64>> {
         self.waiting.take_front(count)
     }
 
-    /// These wait again.
+    /// Lets these indices wait again.
     pub fn give_back(&mut self, range: Range<u64>) {
         self.waiting.insert(range);
     }
 
-    /// A worker has no indices; it is served in its turn.
+    /// Notes that a worker has no indices. The worker is served in its turn.
     pub fn ask(&mut self, rank: Rank, worker: WorkerId, fitting: u64, outbox: &mut Outbox<QueueMessage>) {
         self.granted.remove(&(rank, worker));
         self.asking.push_back(Asks { rank, worker, fitting });
         self.serve(outbox);
     }
 
-    /// Gives indices to asking workers while some wait; dismisses all ranks when everything was run.
+    /// Gives indices to the waiting workers while there are any. Dismisses all ranks when everything has run.
     pub fn serve(&mut self, outbox: &mut Outbox<QueueMessage>) {
         while self.waiting() > 0 {
             let next = self.asking.iter().position(|asks| self.works(asks));

@@ -1,6 +1,6 @@
-//! The size of the next grant of a central queue: the rules that tell loop schedules apart.
+//! Computes the size of the next grant of a central queue. Loop schedules differ in this rule.
 
-/// A rule for the size of the next grant, from how many indices wait and how many workers work.
+/// A rule for the size of the next grant, from the number of waiting indices and of workers.
 ///
 /// ```
 /// use lb_strategies::pool::central::SizeRule;
@@ -21,15 +21,14 @@
 pub enum SizeRule {
     /// A fixed number of iterations.
     Fixed(u64),
-    /// As many as the worker does in a given time, but no more than its part of the waiting ones.
+    /// As many as the worker runs in a given time, but at most one p-th of the waiting iterations for p workers.
     Fitting,
-    /// Its part of the waiting iterations, but not fewer than `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
+    /// One p-th of the waiting iterations for p workers, at least `least`: GSS(k) of Polychronopoulos and Kuck, 1987.
     Guided {
         /// k of the paper.
         least: u64,
     },
-    /// Batches of as many equal chunks as there are workers, each batch one `x`-th of the waiting iterations: Hummel,
-    /// Schonberg and Flynn, 1992.
+    /// Batches of p equal chunks for p workers, each one `x`-th of the waiting: Hummel, Schonberg and Flynn, 1992.
     Factoring {
         /// A batch is one `x`-th of the waiting iterations; 2 is a half.
         x: f64,
@@ -43,13 +42,13 @@ pub enum SizeRule {
 }
 
 impl SizeRule {
-    /// The factoring rule before its first batch.
+    /// The factoring rule, before its first batch.
     pub fn factoring(x: f64, least: u64) -> Self {
         Self::Factoring { x, least, chunk: 0, left: 0 }
     }
 
-    /// The size of a worker's grant when `rest` wait, `workers` work, and `fitting` fit into its time; from 1 to
-    /// `rest`.
+    /// The size of a grant, from 1 to `rest`. `rest` iterations wait, `workers` workers run, and `fitting` iterations
+    /// fit into the given time of the worker.
     pub fn next(&mut self, rest: u64, workers: u64, fitting: u64) -> u64 {
         let part = rest.div_ceil(workers.max(1));
         let size = match self {

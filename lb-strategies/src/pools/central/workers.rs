@@ -1,15 +1,15 @@
-//! The states of a rank's workers: away, waiting, running or released.
+//! Keeps the states of a rank's workers: away, waiting, running or released.
 //!
 //! ```text
-//!             through              run
-//!  away ----------------> waiting ----> running        through: waiting again
+//!             wants                run
+//!  away ----------------> waiting ----> running        wants: waiting again
 //!    \                      |
-//!     \ through, when       | dismiss
+//!     \ wants, when         | dismiss
 //!      \ dismissed          v
 //!       `--------------> released
 //! ```
 //!
-//! It decides nothing: the machine that owns the workers assigns indices.
+//! It decides nothing: the machine that has the workers assigns indices to them.
 
 use std::ops::Range;
 
@@ -47,24 +47,24 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// No worker has come yet, and none has indices.
+    /// Workers that have not come yet, without indices.
     pub fn new(pool: &Pool, rank: Rank, pace: Pace, chunk: Nanos) -> Self {
         let workers = pool.workers_of(rank) as usize;
         let steps = vec![Steps::new(pace, chunk, pool.cost_hint); workers];
         Self { steps, states: vec![State::Away; workers], dismissed: false }
     }
 
-    /// Number of workers, there or not.
+    /// Number of workers, including those that have not come.
     pub fn workers(&self) -> u32 {
         self.steps.len() as u32
     }
 
-    /// The workers, there or not, in order.
+    /// All workers in order, including those that have not come.
     pub fn all(&self) -> impl Iterator<Item = WorkerId> + use<> {
         (0..self.workers()).map(WorkerId)
     }
 
-    /// A worker `Wants`: its step, if it was at one, is over. How many indices that was, and how long it took.
+    /// Handles `Wants` of a worker, which may end a step. Returns the number of indices in this step, and its time.
     pub fn finish_step<M>(
         &mut self,
         now: Nanos,
@@ -79,12 +79,12 @@ impl Workers {
         ran
     }
 
-    /// Gives a worker indices, for when it runs.
+    /// Gives a worker indices for its next steps.
     pub fn give(&mut self, worker: WorkerId, range: Range<u64>) {
         self.steps[worker.index()].give(range);
     }
 
-    /// A worker that waits begins its next step; false if there is none.
+    /// Starts the next step of a waiting worker. False if it has no indices.
     pub fn run<M>(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output<M>>) -> bool {
         debug_assert_eq!(self.states[worker.index()], State::Waiting, "only a waiting worker begins");
         let Some(range) = self.steps[worker.index()].next(now) else { return false };
@@ -93,27 +93,27 @@ impl Workers {
         true
     }
 
-    /// The request of a worker without indices to the queue.
+    /// The request to the queue of a worker without indices.
     pub fn ask(&self, worker: WorkerId) -> QueueMessage {
         QueueMessage::Ask { worker, fitting: self.steps[worker.index()].fitting() }
     }
 
-    /// Tells whether a worker is there and has nothing to do.
+    /// True if the worker has come and has nothing to do.
     pub fn is_waiting(&self, worker: WorkerId) -> bool {
         self.states[worker.index()] == State::Waiting
     }
 
-    /// Tells whether a worker has shown up.
+    /// True if the worker has come.
     pub fn is_there(&self, worker: WorkerId) -> bool {
         self.states[worker.index()] != State::Away
     }
 
-    /// Tells whether no worker is at a step.
+    /// True if no worker runs a step.
     pub fn is_at_rest(&self) -> bool {
         self.states.iter().all(|&place| place != State::Running)
     }
 
-    /// Takes from all workers the indices that they have not begun.
+    /// Takes the indices that the workers have not begun.
     pub fn take_rest(&mut self) -> RangeSet {
         let mut rest = RangeSet::default();
         for steps in &mut self.steps {
@@ -122,7 +122,7 @@ impl Workers {
         rest
     }
 
-    /// Everything was run: releases the waiting workers, and later the others as they come.
+    /// Releases all workers, because everything has run: waiting workers now, others when they come.
     pub fn dismiss<M>(&mut self, out: &mut Vec<Output<M>>) {
         self.dismissed = true;
         for worker in self.all() {

@@ -1,17 +1,17 @@
-//! The holder of each index, as the root knows it.
+//! Records at the root which rank holds which indices.
 //!
 //! | an index is | moves to | when |
 //! |---|---|---|
 //! | free | held by a rank | it is leased |
-//! | held | done | the rank reports it, or that a copy of it was first |
-//! | held | free | the rank gives it up |
+//! | held | done | its rank reports it, or reports that a copy of it finished first |
+//! | held | free | its rank gives it up |
 
 use std::ops::Range;
 
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
-/// Free indices, indices that each rank holds, and the number done.
+/// The free indices, the indices that each rank holds, and the number of indices that are not done.
 ///
 /// ```
 /// use lb_strategies::{Rank, pool::leases::Holdings};
@@ -44,12 +44,12 @@ impl Holdings {
         self.free.len()
     }
 
-    /// Tells whether all indices are done.
+    /// True if all indices are done.
     pub fn are_done(&self) -> bool {
         self.left == 0
     }
 
-    /// Leases up to `count` free ones, the lowest.
+    /// Leases up to `count` free indices to a rank, the lowest first.
     pub fn lease(&mut self, rank: Rank, count: u64) -> Vec<Range<u64>> {
         let mut leased = Vec::new();
         let mut left = count;
@@ -61,19 +61,19 @@ impl Holdings {
         leased
     }
 
-    /// Marks a range that a rank held as executed, by itself or by another.
+    /// Marks a range that a rank held as done, by this rank or by another.
     pub fn done(&mut self, holder: Rank, range: Range<u64>) {
         self.take(holder, &range);
         self.left -= range.end - range.start;
     }
 
-    /// A rank gives up a range that it held.
+    /// Frees a range that a rank held.
     pub fn give_up(&mut self, holder: Rank, range: Range<u64>) {
         self.take(holder, &range);
         self.free.insert(range);
     }
 
-    /// Tells whether a rank holds this range.
+    /// True if the rank holds this range.
     pub fn holds(&self, rank: Rank, range: &Range<u64>) -> bool {
         self.held[rank.index()].contains(range.start)
     }

@@ -1,4 +1,4 @@
-//! Messages between ranks and the root of `leases`. Each direction has its own type.
+//! Defines the messages between ranks and the root of `leases`. Each direction has its own type.
 
 use std::ops::Range;
 
@@ -19,9 +19,9 @@ pub(super) type Output = machine::Output<LeaseMessage>;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LeaseMessage {
-    /// A rank to the root.
+    /// From a rank to the root.
     Report(Report),
-    /// The root to a rank.
+    /// From the root to a rank.
     Order(Order),
 }
 
@@ -38,7 +38,7 @@ pub struct Report {
     pub kind: ReportKind,
     /// The state of the rank.
     pub status: LeaseStatus,
-    /// Indices executed since its last report.
+    /// Indices executed since the last report of the rank.
     pub done: Vec<Range<u64>>,
 }
 
@@ -50,36 +50,36 @@ pub struct Report {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ReportKind {
-    /// It will soon have nothing to do. Answered by one `Lease`, sooner or later, or by `Stop`.
+    /// The rank will soon have nothing to do. The root answers with one `Lease`, perhaps later, or with `Stop`.
     Want,
-    /// News that the root could not predict.
+    /// The rank's state is not as the root would predict.
     Progress,
-    /// The answer to a `Steal`: these are no longer its own. They may be none.
+    /// The answer to `Steal`: the rank no longer holds these ranges. There may be none.
     Stolen(Vec<Range<u64>>),
-    /// It is to be without work, and gives these back. They may be none.
+    /// The rank becomes inactive, and gives these ranges back. There may be none.
     Returned(Vec<Range<u64>>),
     /// A worker is late with this piece: another worker may execute it, too.
     Offer {
-        /// Its number there.
+        /// Number of the piece on its rank.
         piece: u64,
         /// Its indices.
         range: Range<u64>,
     },
-    /// A copy is executed: does it count? Answered by a `Verdict`, or by `Stop`.
+    /// A copy has been executed. The root answers with a `Verdict` on whether the copy counts, or with `Stop`.
     Copied {
-        /// Whose piece.
+        /// The rank that holds the piece.
         owner: Rank,
-        /// Its number there.
+        /// Number of the piece on that rank.
         piece: u64,
     },
     /// The answer to `Settle`.
     Settled {
-        /// Its number here.
+        /// Number of the piece on this rank.
         piece: u64,
-        /// If the copy counts, which indices are no longer held here.
+        /// The indices that this rank no longer holds, if the copy counts.
         range: Option<Range<u64>>,
     },
-    /// The answer to a `Stop`, its last words.
+    /// The answer to `Stop`, and the last message of the rank.
     Bye,
 }
 
@@ -91,19 +91,19 @@ pub enum ReportKind {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LeaseStatus {
-    /// Iterations it holds that were not begun.
+    /// Iterations that the rank holds and has not begun.
     pub pool: u64,
-    /// Iterations per second of all its workers; `None` while it has not measured.
+    /// Iterations per second of all workers of the rank; `None` before the first measurement.
     pub speed: Option<f64>,
-    /// Workers that wait.
+    /// Number of waiting workers.
     pub waiting: u32,
-    /// Leases it has got so far.
+    /// Number of leases received so far.
     pub leases: u64,
-    /// Time from its `Want` to the `Lease`, without the wait at the root.
+    /// Time from a `Want` to its `Lease`, without the time that the `Want` waited at the root.
     pub rtt: Nanos,
-    /// Coefficient of variation of the time of one iteration; `None` while it has not measured.
+    /// Coefficient of variation of the time of one iteration; `None` before it is measured.
     pub variation: Option<f64>,
-    /// True while it is to be without work.
+    /// True while the rank is inactive, that is, gets no work.
     pub is_inactive: bool,
 }
 
@@ -116,45 +116,45 @@ pub struct LeaseStatus {
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// These are yours; at least one.
+    /// The rank gets these ranges, at least one.
     Lease {
         /// The indices.
         ranges: Vec<Range<u64>>,
-        /// Time that the `Want` has waited at the root.
+        /// Time that the `Want` waited at the root.
         queued: Nanos,
-        /// The root has nothing left.
+        /// True if the root has nothing left.
         last: bool,
     },
-    /// Give these a fair part of what you hold.
+    /// Give these ranks a fair part of the ranges that you hold.
     Steal(Thieves),
-    /// Let a waiting worker execute this, too.
+    /// Let a waiting worker execute a copy of this piece.
     Copy {
-        /// Whose piece.
+        /// The rank that holds the piece.
         owner: Rank,
-        /// Its number there.
+        /// Number of the piece on that rank.
         piece: u64,
         /// Its indices.
         range: Range<u64>,
     },
-    /// Another worker has executed a copy of this piece of yours: does it count?
+    /// Another worker has executed a copy of this piece of yours: answer whether the copy counts.
     Settle {
-        /// Its number.
+        /// Number of the piece.
         piece: u64,
     },
     /// The answer to `Copied`.
     Verdict {
-        /// Whose piece.
+        /// The rank that holds the piece.
         owner: Rank,
-        /// Its number there.
+        /// Number of the piece on that rank.
         piece: u64,
         /// True if the copy counts.
         counts: bool,
     },
-    /// All is done: release the workers.
+    /// Everything is done: release the workers.
     Stop,
 }
 
-/// Ranks without work, taken together.
+/// The ranks without work, added up.
 ///
 /// ```
 /// use lb_strategies::pool::leases::Thieves;
@@ -166,21 +166,20 @@ pub enum Order {
 pub struct Thieves {
     /// Iterations per second.
     pub speed: f64,
-    /// Iterations they still hold.
+    /// Iterations that they still hold.
     pub pool: u64,
-    /// Workers that wait.
+    /// Number of waiting workers.
     pub waiting: u32,
-    /// Speed assumed for a victim that has not measured its own.
+    /// The speed to assume for a victim that has not measured its own.
     pub victim: f64,
 }
 
 impl Thieves {
-    /// The number of iterations that a victim with `pool` iterations and `speed` gives, so that victim and thieves end
-    /// together.
+    /// The number of iterations that a victim of `speed` with `pool` iterations gives, so that all end together.
     ///
-    /// `(pool V_k - pool_k V) / (V_k + V)`, rounded down. If a worker waits, it is at least one, if there is one.
+    /// `(pool V_k - pool_k V) / (V_k + V)`, rounded down. If a worker waits, at least one, if the victim has any.
     ///
-    /// Root and victim both calculate it, alike, so that no rank is cut in vain again and again.
+    /// Root and victim compute the same number, so that no rank is asked in vain again and again.
     pub fn part_of(&self, pool: u64, speed: Option<f64>) -> u64 {
         let speed = speed.unwrap_or(self.victim);
         let both = self.speed + speed;
@@ -193,7 +192,7 @@ impl Thieves {
     }
 }
 
-/// The ranges of a set, to be sent.
+/// The ranges of a set, as a message carries them.
 pub(super) fn list(set: &RangeSet) -> Vec<Range<u64>> {
     set.ranges().collect()
 }

@@ -1,11 +1,11 @@
-//! The length of pieces: fixed, or by measurements of the first pieces.
+//! Computes the length of pieces: fixed, or from measurements of the first pieces.
 
 use super::size::EVEN;
 use crate::pools::machine::Nanos;
 
-/// Even iterations as short as this part of a piece may come in long pieces.
+/// Even iterations of at most this part of a piece, 1/100, come in long pieces.
 const CHEAP: Nanos = 100;
-/// Erratic ones as long as this part of a piece come singly.
+/// Erratic iterations of at least this part of a piece, 1/10, come singly.
 const HEAVY: Nanos = 10;
 /// The factor by which long pieces are longer.
 const LONG: Nanos = 5;
@@ -24,13 +24,12 @@ const LONG: Nanos = 5;
 pub enum Pace {
     /// Always the given length.
     Fixed,
-    /// Five times as long while iterations are even and cheap; single iterations if they are erratic and heavy.
+    /// Five times as long while iterations are even and short. Single iterations if they are erratic and long.
     Measured,
 }
 
 impl Pace {
-    /// The length of a piece of nominal length `base`, if an iteration takes `iteration` with this coefficient of
-    /// variation.
+    /// The length of a piece instead of `base`, if an iteration takes `iteration` with this coefficient of variation.
     pub fn piece(self, base: Nanos, iteration: Nanos, variation: Option<f64>) -> Nanos {
         match (self, variation) {
             (Self::Fixed, _) | (_, None) => base,

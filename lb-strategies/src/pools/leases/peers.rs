@@ -1,6 +1,6 @@
-//! The ranks as the root knows them: their requests, their speeds, and the iterations they must hold by now.
+//! The root's record of the ranks: their requests, their speeds, and the iterations that they should still hold.
 //!
-//! It assumes that a rank goes on as it reported; reports by [`root_link`](super::root_link) keep this nearly true.
+//! The root assumes that a rank continues as it reported; the rules of [`root_link`](super::root_link) keep this true.
 
 use std::ops::{Index, IndexMut};
 
@@ -23,12 +23,12 @@ pub(super) struct Peer {
     pub(super) is_present: bool,
     pub(super) standing: LeaseStatus,
     pub(super) reported_at: Nanos,
-    /// Leases it was sent, and the size of the last.
+    /// Number of leases sent to it, and the size of the last one.
     pub(super) leases: u64,
     pub(super) leased: u64,
-    /// Since when it wants.
+    /// When its unanswered `Want` came.
     pub(super) want: Option<Nanos>,
-    /// The ranks for which it is being cut.
+    /// The ranks for which it has been asked to give ranges.
     pub(super) stealing_for: Option<Vec<Rank>>,
 }
 
@@ -47,7 +47,7 @@ impl IndexMut<Rank> for Peers {
 }
 
 impl Peers {
-    /// All are here, and nothing is known of them.
+    /// Ranks that are all present and have not reported.
     pub(super) fn new(workers: &[u32]) -> Self {
         let peer = |&workers: &u32| Peer {
             workers,
@@ -62,17 +62,17 @@ impl Peers {
         Self { all: workers.iter().map(peer).collect() }
     }
 
-    /// Number of ranks in the beginning.
+    /// Number of ranks at the start.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Tells whether a rank is being cut for this one.
+    /// True if another rank has been asked to give ranges to this one.
     pub(super) fn is_engaged(&self, rank: Rank) -> bool {
         self.all.iter().any(|peer| peer.stealing_for.as_ref().is_some_and(|thieves| thieves.contains(&rank)))
     }
 
-    /// The state of a rank by now, if it goes on as it reported.
+    /// The present state of a rank, if it continues as it reported.
     pub(super) fn holder(&self, now: Nanos, rank: Rank, wants: bool) -> Holder {
         let Peer { standing, leases, leased, reported_at: heard, .. } = &self[rank];
         let unseen = if standing.leases < *leases { *leased } else { 0 };
@@ -82,29 +82,29 @@ impl Peers {
         Holder { rank, pool, speed, waiting: standing.waiting, rtt: standing.rtt, wants }
     }
 
-    /// The ranks that have not said `Bye`.
+    /// The ranks that have not sent `Bye`.
     pub(super) fn present(&self) -> impl Iterator<Item = Rank> + '_ {
         (0..).map(Rank).zip(&self.all).filter(|(_, peer)| peer.is_present).map(|(rank, _)| rank)
     }
 
-    /// The present ranks that are to have work.
+    /// The present ranks that may have work.
     pub(super) fn active(&self) -> impl Iterator<Item = Rank> + '_ {
         self.present().filter(|&rank| !self[rank].standing.is_inactive)
     }
 
-    /// The active ranks whose `Want` is not answered.
+    /// The active ranks with an unanswered `Want`.
     pub(super) fn queue(&self) -> impl Iterator<Item = Rank> + '_ {
         self.active().filter(|&rank| self[rank].want.is_some())
     }
 
-    /// Iterations per second: as the rank reports, else the speed of as many mean workers of other ranks.
+    /// Iterations per second that the rank reported, else those of as many mean workers of other ranks.
     pub(super) fn speed(&self, rank: Rank) -> f64 {
         let peer = &self[rank];
         let mean = || self.mean_speed().unwrap_or(1.0) * f64::from(peer.workers);
         peer.standing.speed.unwrap_or_else(mean)
     }
 
-    /// Iterations per second of one worker; `None` while no rank knows.
+    /// Iterations per second of one worker; `None` before any rank has reported a speed.
     pub(super) fn mean_speed(&self) -> Option<f64> {
         let known = self.all.iter().filter(|peer| peer.is_present);
         let known = known.filter_map(|peer| peer.standing.speed.map(|speed| (speed, peer.workers)));

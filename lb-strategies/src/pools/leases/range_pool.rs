@@ -1,8 +1,8 @@
-//! The ranges of one rank, shared by its workers: chunked self-scheduling.
+//! Divides the ranges of one rank among its workers, in pieces (chunked self-scheduling).
 //!
-//! A worker takes as many iterations as it does in `chunk` seconds, but at most `pool / (2 workers)`. Towards the end the
-//! pieces shrink to single iterations. So all workers end within one piece of each other. No worker owns more than the
-//! piece it executes. For the source of the ranges see [`leases`](super).
+//! A worker takes as many iterations as it runs in `chunk` seconds, but at most `pool / (2 workers)`. Towards the end,
+//! pieces shrink to single iterations. So all workers end within one piece of each other, and no worker holds more than
+//! its present piece. The [`leases`](super) policy supplies the ranges.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 use crate::rank::WorkerId;
 
-/// Largest ratio of a worker's next piece to its last: a first iteration may be untypically cheap.
+/// Largest ratio of a worker's next piece to its last one, because a first iteration may be untypically short.
 const GROWTH: u64 = 8;
 
 /// The ranges of one rank, and the pieces that its workers execute.
@@ -38,13 +38,13 @@ pub struct RangePool {
 #[derive(Debug)]
 struct Worker {
     estimator: SpeedEstimator,
-    /// The range that it executes, and its start.
+    /// The range that it executes, and the start time.
     running: Option<(Range<u64>, Nanos)>,
     last: u64,
 }
 
 impl RangePool {
-    /// A pool without ranges. A worker takes as many iterations as it does in about `chunk`, at first by `cost_hint`.
+    /// A pool without ranges. Pieces last about `chunk`; the first are sized by `cost_hint`.
     pub fn new(workers: u32, chunk: Nanos, cost_hint: Option<Nanos>) -> Self {
         let last = cost_hint.map_or(0, |cost| chunk / cost.max(1) / GROWTH);
         let worker = |_| Worker { estimator: SpeedEstimator::default(), running: None, last };
@@ -62,22 +62,22 @@ impl RangePool {
         Self { pace, ..self }
     }
 
-    /// Number of iterations not begun.
+    /// Number of iterations that were not begun.
     pub fn len(&self) -> u64 {
         self.ranges.len()
     }
 
-    /// Tells whether all iterations are begun.
+    /// True if all iterations have begun.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Tells whether any worker executes a range.
+    /// True if any worker executes a range.
     pub fn is_running(&self) -> bool {
         self.workers.iter().any(|worker| worker.running.is_some())
     }
 
-    /// The workers that execute something.
+    /// The workers that execute a range.
     pub fn running(&self) -> impl Iterator<Item = WorkerId> {
         (0..)
             .map(WorkerId)
@@ -86,7 +86,7 @@ impl RangePool {
             .map(|(number, _)| number)
     }
 
-    /// The time that a worker still needs for its piece: as expected, or if it is late, as long again as so far.
+    /// The time that a worker still needs for its piece. If the piece is late, as long again as it has run.
     pub fn rest(&self, now: Nanos, worker: WorkerId) -> Nanos {
         let Worker { estimator, running, .. } = &self.workers[worker.index()];
         let Some((range, since)) = running else { return 0 };
@@ -95,13 +95,14 @@ impl RangePool {
         if age < whole { whole - age } else { age }
     }
 
-    /// The time that the fastest worker of this rank takes for this number of iterations; `None` while no speed is known.
+    /// The time that the fastest worker of this rank takes for this number of iterations; `None` while no speed is
+    /// known.
     pub fn typical(&self, iterations: u64) -> Option<Nanos> {
         let speeds = self.workers.iter().filter_map(|worker| worker.estimator.speed());
         speeds.reduce(f64::max).map(|speed| took(iterations, speed))
     }
 
-    /// A worker executes a range that is no piece of this pool.
+    /// Notes that a worker executes a range that is no piece of this pool.
     pub fn begin(&mut self, now: Nanos, worker: WorkerId, range: Range<u64>) {
         self.workers[worker.index()].running = Some((range, now));
     }
@@ -111,7 +112,7 @@ impl RangePool {
         self.ranges.insert(range);
     }
 
-    /// The next piece for a worker that executes nothing; `None` if the pool is empty.
+    /// The next piece for an idle worker; `None` if the pool is empty.
     pub fn claim(&mut self, now: Nanos, worker: WorkerId) -> Option<Range<u64>> {
         let share = self.ranges.len() / (2 * self.workers.len() as u64);
         let worker = &mut self.workers[worker.index()];
@@ -126,7 +127,7 @@ impl RangePool {
         Some(range)
     }
 
-    /// The worker has executed its piece; `None` if it had none.
+    /// Notes that a worker has executed its piece, and returns the piece; `None` if there was none.
     pub fn finish(&mut self, now: Nanos, worker: WorkerId) -> Option<Range<u64>> {
         let worker = &mut self.workers[worker.index()];
         let (range, since) = worker.running.take()?;
@@ -135,22 +136,22 @@ impl RangePool {
         Some(range)
     }
 
-    /// Gives up to `count` iterations away, from the tail.
+    /// Gives up to `count` iterations away, from the end.
     pub fn split_off(&mut self, count: u64) -> RangeSet {
         self.ranges.take_back(count)
     }
 
-    /// Iterations per second of all workers; `None` while nothing is known. O(workers).
+    /// Iterations per second of all workers; `None` before any is measured. O(workers).
     ///
-    /// The speed of a worker that is late with its piece is bounded by the time so far. A worker of unknown speed counts
-    /// as fast as the mean of the others.
+    /// The speed of a worker that is late with its piece is bounded by the time so far. A worker without a measured
+    /// speed counts as fast as the mean of the others.
     pub fn speed(&self, now: Nanos) -> Option<f64> {
         let speeds = self.workers.iter().filter_map(|worker| worker.speed(now));
         let (known, sum) = speeds.fold((0u32, 0.0), |(known, sum), speed| (known + 1, sum + speed));
         (known > 0).then(|| sum / f64::from(known) * self.workers.len() as f64)
     }
 
-    /// Coefficient of variation of the time of one iteration, the mean of the workers; `None` while nothing is known.
+    /// Coefficient of variation of the time of one iteration, averaged over workers; `None` before it is measured.
     pub fn variation(&self) -> Option<f64> {
         let variations = self.workers.iter().filter_map(|worker| worker.estimator.variation());
         let (known, sum) =

@@ -1,19 +1,17 @@
-//! The rank side of `leases`: hands pieces of its pool to its workers, and asks the root for more in time.
+//! The rank side of `leases`: gives pieces to the workers of a rank, and asks the root for the next lease in time.
 //!
-//! | stage | a worker that wants | leaves when |
+//! | stage | a worker that wants work | leaves when |
 //! |---|---|---|
 //! | Working | gets a piece, or waits | `Stop` comes |
-//! | Stopped | is released | never: closed when all are released |
+//! | Stopped | is released | never; the rank is closed when all workers are released |
 //!
-//! 1. While Working, an active rank with a worker that has come has iterations that were not begun, or a `Want` at the
-//!    root.
-//! 2. It asks when its iterations not begun last for two round trips and a piece, or less: the answer is there in time.
-//! 3. The iterations it gives up were not begun, and are not its own from then on.
-//! 4. A rank that is to be without work gives back all iterations not begun, also of a lease that was in flight. It asks
-//!    for nothing, and copies none of its late pieces itself. When its last worker is through, it reports the executed
+//! 1. While Working, an active rank whose workers have come has iterations not begun, or a `Want` at the root.
+//! 2. A rank sends `Want` when its iterations last for at most two round trips and a piece, so the lease comes in time.
+//! 3. Iterations that a rank gives up were not begun, and the rank does not hold them any more.
+//! 4. A rank that becomes inactive gives back all iterations not begun, and those of a lease in flight. It requests
+//!    none, and does not copy its late pieces itself. When its last worker has finished, it reports the executed
 //!    iterations.
-//! 5. A report names the iterations executed since the last one. The rank has reported, given up or still holds each
-//!    iteration it ever held.
+//! 5. A report has the iterations executed since the last one. Any iteration a rank got is reported, given up or held.
 
 mod replication;
 
@@ -29,7 +27,7 @@ use super::tail_replication::{Role, TailReplication};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::rank::{Rank, WorkerId};
 
-/// A rank looks at itself when this many pieces should have been executed, or after this many round trips.
+/// A rank checks its own progress after this many pieces or round trips, whichever takes longer.
 const CHECK_PIECES: u64 = 3;
 const CHECK_TRIPS: u64 = 5;
 
@@ -49,27 +47,27 @@ pub(super) struct LeaseRank {
     /// Workers that are not released.
     workers: u32,
     stage: Stage,
-    /// False while the rank is to be without work.
+    /// False while the rank must not have work.
     active: bool,
     progress_timer: ProgressTimer,
     tail: TailReplication,
     copies: Replication,
 }
 
-/// The state of tail replication: pieces may be executed twice, or not.
+/// Whether pieces may be executed twice (tail replication).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Replication {
     Never,
-    /// Yes, but the root still has something.
+    /// Later: the root still has free iterations.
     NotYet,
-    /// The root has nothing left.
+    /// Now: the root has nothing left.
     Now,
 }
 
-/// The time to check whether the rank still runs as it reported.
+/// The time at which to check whether the rank still runs as it reported.
 #[derive(Debug)]
 struct ProgressTimer {
-    /// True if there is no other rank to tell.
+    /// True if there is no other rank.
     alone: bool,
     chunk: Nanos,
     next: Option<Nanos>,
@@ -98,7 +96,7 @@ impl LeaseRank {
         }
     }
 
-    /// A worker has come, or has executed its piece.
+    /// Handles a worker that has come, or has executed its piece.
     pub(super) fn wants(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let range = self.pool.finish(now, worker);
         match (range, self.tail.finish(worker)) {
@@ -163,7 +161,7 @@ impl LeaseRank {
         self.advance(now, out);
     }
 
-    /// The rank has work from now on, or no longer.
+    /// Notes whether the rank may have work from now on.
     pub(super) fn resize(&mut self, now: Nanos, active: bool, out: &mut Vec<Output>) {
         if self.stage == Stage::Stopped {
             return;
@@ -174,14 +172,14 @@ impl LeaseRank {
         self.advance(now, out);
     }
 
-    /// Rule 4.
+    /// Gives everything back that was not begun (rule 4).
     fn give_back(&mut self, now: Nanos) {
         self.root_link.withdraw();
         let all = self.pool.split_off(self.pool.len());
         self.report(now, ReportKind::Returned(list(&all)));
     }
 
-    /// A pulse, or a timer for no reason.
+    /// Checks the progress if it is time. A timer that comes for another reason has no effect.
     pub(super) fn timer(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.progress_timer.next.is_none_or(|next| now < next) || self.stage == Stage::Stopped {
             return;
@@ -195,12 +193,12 @@ impl LeaseRank {
         self.check_progress(now, out);
     }
 
-    /// Takes the reports to the root, in order.
+    /// Takes the reports for the root, in order.
     pub(super) fn reports(&mut self) -> Vec<Report> {
         self.root_link.take()
     }
 
-    /// Tells whether no worker is left.
+    /// True if all workers are released.
     pub(super) fn is_closed(&self) -> bool {
         self.workers == 0
     }

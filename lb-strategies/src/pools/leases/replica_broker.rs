@@ -1,6 +1,6 @@
-//! The root side of tail replication: passes offers, questions and answers between owners and copiers.
+//! The root side of tail replication: forwards offers of late pieces, and questions and answers about their copies.
 //!
-//! An offer is passed on once, to a rank with a waiting worker, when nothing is free and no rank can be cut.
+//! An offer is forwarded once, to a rank with a waiting worker, when nothing is free and no rank can give ranges.
 
 use super::holdings::Holdings;
 use super::message::Order;
@@ -8,11 +8,11 @@ use super::root::Orders;
 use crate::rank::Rank;
 use std::ops::Range;
 
-/// Offers that are not taken yet, and answers that are owed.
+/// Offers that are not forwarded yet, and questions that are not answered yet.
 #[derive(Debug, Default)]
 pub(super) struct ReplicaBroker {
     offers: Vec<(Rank, u64, Range<u64>)>,
-    /// Owner, piece and copier.
+    /// The owner, the piece, and the rank with the copy.
     outstanding: Vec<(Rank, u64, Rank)>,
 }
 
@@ -21,7 +21,7 @@ impl ReplicaBroker {
         self.offers.push((owner, piece, range));
     }
 
-    /// The oldest offer that still makes sense, for a rank with a waiting worker.
+    /// The oldest offer whose piece is not done, for a rank with a waiting worker.
     pub(super) fn take(&mut self, holdings: &Holdings) -> Option<Order> {
         while !self.offers.is_empty() {
             let (owner, piece, range) = self.offers.remove(0);
@@ -32,13 +32,13 @@ impl ReplicaBroker {
         None
     }
 
-    /// A copier is through: the owner is asked whether that counts.
+    /// A copy has finished: asks the owner whether the copy counts.
     pub(super) fn copied(&mut self, owner: Rank, piece: u64, copier: Rank, orders: &mut Orders) {
         self.outstanding.push((owner, piece, copier));
         orders.push((owner, Order::Settle { piece }));
     }
 
-    /// The owner has answered; returns the rank that waits for it.
+    /// The owner has answered. Returns the rank that waits for the answer.
     pub(super) fn settled(&mut self, owner: Rank, piece: u64) -> Option<Rank> {
         let at = self.outstanding.iter().position(|&(of, number, _)| (of, number) == (owner, piece))?;
         Some(self.outstanding.remove(at).2)

@@ -1,19 +1,17 @@
-//! The root of `leases`, on rank 0: the free ranges, the ranges that each rank holds, and the queue of requests.
+//! The root of `leases`, on rank 0, with the free ranges, a record of each rank's ranges, and the queue of requests.
 //!
-//! | a peer is | its reports | leaves when |
+//! | a rank is | its reports | leaves when |
 //! |---|---|---|
-//! | Here | are believed | it says `Bye` |
-//! | Gone | are ignored | never |
+//! | present, active or inactive | are handled | it sends `Bye` |
+//! | gone | are ignored | never |
 //!
-//! A peer that is Here may be inactive: it has given back its ranges, and wants nothing.
+//! An inactive rank has given back its ranges, and asks for none.
 //!
-//! 1. A `Want` is answered by a `Lease` while something is free. Else it stays in the queue, and is looked at again when
-//!    any report comes.
-//! 2. While it stays there, ranks that hold more than they need are cut: [`steal`](super::steal).
-//! 3. Cut iterations become free. In the same step they are leased to the ranks for which they were cut, in such parts
-//!    that these ranks end together.
-//! 4. `Stop` is said once, to all at once, when everything is done.
-//! 5. When no rank can be cut, workers that wait execute copies of offered pieces:
+//! 1. A `Want` is answered by a `Lease` if something is free. Else it waits, and is tried again at every report.
+//! 2. While a `Want` waits, ranks that hold more than they need are asked to give ranges: [`steal`](super::steal).
+//! 3. These ranges become free, and in the same step they are leased so that the ranks which wanted them end together.
+//! 4. `Stop` is sent once, to all ranks together, when everything is done.
+//! 5. When no rank can give ranges, waiting workers execute copies of late pieces:
 //!    [`replica_broker`](super::replica_broker).
 
 use std::ops::Range;
@@ -39,10 +37,10 @@ pub(super) struct RootSettings {
     pub(super) chunk: Nanos,
 }
 
-/// Orders of the root, with their receivers.
+/// Orders of the root, each with its receiver.
 pub(super) type Orders = Vec<(Rank, Order)>;
 
-/// The machine of the root, without the rank it lives on.
+/// The machine of the root, without the rank side of rank 0.
 #[derive(Debug)]
 pub(super) struct LeaseRoot {
     settings: RootSettings,
@@ -65,12 +63,12 @@ impl LeaseRoot {
         }
     }
 
-    /// The pool begins.
+    /// Starts the pool.
     pub(super) fn begin(&mut self, now: Nanos, orders: &mut Orders) {
         self.serve(now, orders);
     }
 
-    /// A rank reports.
+    /// Handles the report of a rank.
     pub(super) fn receive(&mut self, now: Nanos, from: Rank, report: Report, orders: &mut Orders) {
         let peer = &mut self.peers[from];
         if !peer.is_present {
@@ -94,7 +92,7 @@ impl LeaseRoot {
                 ranges.into_iter().for_each(|range| self.holdings.give_up(from, range));
             }
             ReportKind::Offer { piece, range } => self.copies.offer(from, piece, range),
-            // Once stopped, no rank waits for an answer.
+            // After `Stop`, no rank waits for an answer.
             ReportKind::Copied { owner, piece } if !self.stopped => {
                 self.copies.copied(owner, piece, from, orders);
             }
@@ -105,7 +103,7 @@ impl LeaseRoot {
         self.serve(now, orders);
     }
 
-    /// Tells whether no message will come or go any more.
+    /// True if no message will come or go any more.
     pub(super) fn is_closed(&self) -> bool {
         self.stopped && self.peers.present().next().is_none()
     }
@@ -128,7 +126,7 @@ impl LeaseRoot {
         }
     }
 
-    /// Rule 5.
+    /// Lets waiting workers execute copies (rule 5).
     fn copy(&mut self, orders: &mut Orders) {
         loop {
             let waits = self.peers.queue().find(|&rank| self.peers[rank].standing.waiting > 0);
@@ -179,7 +177,7 @@ impl LeaseRoot {
         size::lease(self.holdings.free(), part, speeds, bounds)
     }
 
-    /// Rule 3: divides the given iterations among the thieves so that they end together.
+    /// Divides the given iterations among the thieves so that they end together (rule 3).
     fn share(&mut self, now: Nanos, thieves: &[Rank], given: u64, orders: &mut Orders) {
         let wanting = thieves.iter().copied().filter(|&thief| self.peers[thief].want.is_some());
         let thieves: Vec<Holder> = wanting.map(|thief| self.peers.holder(now, thief, true)).collect();
@@ -195,7 +193,7 @@ impl LeaseRoot {
         }
     }
 
-    /// Rule 2. Returns whether there was a victim.
+    /// Asks ranks to give ranges (rule 2). Returns true if there was such a rank.
     fn steal(&mut self, now: Nanos, orders: &mut Orders) -> bool {
         let thieves: Vec<Rank> = self.peers.queue().filter(|&rank| !self.peers.is_engaged(rank)).collect();
         if thieves.is_empty() {

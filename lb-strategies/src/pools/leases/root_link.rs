@@ -1,12 +1,13 @@
-//! The reports of a rank to the root: the sent ones, and the rules for the next.
+//! Decides when a rank reports to the root, and keeps the reports until they are sent.
 //!
-//! The root assumes that a rank goes on as it reported. So a rank reports only
-//! 1. when it will soon have nothing to do (`Want`, by [`rank`](super::rank)),
-//! 2. when it has a `Want` at the root and a first worker begins to wait, or the last stops executing (`Progress`),
-//! 3. when, at a pulse, the end of its pool is far from where the root must think it is (`Progress`),
-//! 4. when it is asked.
+//! The root assumes that a rank continues as it reported. So a rank reports only
 //!
-//! So a steady rank reports nothing between two leases, and a rank that collapses reports once.
+//! 1. when it will soon have nothing to do (`Want`, see [`rank`](super::rank)),
+//! 2. when it has a `Want` at the root, and a first worker begins to wait or the last one stops executing (`Progress`),
+//! 3. when, at a check of its progress, its pool will end far from the time that the root assumes (`Progress`),
+//! 4. when the root asks.
+//!
+//! A steady rank reports nothing between two leases, and a rank whose speed collapses reports once.
 
 use std::ops::Range;
 
@@ -14,13 +15,13 @@ use super::message::{LeaseStatus, Report, ReportKind, list};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::range_set::RangeSet;
 
-/// The end of a pool may be off by this part before the rank reports it.
+/// The end of a pool may deviate by this part of the time before the rank reports.
 const TOLERANCE: f64 = 0.25;
 
-/// A rank's side of its talk with the root.
+/// What a rank has reported and will report to the root.
 #[derive(Debug, Default)]
 pub(super) struct RootLink {
-    /// Since when a `Want` is unanswered.
+    /// When the unanswered `Want` was sent.
     asked: Option<Nanos>,
     reported: LeaseStatus,
     reported_at: Nanos,
@@ -44,12 +45,12 @@ impl RootLink {
         self.leases
     }
 
-    /// The rank withdraws its `Want`.
+    /// Withdraws the `Want` of the rank.
     pub(super) fn withdraw(&mut self) {
         self.asked = None;
     }
 
-    /// To be told with the next report.
+    /// Adds executed indices to the next report.
     pub(super) fn done(&mut self, range: Range<u64>) {
         self.done.insert(range);
     }
@@ -63,26 +64,26 @@ impl RootLink {
         self.outbox.push(Report { kind: occasion, status: standing, done: list(&self.done.take()) });
     }
 
-    /// The root has answered: the round trip is the time of the `Want` without the time it was `queued` there.
+    /// Notes a lease. The round trip is the time since the `Want`, without the time it was `queued` at the root.
     pub(super) fn leased(&mut self, now: Nanos, count: u64, queued: Nanos) {
         let sample = self.asked.take().map_or(0, |asked| now.saturating_sub(asked).saturating_sub(queued));
-        // Up at once, down slowly: to ask too late costs more than to ask too early.
+        // The estimate rises at once and falls slowly, because asking too late costs more than asking too early.
         self.rtt = sample.max(self.rtt - self.rtt / 4 + sample / 4);
         self.leases += 1;
         self.reported.pool += count;
     }
 
-    /// The root knows that at most `waiting` workers wait: it has given the others ranges itself.
+    /// Notes that the root assumes at most `waiting` waiting workers, because it has given the others a piece.
     pub(super) fn waiting(&mut self, waiting: u32) {
         self.reported.waiting = waiting;
     }
 
-    /// Rule 2: whether the root, which has a `Want`, should know of this.
+    /// True if the root, which has a `Want`, should get a report (rule 2).
     pub(super) fn is_news(&self, standing: &LeaseStatus, running: bool) -> bool {
         (standing.waiting > 0 && self.reported.waiting == 0) || (!running && !self.done.is_empty())
     }
 
-    /// Rule 3: whether the pool ends at another time than the root thinks.
+    /// True if the pool will end at another time than the root assumes (rule 3).
     pub(super) fn is_surprise(&self, now: Nanos, standing: &LeaseStatus, step: Nanos) -> bool {
         let Some(speed) = standing.speed else { return false };
         let Some(told) = self.reported.speed else { return standing.pool > 0 || self.reported.pool > 0 };

@@ -1,7 +1,7 @@
-//! The size of a lease: factoring.
+//! Computes the size of a lease (factoring).
 //!
-//! A lease is a part of the free iterations, so leases shrink towards the end: early ones are cheap, late ones are even.
-//! The part is smaller if the time of a lease is less predictable.
+//! A lease is a part of the free iterations. So early leases are large, which saves messages, and late leases are
+//! small, which balances the end. The part is smaller if the time of a lease is less predictable.
 
 use super::root_link::seconds;
 use crate::pools::machine::Nanos;
@@ -19,19 +19,18 @@ use crate::pools::machine::Nanos;
 pub enum Batch {
     /// Always this part.
     Part(f64),
-    /// As much as is safe for the measured variation: `1 / x` with `x = 2 + b^2 + b sqrt(b^2 + 4)` and
-    /// `b = P cv / (2 sqrt(R))` (Hummel, Schonberg, Flynn: Factoring, 1992).
+    /// As much as is safe for the measured variation (Hummel, Schonberg, Flynn: Factoring, 1992): `1 / x` with `x = 2 +
+    /// b^2 + b sqrt(b^2 + 4)` and `b = P cv / (2 sqrt(R))`.
     Factoring,
-    /// By measurements of the first ranges: three quarters while iterations are even, [`Factoring`](Self::Factoring) if
-    /// not.
+    /// Three quarters while the first ranges show even iterations, else [`Factoring`](Self::Factoring).
     Measured,
 }
 
-/// Below this coefficient of variation iterations are even.
+/// Iterations are even below this coefficient of variation.
 pub(super) const EVEN: f64 = 0.5;
 
 impl Batch {
-    /// The part, when `free` iterations are left for `ranks`, each of which varies by `variation`.
+    /// The part if `free` iterations are left for `ranks` ranks, whose times have this coefficient of variation.
     pub fn part(self, free: u64, ranks: u32, variation: Option<f64>) -> f64 {
         match (self, variation) {
             (Self::Part(part), _) => part,
@@ -45,15 +44,15 @@ impl Batch {
     }
 }
 
-/// The bounds of a lease, in time.
+/// The bounds of the time of a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Shortest and longest lease.
+    /// The shortest and the longest lease.
     pub(super) min: Nanos,
     pub(super) max: Nanos,
 }
 
-/// Speeds, or weights where none is known, of one rank and of all.
+/// The speed of one rank and of all ranks together, or their weights while no speed is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speeds {
     pub(super) of_rank: f64,
@@ -68,7 +67,7 @@ pub(super) fn lease(free: u64, part: f64, speeds: Speeds, bounds: Bounds) -> u64
     (fair.clamp(least, most.max(least)).round() as u64).clamp(1, free.max(1))
 }
 
-/// The first lease of a rank of unknown speed: `part` of its fair share, but something for each worker.
+/// The first lease of a rank of unknown speed: `part` of its fair share, at least one iteration per worker.
 pub(super) fn first(iterations: u64, workers: u32, of_all: u32, part: f64) -> u64 {
     let share = iterations as f64 * f64::from(workers) / f64::from(of_all);
     ((part * share).round() as u64).max(u64::from(workers)).min(share.ceil() as u64).max(1)

@@ -1,31 +1,31 @@
-//! The speed of a worker: an average that forgets, its deviation, and a new start at a step change.
+//! Estimates the speed of a worker by a decaying average and its deviation. An abrupt change restarts both.
 //!
-//! A sample is one executed range: its iterations and its duration. It is weighted by its duration: the average is
-//! iterations over seconds, so a thousand short ranges do not outvote a long one. The average does not predict a trend,
-//! and knows nothing of running ranges; [`range_pool`](super::range_pool) bounds the speed by those.
+//! A sample is one executed range, with its iterations and duration. Samples are weighted by duration, so that a
+//! thousand short ranges do not outweigh a long one. The average does not predict a trend, and leaves running ranges
+//! out. [`range_pool`](super::range_pool) bounds the speed by running ranges.
 
 use crate::pools::machine::{Nanos, SECOND};
 
-/// Time after which a sample counts `1/e`: three times 2 s, in which a neighbour shows.
+/// Seconds after which the weight of a sample is `1/e`: three times the 2 s in which a neighbour becomes visible.
 const MEMORY: f64 = 6.0;
 
-/// The memory also spans this many samples, so that long tasks of unequal cost are averaged, too.
+/// The memory spans at least this many samples, so that long iterations of unequal cost are averaged too.
 const SAMPLES: f64 = 8.0;
 
-/// A deviation below this fraction of the speed is no change, even of a steady speed.
+/// A deviation below this part of the speed is no change, even if the speed was steady.
 const STEADY: f64 = 0.1;
 
-/// The number of standard deviations by which two samples in a row must be off to be a step change.
+/// Number of standard deviations by which two samples in a row must deviate to be an abrupt change.
 const SURPRISE: f64 = 3.0;
 
-/// One range contributes at most this to the square of the coefficient of variation: a collapse is no property of the
-/// iterations.
+/// The largest contribution of one range to the square of the coefficient of variation, because a collapse of the speed
+/// is no property of the iterations.
 const VARIATION_MAX: f64 = 16.0;
 
 /// The speed of one worker, from its ranges.
 ///
-/// The speed is `v += a (m - v)` with `a = 1 - exp(-duration / memory)`, its variance `s = (1 - a)(s + a (m - v)^2)`. Two
-/// samples in a row that are more than three standard deviations off to the same side replace the speed.
+/// The speed is `v += a (m - v)` with `a = 1 - exp(-duration / memory)`, and its variance `s = (1 - a)(s + a (m -
+/// v)^2)`. Two samples in a row replace the speed if both deviate by over three standard deviations to the same side.
 ///
 /// ```
 /// use lb_strategies::pool::{SECOND, leases::SpeedEstimator};
@@ -50,18 +50,18 @@ struct Estimate {
     /// Iterations per second.
     speed: f64,
     variance: f64,
-    /// The error of the last sample, if it was a surprise.
+    /// The error of the last sample, if it was large.
     surprise: Option<f64>,
-    /// Seconds of all samples, and of a recent one.
+    /// Seconds of all samples, and the mean of the recent ones.
     seen: f64,
     duration: f64,
     samples: f64,
-    /// Of the time of a single iteration: variance over squared mean.
+    /// Variance over squared mean of the time of a single iteration.
     variation: f64,
 }
 
 impl SpeedEstimator {
-    /// The worker has executed `iterations` in `took`.
+    /// Adds a range of `iterations` that took `took`.
     pub fn sample(&mut self, iterations: u64, took: Nanos) {
         let seconds = took.max(1) as f64 / SECOND as f64;
         let measured = iterations as f64 / seconds;
@@ -91,7 +91,8 @@ impl SpeedEstimator {
         self.estimate.as_ref().map_or(0.0, |estimate| estimate.variance.sqrt())
     }
 
-    /// Coefficient of variation of the time of one iteration, if iterations were independent; `None` before three samples.
+    /// Coefficient of variation of the time of one iteration, if iterations are independent; `None` before three
+    /// samples.
     pub fn variation(&self) -> Option<f64> {
         self.estimate.as_ref().filter(|estimate| estimate.samples >= 3.0).map(|it| it.variation.sqrt())
     }
@@ -103,9 +104,9 @@ impl Estimate {
         self.samples += 1.0;
         self.duration = 0.5 * (self.duration + seconds);
         let memory = MEMORY.max(SAMPLES * self.duration);
-        // In the beginning a plain average.
+        // At first a plain average.
         let weight = (1.0 - (-seconds / memory).exp()).max(seconds / self.seen).min(1.0);
-        // Of c iterations the mean varies c times less than a single one.
+        // The mean of c iterations varies c times less than a single iteration.
         let relative = self.speed / measured - 1.0;
         let variation = (iterations * relative * relative).min(VARIATION_MAX);
         self.variation += (variation - self.variation) / self.samples.min(32.0);

@@ -1,24 +1,25 @@
-//! The choice of victims when nothing is free: pure arithmetic on the root's view of the ranks.
+//! Chooses the ranks that must give iterations (*victims*) to ranks that want some (*thieves*), when nothing is free.
+//! It is pure arithmetic on the root's record of the ranks.
 //!
-//! One steal serves all ranks that want, so that a collapsed rank is cut once and not once for every other. A holder is a
-//! victim if its iterations last longer than the poorest thief's, by two round trips and a part of a piece. To even out
-//! less costs more messages than it saves time. The richest are cut first, and only as many as the thieves need to end
-//! with all the others. Else each of many ranks would cut all the others again and again. A rank that ends with the
-//! others anyway is no thief.
+//! - One steal serves all thieves together, so that a collapsed rank is a victim once, and not once for each thief.
+//! - A victim's iterations last longer than those of the poorest thief, by two round trips and a part of a piece.
+//!   Evening out a smaller difference would cost more messages than it saves time.
+//! - The richest ranks are victims first, and only as many as the thieves need to end with all others. Otherwise many
+//!   ranks would take from each other again and again.
+//! - A rank that ends with the others anyway is no thief. While any worker waits, exactly the ranks with waiting
+//!   workers are thieves. Otherwise stolen iterations could go to faster ranks forever.
 //!
-//! While all ranks run as they reported, differences stay as they are: the next look is needed only at the next report.
-//! While any worker waits, exactly the ranks with waiting workers are thieves. Else the stolen iterations could go to
-//! faster ranks, forever.
+//! While all ranks run as they reported, differences stay the same. So the next choice is needed at the next report.
 
 use super::message::Thieves;
 use super::root_link::seconds;
 use crate::pools::machine::Nanos;
 use crate::rank::Rank;
 
-/// A theft must even out at least this part of a piece.
+/// A steal must even out at least this fraction, 1/8, of a piece.
 const PART_OF_PIECE: u64 = 8;
 
-/// A rank as the root sees it.
+/// A rank as the root records it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
     pub(super) rank: Rank,
@@ -26,15 +27,15 @@ pub(super) struct Holder {
     pub(super) speed: f64,
     pub(super) waiting: u32,
     pub(super) rtt: Nanos,
-    /// It has asked, and no rank is being cut for it.
+    /// True if the rank has an unanswered `Want`, and no rank has been asked to give it ranges.
     pub(super) wants: bool,
 }
 
-/// A steal from some ranks for others.
+/// Which ranks give iterations, and which get them.
 #[derive(Debug, PartialEq)]
 pub(super) struct StealPlan {
     pub(super) thieves: Vec<Rank>,
-    /// Victims, with the request to each.
+    /// Victims, each with its request.
     pub(super) requests: Vec<(Rank, Thieves)>,
 }
 
@@ -45,7 +46,7 @@ impl Holder {
     }
 }
 
-/// Picks victims and thieves, where pieces last for `chunk`; `None` if no rank has enough to be worth it.
+/// Chooses victims and thieves; pieces last for `chunk`. `None` if no rank has enough to give.
 pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<StealPlan> {
     let poorest = holders.iter().filter(|holder| holder.wants).map(Holder::lasts).reduce(f64::min)?;
     let rtt = holders.iter().filter(|holder| holder.wants).map(|holder| holder.rtt).max()?;
@@ -68,7 +69,7 @@ pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<StealPlan> {
     let cuts: Vec<(Rank, Thieves)> = victims
         .iter()
         .map(|victim| {
-            // Each victim works for its part of the thieves.
+            // Each victim gives to its part of the thieves.
             let part = victim.pool as f64 / loot as f64;
             let pool = (all.pool as f64 * part) as u64;
             (victim, Thieves { speed: all.speed * part, pool, victim: victim.speed, ..all })
@@ -80,14 +81,14 @@ pub(super) fn steal(holders: &[Holder], chunk: Nanos) -> Option<StealPlan> {
     (!cuts.is_empty()).then_some(StealPlan { thieves, requests: cuts })
 }
 
-/// In how many seconds all would end together.
+/// The time after which all ranks would end together, s.
 fn fair_end(holders: &[Holder]) -> f64 {
     let pool: u64 = holders.iter().map(|holder| holder.pool).sum();
     let speed: f64 = holders.iter().map(|holder| holder.speed).sum();
     pool as f64 / speed.max(f64::MIN_POSITIVE)
 }
 
-/// The victims that last longest, as many as the thieves need to end at `end`; at least one, if there is one.
+/// The victims that last longest, as many as the thieves need to end at `end`; at least one, if there is any.
 fn richest<'h>(mut victims: Vec<&'h Holder>, end: f64, thieves: &Thieves) -> Vec<&'h Holder> {
     victims.sort_by(|one, other| other.lasts().total_cmp(&one.lasts()));
     let mut need = thieves.speed * end - thieves.pool as f64;

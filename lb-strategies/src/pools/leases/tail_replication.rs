@@ -1,15 +1,15 @@
-//! The rank side of tail replication: which workers execute the same piece, and which result counts.
+//! Records on a rank which workers execute the same piece, and which result counts (tail replication).
 //!
-//! A piece begun while the root has nothing left is *open*: its result is kept apart until it is settled that it counts.
+//! A piece begun while the root has nothing left is *open*: its result is kept apart until one execution counts.
 //!
 //! | a piece is | its executions | leaves when |
 //! |---|---|---|
-//! | open | the owner's, and at most one copy | the first of them is through: it commits |
+//! | open | the owner's, and at most one copy | the first execution finishes and counts |
 //! | settled | unfinished ones are discarded | never |
 //!
-//! 1. The rank that holds a piece settles it. A rank with a copy asks through the root, and waits for the answer.
-//! 2. A piece is known by its number.
-//! 3. A piece that was settled for another rank is no longer held: its copy counts.
+//! 1. The rank that holds a piece decides. A rank with a copy asks it through the root, and waits for the answer.
+//! 2. Each piece has a number on its rank.
+//! 3. If the copy of another rank counts, the owner no longer holds the piece.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use litemap::LiteMap;
 
 use crate::rank::{Rank, WorkerId};
 
-/// The role of a worker that executes a piece with a number.
+/// What a worker executes: a piece or a copy, by its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
-    /// A piece of this rank, first or second.
+    /// A piece of this rank, or a copy of it.
     Own(u64),
-    /// A copy of another rank's.
+    /// A copy of another rank's piece.
     Foreign(Rank, u64),
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Role {
 struct OpenPiece {
     range: Range<u64>,
     owner: WorkerId,
-    /// There is a copy, or the root was offered one.
+    /// True if there is a copy, or one was offered to the root.
     copied: bool,
 }
 
@@ -39,20 +39,20 @@ struct OpenPiece {
 pub(super) struct TailReplication {
     open: LiteMap<u64, OpenPiece>,
     roles: LiteMap<WorkerId, Role>,
-    /// Workers that keep a result apart until the owner has answered.
+    /// Workers that keep a result apart until the owner answers.
     asking: LiteMap<(Rank, u64), WorkerId>,
     next: u64,
 }
 
 impl TailReplication {
-    /// A worker begins a piece of its own rank.
+    /// Notes that a worker begins a piece of its own rank.
     pub(super) fn begin(&mut self, worker: WorkerId, range: Range<u64>) {
         self.open.insert(self.next, OpenPiece { range, owner: worker, copied: false });
         self.roles.insert(worker, Role::Own(self.next));
         self.next += 1;
     }
 
-    /// A worker begins a copy.
+    /// Notes that a worker begins a copy.
     pub(super) fn copy(&mut self, worker: WorkerId, role: Role) {
         self.roles.insert(worker, role);
     }
@@ -62,12 +62,12 @@ impl TailReplication {
         self.roles.remove(&worker)
     }
 
-    /// Settles a piece; `None` if it was settled before.
+    /// Settles a piece, and returns its range; `None` if it was settled before.
     pub(super) fn settle(&mut self, piece: u64) -> Option<Range<u64>> {
         self.open.remove(&piece).map(|open| open.range)
     }
 
-    /// Tells whether the worker's execution can still count for this rank.
+    /// True if this rank may still count the worker's execution.
     pub(super) fn matters(&self, worker: WorkerId) -> bool {
         match self.roles.get(&worker) {
             None => true,
@@ -76,20 +76,20 @@ impl TailReplication {
         }
     }
 
-    /// Open pieces without a copy: number, range and worker.
+    /// Open pieces without a copy, each with its number, range and worker.
     pub(super) fn without_copy(&self) -> impl Iterator<Item = (u64, Range<u64>, WorkerId)> {
         let alone = self.open.iter().filter(|(_, open)| !open.copied);
         alone.map(|(&piece, open)| (piece, open.range.clone(), open.owner))
     }
 
-    /// From now on there is a copy of this piece.
+    /// Notes that there is a copy of this piece.
     pub(super) fn mark_copied(&mut self, piece: u64) {
         if let Some(open) = self.open.get_mut(&piece) {
             open.copied = true;
         }
     }
 
-    /// The worker keeps its copy apart until the owner answers.
+    /// Notes that the worker keeps its copy apart until the owner answers.
     pub(super) fn ask(&mut self, owner: Rank, piece: u64, worker: WorkerId) {
         self.asking.insert((owner, piece), worker);
     }
@@ -99,7 +99,7 @@ impl TailReplication {
         self.asking.remove(&(owner, piece))
     }
 
-    /// The workers that wait for answers that will not come.
+    /// Takes the workers whose answers will not come.
     pub(super) fn give_up(&mut self) -> Vec<WorkerId> {
         std::mem::take(&mut self.asking).into_iter().map(|(_, worker)| worker).collect()
     }

@@ -1,15 +1,15 @@
-//! The indices that are left, and the number granted to each rank, as rank 0 knows them.
+//! Records on rank 0 which indices are free, and how many each rank was granted.
 //!
-//! A rank never gives an index back. Therefore no quota may fall below the number granted to its rank: this is the floor
-//! of the balance between ranks. With it the quotas and the free indices always match. So in the end nothing is left over
-//! and nothing is missing.
+//! A rank never gives an index back. So no quota may fall below the number granted to its rank, the floor in the
+//! balance between ranks. With this floor, quotas and free indices always match: in the end nothing is left over or
+//! missing.
 
 use std::ops::Range;
 
 use crate::pools::range_set::RangeSet;
 use crate::rank::Rank;
 
-/// Free indices, and how many each rank was granted.
+/// Free indices, and the number of indices granted to each rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Grants {
     free: RangeSet,
@@ -17,12 +17,12 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// All indices free.
+    /// All indices are free.
     pub(crate) fn new(iterations: u64, ranks: usize) -> Self {
         Self { free: RangeSet::from(0..iterations), granted: vec![0; ranks] }
     }
 
-    /// Number of indices that a rank was granted.
+    /// Number of indices granted to a rank.
     pub(crate) fn granted(&self, rank: Rank) -> u64 {
         self.granted[rank.index()]
     }

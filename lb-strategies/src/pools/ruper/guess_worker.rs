@@ -1,31 +1,31 @@
-//! One whole rank as rank 0 sees it: by predictions (paper, Fig. 3 right).
+//! Rank 0's record of another rank, which it treats as one worker known by predictions (paper, Fig. 3 right).
 //!
-//! The count that a rank reports is itself a guess, and may have been too large. Then its speed is multiplied by the ratio
-//! of its average now to its average at the last correction. Its clock is the sum of the durations that the rank sends, so
-//! clocks need not agree.
+//! The count that a rank reports is a guess, and may have been too large. Then the speed is multiplied by the ratio of
+//! the rank's average now to its average at the last correction. Durations are on the rank's clock, so clocks may
+//! differ.
 //!
-//! The difference of two predictions is a difference of large numbers. Each is off by the age of its workers' reports. A
-//! rank that asks to finish twice within seconds would seem to be anything between stopped and twice as fast, and its
-//! quota would follow. So a known speed is corrected over `report-floor` at least.
+//! A difference of two predictions is a difference of large numbers, each of which is inexact by the age of the
+//! workers' reports. If a rank asks to finish twice within seconds, its computed speed would be anything between zero
+//! and twice the real one, and its quota would follow. So a known speed is corrected over `report-floor` at least.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::Nanos;
 
-/// A rank, by its predictions.
+/// A rank, known by its predictions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuessWorker {
-    /// Iterations it believed to have done when it last reported. May decrease.
+    /// Iterations that it predicted at its last report. May decrease.
     pub(crate) done: u64,
     /// Iterations per second, if measured.
     speed: Option<f64>,
-    /// Time from its start to its last report, by its own clock.
+    /// Time from its start to its last report, on its own clock.
     age: Nanos,
-    /// Arrival of that report, by the clock of rank 0.
+    /// Arrival of its last report, on the clock of rank 0.
     seen: Nanos,
     base: Base,
 }
 
-/// The count and time of a rank when its speed was last measured.
+/// Count and age of a rank when its speed was last measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Base {
     done: u64,
@@ -33,23 +33,23 @@ struct Base {
 }
 
 impl GuessWorker {
-    /// A rank that starts.
+    /// A rank that starts now.
     pub(crate) fn start(now: Nanos) -> Self {
         Self { seen: now, ..Self::default() }
     }
 
-    /// Iterations per second at the last measure, if there was one.
+    /// Iterations per second at the last measurement, if there was one.
     pub(crate) fn measured_speed(&self) -> Option<f64> {
         self.speed
     }
 
-    /// Iterations it has probably done by `now`.
+    /// Iterations that it has probably done by `now`.
     pub(crate) fn predicted(&self, now: Nanos) -> u64 {
         let since = seconds(now.saturating_sub(self.seen));
         self.done.saturating_add((self.speed.unwrap_or(0.0) * since) as u64)
     }
 
-    /// The rank reports, `elapsed` after its last report, that it has done about `predicted`. Gives new speed by old.
+    /// Handles a report of about `predicted` iterations, `elapsed` after the last one. Returns new speed / old speed.
     pub(crate) fn measure(&mut self, now: Nanos, elapsed: Nanos, predicted: u64, settings: &Settings) -> f64 {
         if elapsed == 0 {
             return 1.0;
@@ -75,7 +75,7 @@ impl GuessWorker {
         let ratio = if self.done > self.base.done {
             (self.done - self.base.done) as f64 / (elapsed * speed)
         } else {
-            // The last prediction was too optimistic, and so was the speed: the averages correct both.
+            // The last prediction was too high, and so was the speed. The averages correct both.
             let before = self.base.done as f64 / seconds(self.base.age);
             let after = self.done as f64 / seconds(self.age);
             if self.base.age == 0 || before <= 0.0 { 1.0 } else { after / before }
@@ -94,7 +94,6 @@ mod tests {
         guess.measure(0, elapsed_seconds * SECOND, predicted, &Settings::of(""))
     }
 
-    /// Golden vector 3.
     #[test]
     fn a_prediction_that_was_too_optimistic_is_corrected_by_the_averages() {
         let mut guess = GuessWorker::start(0);
@@ -109,7 +108,6 @@ mod tests {
         }
     }
 
-    /// Invariant 10.
     #[test]
     fn a_rank_that_stands_still_has_a_speed_again_when_it_moves() {
         let mut guess = GuessWorker::start(0);

@@ -1,20 +1,19 @@
-//! The time to the next report of a worker (paper, Fig. 2 and the equation below it), and of a rank.
+//! Computes the time to the next report of a worker (paper, Fig. 2 and the equation below it), and of a rank.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::{Nanos, SECOND};
 
-/// The most by which an interval shrinks at once.
+/// The least factor by which an interval shrinks at once.
 const SHRINK: f64 = 0.8;
-/// The most by which an interval grows at once.
+/// The largest factor by which an interval grows at once.
 const GROW: f64 = 1.2;
-/// The longest interval between reports of a rank, in shortest ones.
+/// The longest interval between reports of a rank, as a multiple of the shortest.
 const MPI_STRETCH: u64 = 4;
 
-/// The time to the next report of a worker whose last interval was `elapsed`. Its speed has changed by the factor
-/// `ratio`.
+/// The time to the next report of a worker, after an interval in which its speed changed by the factor `ratio`.
 ///
-/// Sooner if the speed has changed by more than `ds_max`, later if it has hardly changed. It is never below
-/// `report_floor`. A time that would reach the interval between rebalances falls back to 0.8 of it.
+/// The interval shrinks if the speed changed by more than `ds_max`, and grows if it hardly changed. It is at least
+/// `report_floor`. If it would reach the interval between rebalances, it becomes 0.8 of that interval.
 pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> Nanos {
     let mut next = scaled(elapsed, factor(settings, ratio));
     if next >= settings.interval {
@@ -23,8 +22,8 @@ pub(crate) fn next_interval(settings: &Settings, elapsed: Nanos, ratio: f64) -> 
     next.max(settings.report_floor)
 }
 
-/// The time to the next report of a rank that was asked after `interval`. Its speed has changed by the factor `ratio`. It
-/// is `mpi_interval`, or with `mpi_adapt` up to [`MPI_STRETCH`] times that if the speed has hardly changed.
+/// The time to the next report of a rank, after `interval`, in which its speed changed by the factor `ratio`:
+/// `mpi_interval`, or with `mpi_adapt` up to [`MPI_STRETCH`] times that for a steady speed.
 pub(crate) fn next_mpi_interval(settings: &Settings, interval: Nanos, ratio: f64) -> Nanos {
     let (shortest, longest) = (settings.mpi_interval, settings.mpi_interval.saturating_mul(MPI_STRETCH));
     if settings.mpi_adapt {
@@ -34,7 +33,7 @@ pub(crate) fn next_mpi_interval(settings: &Settings, interval: Nanos, ratio: f64
     }
 }
 
-/// The factor of an interval.
+/// The factor by which an interval changes.
 fn factor(settings: &Settings, ratio: f64) -> f64 {
     let (deviation, limit) = ((ratio - 1.0).abs(), settings.ds_max);
     if deviation > limit {
@@ -55,7 +54,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Golden vector 1.
     #[test]
     fn a_changed_speed_is_reported_sooner_and_a_steady_one_later() {
         let settings = Settings::of("");
@@ -66,7 +64,6 @@ mod tests {
         }
     }
 
-    /// Golden vector 1b.
     #[test]
     fn an_interval_stays_between_the_floor_and_the_next_rebalance() {
         let settings = Settings::of("");
@@ -76,7 +73,6 @@ mod tests {
         assert_eq!(next_interval(&settings, 20 * SECOND, 1.0), 10 * SECOND);
     }
 
-    /// Golden vector 1c.
     #[test]
     fn a_steady_worker_reports_less_and_less_often_until_it_starts_over() {
         let settings = Settings::of("");
@@ -102,7 +98,6 @@ mod tests {
     }
 
     proptest! {
-        /// Invariant 9.
         #[test]
         fn an_interval_is_within_its_bounds(elapsed in 0..1000 * SECOND, ratio in 0.0..10.0f64, interval in 13..1000u64) {
             let settings = Settings::of(&format!("interval={interval},report-floor=10"));

@@ -1,30 +1,30 @@
-//! The workers of a rank as it sees them itself: the waiting ones, and the running ones with their iterations and times.
+//! Records the workers of a rank: which ones wait, and which ones run how many iterations since when.
 
 use super::parameters::{Settings, seconds};
 use crate::pools::machine::{Nanos, SECOND};
 use crate::pools::sizer::Sizer;
 
-/// The factor by which a worker may take longer than expected before its rank reports for it.
+/// A rank reports for a worker that takes longer than expected by this factor.
 const PATIENCE: f64 = 4.0;
 
 /// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalWorkerState {
-    /// It has not come.
+    /// The worker has not come.
     Nothing,
-    /// It waits for indices, a quota or its release.
+    /// The worker waits for indices, a quota or its release.
     Waiting,
-    /// It executes this number of iterations, since that time.
+    /// The worker executes this number of iterations since that time.
     Running { iterations: u64, since: Nanos },
-    /// It is released.
+    /// The worker is released.
     Released,
 }
 
-/// One worker, as its rank sees it.
+/// A worker as its rank records it.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalWorker {
     pub(crate) doing: LocalWorkerState,
-    /// Iterations it has executed.
+    /// Iterations that the worker has executed.
     pub(crate) done: u64,
     pub(crate) sizer: Sizer,
 }
@@ -34,7 +34,7 @@ impl LocalWorker {
         Self { doing: LocalWorkerState::Nothing, done: 0, sizer: Sizer::new(settings.chunk, cost_hint) }
     }
 
-    /// It has come, or is through with its range.
+    /// Handles a worker that has come, or has finished its range.
     pub(crate) fn wants(&mut self, now: Nanos) {
         if let LocalWorkerState::Running { iterations, since } = self.doing {
             self.done += iterations;
@@ -43,16 +43,16 @@ impl LocalWorker {
         self.doing = LocalWorkerState::Waiting;
     }
 
-    /// The number of iterations to take next, if it reports at `report_at`: not many more than it does until then. A
-    /// report is sent at the end of a range; a late one would miss the rebalance that it was meant for.
+    /// The number of iterations to take next, if the next report is due at `report_at`: about as many as fit until
+    /// then. A report is sent at the end of a range, so a longer range would miss the rebalance that the report is for.
     pub(crate) fn next(&self, now: Nanos, report_at: Nanos) -> u64 {
         let until = seconds(report_at.saturating_sub(now));
         let fitting = self.sizer.speed().map_or(u64::MAX, |speed| (speed * until).ceil() as u64);
         self.sizer.next().min(fitting).max(1)
     }
 
-    /// The time at which its rank reports for it, if a report was due at `due`: its range takes much longer than it
-    /// should. `None` if it can report itself.
+    /// The time at which the rank reports for the worker, if a report was due at `due`, because the range takes much
+    /// longer than expected. `None` if the worker runs nothing.
     pub(crate) fn overdue_at(&self, due: Nanos, settings: &Settings) -> Option<Nanos> {
         let LocalWorkerState::Running { iterations, since } = self.doing else { return None };
         let expected = match self.sizer.speed() {

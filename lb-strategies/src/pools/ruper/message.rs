@@ -1,8 +1,8 @@
-//! Messages between rank 0 and the other ranks (paper, §2.2 and Fig. 4).
+//! Defines the messages between rank 0 and the other ranks (paper, §2.2 and Fig. 4).
 //!
-//! The paper's monitors petition each other and wait for the answer. Here no monitor waits. A request to finish carries a
-//! number that its answer echoes, so that requests of both sides may be in flight at once. A rank's durations are of its
-//! own clock; no instant is ever sent.
+//! The paper's monitors wait for the answers to their requests. Here no monitor waits. A request to finish has a number
+//! that its answer echoes, so that requests of both sides may be in flight at once. Durations in messages are on the
+//! sender's clock; no absolute time is ever sent.
 
 use std::ops::Range;
 
@@ -26,51 +26,51 @@ pub enum RuperMessage {
     Start,
     /// To a rank: its first quota.
     StartOk {
-        /// Iterations it may execute in all.
+        /// Iterations that it may execute in all.
         quota: u64,
     },
-    /// To a rank: report (the paper's instruction 1).
+    /// To a rank: send a report (the paper's instruction 1).
     ReportRequest,
-    /// To rank 0: how far a rank is (instruction 2, or the answer to 1).
+    /// To rank 0: the progress of a rank (instruction 2, or the answer to 1).
     Report {
         /// The reason for the report.
         reason: Reason,
-        /// Iterations it believes its workers have done by now.
+        /// Iterations that its workers have probably done by now.
         predicted: u64,
-        /// Iterations its workers have reported.
+        /// Iterations that its workers have reported.
         registered: u64,
         /// Nanoseconds since its last report, on its own clock.
         elapsed: Nanos,
     },
-    /// To a rank: its new quota. The balance goes on.
+    /// To a rank: its new quota. The balance continues.
     Assign {
-        /// The request that this answers.
+        /// Number of the request that this answers.
         sequence: u64,
-        /// Iterations it may execute in all.
+        /// Iterations that it may execute in all.
         quota: u64,
     },
-    /// To a rank: its final quota, and all indices it lacks. The balance between ranks is over.
+    /// To a rank: its final quota, with all indices that it still needs. The balance between ranks has ended.
     End {
-        /// Iterations it executes in all.
+        /// Iterations that it executes in all.
         quota: u64,
         /// The indices that it has not yet been granted.
         ranges: Vec<Range<u64>>,
     },
-    /// To rank 0: indices, please.
+    /// To rank 0: a request for indices.
     Claim {
         /// Number of indices.
         count: u64,
     },
-    /// To a rank: these are yours.
+    /// To a rank: indices that it gets.
     Granted {
         /// The indices.
         ranges: Vec<Range<u64>>,
-        /// Its quota, if that allows fewer than it claimed.
+        /// Its quota, if the quota allows fewer indices than it claimed.
         quota: Option<u64>,
     },
-    /// To rank 0: nothing more will come from this rank.
+    /// To rank 0: the last message of this rank.
     Bye {
-        /// Iterations its workers have reported.
+        /// Iterations that its workers have reported.
         registered: u64,
     },
 }
@@ -84,11 +84,11 @@ pub enum RuperMessage {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
-    /// Rank 0 asked for it.
+    /// Rank 0 has asked for it.
     Requested,
-    /// Its workers are through, or soon will be, and it asks whether they may leave.
+    /// The rank's workers have finished or soon will, and the rank asks whether they may leave.
     Finish {
-        /// The number of the request; they count from 1.
+        /// Number of the request, counted from 1.
         sequence: u64,
     },
 }

@@ -1,7 +1,7 @@
-//! The parameters of `ruper`, and their defaults as parts of the interval between rebalances.
+//! Reads the parameters of `ruper`. By default, durations are fractions of the interval between rebalances.
 //!
-//! The paper states one duration, 300 s between rebalances, of runs of an hour. All other durations are fractions of it
-//! by default, so that one number fits the policy to runs of seconds as well.
+//! The paper has one duration: 300 s between rebalances, in runs of an hour. With all other durations as fractions of
+//! it, one number adapts the policy to runs of seconds.
 
 use crate::parameters::{Parameter, Parameters};
 use crate::parse_error::ParseError;
@@ -9,7 +9,7 @@ use crate::pools::equal;
 use crate::pools::machine::{Nanos, SECOND};
 use crate::renamed::renamed;
 
-/// The name of the time between rebalances, of which other durations are fractions.
+/// The name of the time between rebalances. Other durations are fractions of it.
 const INTERVAL: &str = "interval";
 
 /// The largest duration that can be set, in seconds.
@@ -76,28 +76,28 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
 pub(crate) enum Counts {
     /// Indices, each of which is run exactly once.
     Indexed,
-    /// Interchangeable iterations; a few too many do no harm (Monte Carlo histories, the paper).
+    /// Interchangeable iterations, as Monte Carlo histories in the paper; a few too many do no harm.
     Fungible,
 }
 
-/// The parameters of one policy, durations in nanoseconds. Nothing changes them.
+/// The values of all parameters, durations in ns.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Time between rebalances of a task (paper, Table 1: Δt_pc).
     pub(crate) interval: Nanos,
     /// Remaining time at or below which workers may leave and quotas stay (paper, Fig. 3: t_min).
     pub(crate) t_min: Nanos,
-    /// The same between ranks (paper, Fig. 4).
+    /// The same threshold between ranks (paper, Fig. 4).
     pub(crate) t_min_mpi: Nanos,
     /// Time between reports of a rank, at first.
     pub(crate) mpi_interval: Nanos,
-    /// True if that time follows how steady the rank is (paper, Fig. 4: Δt_report).
+    /// True if that time is longer for a rank of steady speed (paper, Fig. 4: Δt_report).
     pub(crate) mpi_adapt: bool,
     /// Time to the first report of a worker.
     pub(crate) first_interval: Nanos,
     /// Shortest time between two reports of a worker.
     pub(crate) report_floor: Nanos,
-    /// Shortest time that yields a speed.
+    /// Shortest time over which a speed is measured.
     pub(crate) min_measure: Nanos,
     /// Shortest time between two rebalances of a task, and between two requests of a rank to finish.
     pub(crate) spacing: Nanos,
@@ -107,7 +107,7 @@ pub(crate) struct Settings {
     pub(crate) ds_max: f64,
     /// The unit of a quota.
     pub(crate) counts: Counts,
-    /// Time that a worker runs before it asks again.
+    /// Time that a worker runs before it wants the next range.
     pub(crate) chunk: Nanos,
 }
 
@@ -157,7 +157,7 @@ fn duration(parameters: &Parameters, key: &'static str, interval: f64) -> Result
         Some(fraction) => of_interval(fraction),
         None => number(value),
     };
-    // No duration is 0: an event that repeats after a time must not repeat at once.
+    // No duration is 0, because an event that repeats after a time must not repeat at once.
     seconds
         .filter(|seconds| (0.0..=LONGEST).contains(seconds))
         .map(|seconds| nanos(seconds).max(1))

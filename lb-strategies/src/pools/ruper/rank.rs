@@ -1,8 +1,8 @@
-//! A rank: its task, its monitor, its indices and its workers, put together.
+//! The machine of one rank: it combines the task, the monitor, the indices and the workers of the rank.
 //!
-//! Every input runs through the same steps: the monitor handles it, due work is done, waiting workers are served, claims
-//! are sent. A command of the monitor may make an earlier step necessary again, so the steps repeat until no command is
-//! left. They come to an end because monitors and rebalances keep a distance between two requests.
+//! Every input goes through the same steps: the monitor handles it, due work is done, waiting workers are served, and
+//! claims are sent. A command of the monitor may require an earlier step again, so the steps repeat until there is no
+//! command. They end, because monitors and rebalances keep a time between two requests.
 
 mod serve;
 
@@ -18,17 +18,17 @@ use crate::pools::machine::{Input, Nanos, PoolRank};
 use crate::pools::policy::Pool;
 use crate::rank::{Rank, WorkerId};
 
-/// Its link to the other ranks.
+/// The connection of the rank to other ranks.
 enum Link {
-    /// There are none.
+    /// There are no other ranks.
     Alone { iterations: u64 },
-    /// This is rank 0.
+    /// The rank is rank 0.
     Root(RootMonitor),
-    /// It talks to rank 0.
+    /// The rank exchanges messages with rank 0.
     Peer(RankMonitor),
 }
 
-/// The outputs of a rank that must not be repeated.
+/// The outputs that must not be repeated.
 #[derive(Default)]
 struct Emitted {
     /// The last `WakeAt`.
@@ -39,7 +39,7 @@ struct Emitted {
 /// The machine of one rank.
 pub(super) struct RuperRank {
     settings: Settings,
-    /// None until the rank knows its quota.
+    /// None until the rank has its quota.
     task: Option<Task>,
     link: Link,
     supply: Supply,
@@ -55,7 +55,7 @@ impl RuperRank {
             _ => Link::Peer(RankMonitor::new(settings)),
         };
         let supply = match (settings.counts, &link) {
-            // Every rank numbers its own iterations, with room for more than there are.
+            // Every rank numbers its own iterations, with enough numbers for excess iterations.
             (Counts::Fungible, _) => {
                 let room = u64::MAX / u64::from(pool.ranks());
                 let first = u64::from(rank.0) * room;
@@ -115,7 +115,7 @@ impl RuperRank {
         }
     }
 
-    /// Does the due work of the task: the rebalance, and reports of workers that cannot report themselves.
+    /// Does the due work of the task: the rebalance, and the reports of workers that run too long to report themselves.
     fn make_due(&mut self, now: Nanos) {
         let Some(task) = &mut self.task else { return };
         if task.rebalance_at() <= now {
@@ -130,7 +130,7 @@ impl RuperRank {
         }
     }
 
-    /// Runs the due work of the monitor, and asks to finish if the task wants to.
+    /// Does the due work of the monitor. If the task wants to finish, the monitor sends the request.
     fn monitor(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let raised = self.task.as_mut().is_some_and(Task::take_finish_raised);
         let finish_at = self.finish_at(now);
@@ -152,9 +152,9 @@ impl RuperRank {
         }
     }
 
-    /// The time at which rank 0 is asked whether the task may finish. While workers run, it is a little later. Workers
-    /// with quotas of the same age reach them together. The answer shall not come when the first has just reported and
-    /// the others have only older reports. If no worker runs, there is none to wait for.
+    /// The time at which the request to finish is sent. While workers run, it is `spacing` from now, because workers
+    /// with quotas of the same age finish together. The answer should not come when the first has just reported and the
+    /// others have only older reports. If no worker runs, it is now.
     fn finish_at(&self, now: Nanos) -> Nanos {
         let runs = self.own_workers.iter().any(|own| matches!(own.doing, LocalWorkerState::Running { .. }));
         if runs { now.saturating_add(self.settings.spacing) } else { now }
@@ -174,7 +174,7 @@ impl RuperRank {
         monitor.min(task.rebalance_at()).min(reports)
     }
 
-    /// Requests its next wake-up, if that has changed. Reports once that it is closed.
+    /// Requests the next wake-up if its time has changed. Closes the rank if it has finished.
     fn conclude(&mut self, now: Nanos, out: &mut Vec<Output>) {
         let released = self.own_workers.iter().all(|own| own.doing == LocalWorkerState::Released);
         let linked = match &self.link {

@@ -1,16 +1,16 @@
-//! The link of a rank to rank 0 (paper, Fig. 4 right).
+//! The part of a rank that exchanges reports and quotas with rank 0 (paper, Fig. 4 right).
 //!
 //! | state | input | action | next |
 //! |---|---|---|---|
 //! | New | boot | sends `Start` | Starting |
 //! | Starting | `StartOk` | sets the total | Balancing |
 //! | Balancing | `ReportRequest` | sends a `Report` | Balancing |
-//! | Balancing | the task asks to finish | sends a `Report`: at once if no worker runs, else `spacing` later; `spacing` after the last, once that is answered | Balancing |
+//! | Balancing | the task asks to finish | sends a `Report`, at once if no worker runs, else after `spacing`. The next one is sent when this one is answered and `spacing` has passed | Balancing |
 //! | Balancing | `Assign` | sets the total; a rebalance if a worker is parked | Balancing |
 //! | Starting, Balancing | `End` | sets the total, rebalance, balance over; sends `Bye` | Closed |
 //! | Closed | any | nothing | Closed |
 //!
-//! It does not know the indices; it passes on claims and grants.
+//! The monitor forwards claims and grants, and has no indices itself.
 
 use super::command::{Command, TaskView};
 use super::message::{Reason, RuperMessage};
@@ -32,19 +32,19 @@ enum Stage {
 pub(crate) struct RankMonitor {
     spacing: Nanos,
     stage: Stage,
-    /// Time of its last report (or start).
+    /// Time of its last report, or of its start.
     reported: Nanos,
     asking: FinishRequest,
 }
 
-/// The request of a rank to rank 0: may we finish?
+/// The request of a rank to rank 0 to finish.
 #[derive(Clone, Debug, Default)]
 struct FinishRequest {
-    /// The task wants to (paper: finish_req), and from then on it may be asked.
+    /// The time from which the request may be sent; none if the task does not want to finish (paper: finish_req).
     raised: Option<Nanos>,
     /// Number of the last request.
     sequence: u64,
-    /// It is not answered (paper: finish_sent).
+    /// True if the last request is not answered (paper: finish_sent).
     in_flight: bool,
     /// Earliest time of the next request.
     next: Nanos,
@@ -64,20 +64,20 @@ impl RankMonitor {
         out.push(send(RuperMessage::Start));
     }
 
-    /// The task wants to finish, and is asked for from `at` on.
+    /// Notes that the task wants to finish. The request is sent at `at` or later.
     pub(crate) fn finish_raised(&mut self, at: Nanos) {
         let raised = self.asking.raised.unwrap_or(Nanos::MAX);
         self.asking.raised = Some(raised.min(at));
     }
 
-    /// The time at which it wants to be called again.
+    /// The time at which [`tick`](Self::tick) must be called.
     pub(crate) fn wake_at(&self) -> Nanos {
         let asks = self.stage == Stage::Balancing && !self.asking.in_flight;
         let raised = self.asking.raised.filter(|_| asks);
         raised.map_or(Nanos::MAX, |at| at.max(self.asking.next))
     }
 
-    /// Asks, if the task wants to finish and it is time to.
+    /// Sends the request to finish if the task wants to finish and it is time.
     pub(crate) fn tick(&mut self, now: Nanos, view: TaskView, out: &mut Vec<Command>) {
         if self.wake_at() > now {
             return;

@@ -1,4 +1,4 @@
-//! The balance between ranks, on rank 0 (paper, Fig. 4 left; `receiveReport`, which the paper names and does not print).
+//! Balances the ranks on rank 0 (paper, Fig. 4 left, and `receiveReport`, which the paper names and does not print).
 //!
 //! | state of a rank | input | action of rank 0 | next |
 //! |---|---|---|---|
@@ -6,12 +6,12 @@
 //! | Idle | its report is due | sends `ReportRequest` | Asked |
 //! | Idle, Asked | `Report` | measures, balances; sends `Assign`, or `End` to all if the end is near | Idle |
 //! | Idle, Asked | `Claim` | sends `Granted`, within its quota | as it was |
-//! | Idle, Asked | the balance ends | sends `End` with all indices that its quota lacks | Told |
+//! | Idle, Asked | the balance ends | sends `End` with all indices of its quota that it lacks | Told |
 //! | Absent, after the end | `Start` | sends `End` | Told |
 //! | Told | `Bye` | | Gone |
 //!
-//! Only the rank that reported is told its new quota at once; the others when they report. Rank 0 reports to itself. No
-//! state waits for one rank: a slow one delays no other.
+//! Only the rank that has reported gets its new quota at once. The others get it when they report. Rank 0 reports to
+//! itself. Rank 0 waits for no single rank, so a slow rank delays no other.
 
 mod balance;
 
@@ -35,25 +35,25 @@ enum Stage {
     Gone,
 }
 
-/// A rank as rank 0 sees it.
+/// The state of a rank on rank 0.
 #[derive(Clone, Debug)]
 struct Peer {
     stage: Stage,
     guess: GuessWorker,
-    /// Its quota (paper: I_n of a guess worker).
+    /// Quota of the rank (paper: I_n of a guess worker).
     assigned: u64,
-    /// Iterations its workers have registered, as of its last report.
+    /// Iterations that its workers had reported at its last report.
     confirmed: u64,
     /// Time between its reports.
     interval: Nanos,
-    /// Time at which it shall report.
+    /// Time at which its next report is due.
     due: Nanos,
 }
 
-/// The phase of the balance.
+/// The phase of the balance between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No rank has reported yet: shares are as at the beginning.
+    /// No rank has reported yet: shares are as at the start.
     Fresh,
     Balancing,
     Over,
@@ -65,7 +65,7 @@ pub(crate) struct RootMonitor {
     settings: Settings,
     iterations: u64,
     peers: Vec<Peer>,
-    /// The indices that are left; none if only their number matters.
+    /// The free indices; none if only the number of iterations matters.
     grants: Option<Grants>,
     phase: Phase,
     own: SelfReports,
@@ -76,14 +76,14 @@ pub(crate) struct RootMonitor {
 struct SelfReports {
     reported: Nanos,
     began: Nanos,
-    /// Its task wants to finish, and it reports then at the latest.
+    /// Time at which rank 0 reports at the latest, because its task wants to finish; none if it does not.
     finish: Option<Nanos>,
-    /// It does not report to finish before.
+    /// Earliest time of the next report of rank 0 to finish.
     next: Nanos,
 }
 
 impl RootMonitor {
-    /// Ranks share the iterations in proportion to their workers at first.
+    /// At first, ranks share the iterations in proportion to their workers.
     pub(crate) fn new(settings: &Settings, pool: &Pool) -> Self {
         let workers: Vec<f64> = pool.workers.iter().map(|&workers| f64::from(workers)).collect();
         let shares = apportion(pool.iterations, &workers).expect("every rank has a worker");
@@ -114,18 +114,18 @@ impl RootMonitor {
         out.push(Command::SetTotal(self.peers[0].assigned));
     }
 
-    /// Tells whether no message will come any more.
+    /// True if no message will come any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.phase == Phase::Over && self.peers[1..].iter().all(|peer| peer.stage == Stage::Gone)
     }
 
-    /// The task of rank 0 wants to finish. It reports from `at` on, as [other ranks](super::rank_monitor) do.
+    /// Notes that the task of rank 0 wants to finish. Rank 0 reports at `at`, as [other ranks](super::rank_monitor) do.
     pub(crate) fn finish_raised(&mut self, at: Nanos) {
         let at = at.max(self.own.next).min(self.own.finish.unwrap_or(Nanos::MAX));
         self.own.finish = Some(at);
     }
 
-    /// The time at which it wants to be called again: the earliest due time.
+    /// The time at which [`tick`](Self::tick) must be called: the earliest due time.
     pub(crate) fn wake_at(&self) -> Nanos {
         if self.phase == Phase::Over {
             return Nanos::MAX;
@@ -135,7 +135,7 @@ impl RootMonitor {
         due.min(self.own.finish.unwrap_or(Nanos::MAX))
     }
 
-    /// Asks the ranks whose reports are due, and reports for rank 0 itself.
+    /// Asks the ranks whose reports are due for a report, and reports for rank 0 itself.
     pub(crate) fn tick(&mut self, now: Nanos, view: TaskView, out: &mut Vec<Command>) {
         if self.wake_at() > now {
             return;
@@ -210,7 +210,7 @@ impl RootMonitor {
         out.push(Command::Send { to: rank, message: RuperMessage::StartOk { quota } });
     }
 
-    /// Balances. Rank 0 is told its quota; if the end is near, all ranks are told theirs.
+    /// Balances, and sets the quota of rank 0. If the end is near, ends the balance for all ranks.
     fn rebalance(&mut self, view: TaskView, out: &mut Vec<Command>) {
         let eta = self.balance();
         out.push(Command::SetTotal(self.peers[0].assigned));
@@ -222,7 +222,7 @@ impl RootMonitor {
         }
     }
 
-    /// The balance is over: quotas are final, and all ranks are told in the same step.
+    /// Ends the balance: quotas are final, and all ranks get theirs in the same step.
     fn end(&mut self, out: &mut Vec<Command>) {
         self.phase = Phase::Over;
         for rank in (1..self.peers.len() as u32).map(Rank) {

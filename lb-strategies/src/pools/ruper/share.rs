@@ -1,19 +1,18 @@
-//! The assignment step: the quota of each participant (paper, Fig. 3 left), of workers in a task and of ranks in a run
-//! alike.
+//! Divides iterations among workers of a task, or ranks of a run, by speed (the assignment step; paper, Fig. 3 left).
 //!
-//! Each is assigned its done iterations plus a part of the rest in proportion to its speed. The parts are whole numbers
-//! that add up exactly, unlike the paper's. No participant is assigned less than its floor.
+//! Each participant gets its done iterations plus a part of the rest in proportion to its speed. Unlike in the paper,
+//! the parts are whole numbers that add up exactly. No participant gets less than its floor.
 
 use crate::pools::apportion::apportion;
 
-/// A worker or rank that shares.
+/// A worker or rank that gets a quota.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Participant {
-    /// Iterations it has reported.
+    /// Iterations that it has reported.
     pub(crate) done: u64,
-    /// Iterations it shall do in all.
+    /// Quota: iterations that it executes in all.
     pub(crate) assigned: u64,
-    /// Iterations it cannot be relieved of.
+    /// Iterations that cannot be taken from it.
     pub(crate) floor: u64,
     /// Iterations per second; `None` if never measured.
     pub(crate) speed: Option<f64>,
@@ -29,11 +28,11 @@ impl Participant {
     }
 }
 
-/// Assigns `budget` iterations, those done included.
+/// Assigns quotas that add up to `budget`, including done iterations.
 ///
-/// A party that was never measured keeps its quota; the measured ones share the rest. If no party has a speed, all quotas
-/// stay if they add up to the budget. Else they share the rest as they shared before. Afterwards the quotas add up to the
-/// budget, unless done iterations or floors exceed it.
+/// A participant that was never measured keeps its quota, and the others share the rest. If no participant has a speed,
+/// all quotas stay if they add up to the budget. Otherwise the rest is divided in the same proportions as before. If
+/// done iterations or floors exceed the budget, quotas add up to more.
 pub(crate) fn share(budget: u64, parties: &mut [Participant]) {
     let done: u64 = parties.iter().map(|party| party.done).fold(0, u64::saturating_add);
     let rest = budget.saturating_sub(done);
@@ -70,7 +69,7 @@ fn by_open(rest: u64, parties: &mut [&mut Participant]) {
     }
 }
 
-/// Raises quotas to their floors, and takes the excess from the others in proportion to their spare iterations.
+/// Raises quotas to their floors, and takes the excess from others in proportion to what they have above the floor.
 fn respect_floors(budget: u64, parties: &mut [Participant]) {
     for party in parties.iter_mut() {
         party.assigned = party.assigned.max(party.floor);
@@ -137,7 +136,6 @@ mod tests {
     }
 
     proptest! {
-        /// Invariants 2, 3 and 10.
         #[test]
         fn quotas_add_up_and_respect_floors(
             parties in prop::collection::vec(

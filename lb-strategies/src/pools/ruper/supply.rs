@@ -1,9 +1,9 @@
-//! The indices of a rank: the ones it holds, and its claims for more.
+//! Keeps the indices that a rank holds, and decides when it claims more from rank 0.
 //!
-//! A rank claims ahead of need, so that its workers do not wait for the answer. It does not claim far ahead: if it
-//! becomes slow, no other rank can do the claimed indices. Its claims last for at least two messages and two chunks. They
-//! last for at most a small part of the remaining time, so that it still ends in time if it becomes slower by the inverse
-//! of that part.
+//! A rank claims ahead of need, so that its workers do not wait for the answer. Its indices last for at least two
+//! messages and two chunks. It does not claim far ahead, because no other rank can run claimed indices if it becomes
+//! slow. A claim lasts for a small part of the remaining time, so a rank that becomes slower by the inverse of this
+//! part ends in time.
 
 use std::ops::Range;
 
@@ -11,24 +11,24 @@ use super::parameters::{Settings, seconds};
 use crate::pools::machine::Nanos;
 use crate::pools::range_set::RangeSet;
 
-/// A rank claims for this part of the time that is left to it, but not for longer than until its next report.
+/// A claim lasts for this part of the time that the rank still needs, but at most until its next report.
 const PART_OF_REST: f64 = 1.0 / 16.0;
-/// It claims this part of its quota while it knows no speed.
+/// A rank of unknown speed claims one 64th of its remaining quota.
 const FIRST_PART: u64 = 64;
 
 /// The indices of a rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Supply {
     held: RangeSet,
-    /// Number of indices it was granted, those it has run included.
+    /// Number of indices granted to the rank, including those that have run.
     granted: u64,
     claims: Claims,
 }
 
-/// The state of its claims.
+/// The state of the rank's claims.
 #[derive(Clone, Debug)]
 enum Claims {
-    /// Everything is here already.
+    /// No more indices will come.
     Over,
     /// A claim may be sent. The last one was answered after `round_trip`.
     Possible { round_trip: Nanos },
@@ -39,22 +39,22 @@ enum Claims {
 /// The need of a rank for indices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
-    /// Its quota.
+    /// Quota of the rank.
     pub(crate) total: u64,
     /// Iterations per second of all its workers.
     pub(crate) speed: f64,
-    /// Workers that wait for indices.
+    /// Number of workers that wait for indices.
     pub(crate) hungry: u64,
 }
 
 impl Supply {
-    /// A rank that has all its indices from the beginning.
+    /// The supply of a rank that has all its indices from the start.
     pub(crate) fn complete(range: Range<u64>) -> Self {
         let held = RangeSet::from(range);
         Self { granted: held.len(), held, claims: Claims::Over }
     }
 
-    /// A rank that has none and claims as many as it needs.
+    /// The supply of a rank that has no indices yet, and claims them as needed.
     pub(crate) fn claiming() -> Self {
         Self { held: RangeSet::default(), granted: 0, claims: Claims::Possible { round_trip: 0 } }
     }
@@ -64,7 +64,7 @@ impl Supply {
         self.held.take_front(count)
     }
 
-    /// Tells whether it has no index and gets no more.
+    /// True if the rank holds no index and gets no more.
     pub(crate) fn is_exhausted(&self, total: u64) -> bool {
         match self.claims {
             _ if !self.held.is_empty() => false,
@@ -74,7 +74,7 @@ impl Supply {
         }
     }
 
-    /// Claims more, if it should: how many.
+    /// Returns the number of indices to claim now, if any.
     pub(crate) fn claim(&mut self, now: Nanos, need: Need, settings: &Settings) -> Option<u64> {
         let Claims::Possible { round_trip } = self.claims else { return None };
         let left = need.total.saturating_sub(self.granted);
@@ -94,7 +94,7 @@ impl Supply {
         Some(count.max(need.hungry).max(1).min(left))
     }
 
-    /// These are the rank's now.
+    /// Adds indices that were granted.
     pub(crate) fn receive(&mut self, now: Nanos, ranges: Vec<Range<u64>>) {
         for range in ranges {
             self.granted += self.held.insert(range);
@@ -104,7 +104,7 @@ impl Supply {
         }
     }
 
-    /// The balance is over: no more indices come.
+    /// Notes that the balance between ranks has ended: no more indices come.
     pub(crate) fn close(&mut self) {
         self.claims = Claims::Over;
     }

@@ -1,9 +1,9 @@
-//! One task in one process: its workers, and the balance between them (paper, Table 1 right, Figs. 2 and 3 left).
+//! The task of one rank: its workers, and the balance between them (paper, Table 1 right, Figs. 2 and 3 left).
 //!
-//! Workers report at times of their own. Now and then a rebalance gives each a new quota by the reports, and no worker
-//! waits for it. A task takes no action itself: its owner reads its state after each call. The state tells the
-//! [`quota`](Task::quota) of a worker, its [next report](Task::report_at), the [next rebalance](Task::rebalance_at), and
-//! whether to ask rank 0 to finish. The task knows no indices, only how many a worker has [taken](Task::took).
+//! Each worker reports at its own times. Now and then, a rebalance gives each worker a new quota by the reports, and no
+//! worker waits for it. A task causes no action itself. Its owner reads its state after each call: a worker's
+//! [`quota`](Task::quota), its [next report](Task::report_at), the [next rebalance](Task::rebalance_at), and whether to
+//! ask rank 0 to finish. A task has no indices, only the number that each worker has [taken](Task::took).
 
 mod finish;
 mod rebalance;
@@ -20,40 +20,40 @@ pub(crate) use rebalance::Urgency;
 
 use rebalance::{Forecast, Rebalances};
 
-/// A mistake of the owner of a task. The task is as it was before.
+/// An error of the owner of a task. The task stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TaskError {
-    /// Name a worker of the task.
+    /// The task has no such worker.
     #[error("no such worker")]
     WorkerOutOfRange,
-    /// Start a worker once.
+    /// The worker has started before.
     #[error("the worker has already started")]
     AlreadyStarted,
-    /// Start it first.
+    /// The worker has not started.
     #[error("the worker has not started")]
     NotStarted,
-    /// Leave it in peace.
+    /// The worker has finished.
     #[error("the worker has finished")]
     Finished,
-    /// Count upwards.
+    /// The count is less than the last one.
     #[error("the worker has already reported more iterations")]
     DecreasingCount,
 }
 
-/// The occasion on which a worker reports.
+/// Why a worker reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// It is time to.
+    /// Its report is due.
     Periodic,
-    /// It has reached its quota.
+    /// The worker has reached its quota.
     Final,
 }
 
-/// The workers of one process and their common quota.
+/// The workers of one process and the quotas of all.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     settings: Settings,
-    /// Iterations to do in this process; rank 0 may change it (paper: I_n).
+    /// Iterations of this process, which rank 0 may change (paper: I_n).
     total: u64,
     workers: Vec<Worker>,
     reports: Vec<Schedule>,
@@ -69,7 +69,7 @@ struct Schedule {
     interval: Nanos,
 }
 
-/// The balance between ranks, as far as the task knows it.
+/// What the task needs of the balance between ranks.
 #[derive(Clone, Debug)]
 struct RankBalance {
     over: bool,
@@ -77,7 +77,7 @@ struct RankBalance {
 }
 
 impl Task {
-    /// A task of `total` iterations for this number of workers, which share them equally until their speeds are known.
+    /// A task of `total` iterations, which the workers share equally until their speeds are measured.
     pub(crate) fn new(settings: &Settings, total: u64, workers: usize) -> Self {
         let quotas = apportion::equal(total, workers);
         let report = Schedule { at: Nanos::MAX, interval: settings.first_interval };
@@ -92,7 +92,7 @@ impl Task {
         }
     }
 
-    /// Iterations to do in this process.
+    /// Iterations of this process.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -102,7 +102,7 @@ impl Task {
         self.workers[worker.index()].stage
     }
 
-    /// Iterations a worker may execute in all.
+    /// Iterations that a worker may execute in all.
     pub(crate) fn quota(&self, worker: WorkerId) -> u64 {
         self.workers[worker.index()].assigned
     }
@@ -117,12 +117,12 @@ impl Task {
         self.rebalances.next
     }
 
-    /// Number of rebalances so far: if it has grown, quotas may have changed.
+    /// Number of rebalances so far. If it has grown, quotas may have changed.
     pub(crate) fn rebalances(&self) -> u64 {
         self.rebalances.made
     }
 
-    /// Iterations registered.
+    /// Iterations that workers have reported.
     pub(crate) fn registered(&self) -> u64 {
         self.workers.iter().map(|worker| worker.done).fold(0, u64::saturating_add)
     }
@@ -132,17 +132,17 @@ impl Task {
         self.workers.iter().map(|worker| worker.predicted(now)).fold(0, u64::saturating_add)
     }
 
-    /// Tells whether a worker has no iterations left and may not leave.
+    /// True if a worker has no iterations left and may not leave.
     pub(crate) fn any_parked(&self) -> bool {
         self.workers.iter().any(|worker| worker.stage == Stage::Parked)
     }
 
-    /// Tells whether the task asks that the balance between ranks may end; true once.
+    /// True once if the task wants the balance between ranks to end.
     pub(crate) fn take_finish_raised(&mut self) -> bool {
         std::mem::take(&mut self.across.finish_raised)
     }
 
-    /// A worker starts. After the first rebalance it gets an equal part of the rest.
+    /// Starts a worker. After the first rebalance, the worker gets an equal part of the rest.
     pub(crate) fn start(&mut self, now: Nanos, worker: WorkerId) -> Result<(), TaskError> {
         let index = self.index(worker)?;
         self.workers[index].start(now)?;
@@ -156,14 +156,14 @@ impl Task {
         Ok(())
     }
 
-    /// A worker has taken iterations upon itself: no rebalance relieves it of them.
+    /// Notes that a worker has taken iterations, which no rebalance takes back.
     pub(crate) fn took(&mut self, worker: WorkerId, iterations: u64) {
         if self.settings.counts == Counts::Indexed {
             self.workers[worker.index()].taken += iterations;
         }
     }
 
-    /// A worker has done `done` iterations since its start.
+    /// Handles the report of a worker that has done `done` iterations since its start.
     pub(crate) fn report(
         &mut self,
         now: Nanos,
@@ -182,7 +182,7 @@ impl Task {
         Ok(())
     }
 
-    /// The balance between ranks is over: from now on the total stays.
+    /// Notes that the balance between ranks has ended: the total stays from now on.
     pub(crate) fn balance_over(&mut self) {
         self.across = RankBalance { over: true, finish_raised: false };
     }

@@ -1,7 +1,7 @@
-//! One worker of a task: its quota, its reports, and its speed (paper, Table 1 left, Fig. 2 right).
+//! Keeps the quota, the reports and the speed of one worker of a task (paper, Table 1 left, Fig. 2 right).
 //!
-//! A worker's speed is measured between its last two reports, without older ones and without smoothing. It does not know
-//! other workers; the [`Task`](super::task::Task) divides the iterations.
+//! A worker's speed is measured between its last two reports, without older reports and without smoothing. The
+//! [`Task`](super::task::Task) divides the iterations among workers.
 
 use super::parameters::{Settings, seconds};
 use super::task::TaskError;
@@ -10,25 +10,25 @@ use crate::pools::machine::Nanos;
 /// The stage of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has not started.
+    /// The worker has not started.
     Absent,
-    /// It executes iterations, or could.
+    /// The worker executes iterations, or could.
     Running,
-    /// It has reached its quota and waits for another, or for its release. It still has its speed.
+    /// The worker has reached its quota, and waits for another one or for its release. It keeps its speed.
     Parked,
-    /// It is released. Nothing of it changes any more.
+    /// The worker is released, and does not change any more.
     Finished,
 }
 
-/// The outcome of a report for a worker's speed.
+/// The effect of a report on a worker's speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measure {
-    /// It has changed by the factor `ratio`; 1 where there was none before.
+    /// The speed was measured.
     Recorded {
-        /// New speed by old.
+        /// New speed / old speed; 1 if there was no old speed.
         ratio: f64,
     },
-    /// Nothing: it came too soon after the last, and only its count was registered.
+    /// Only the count was registered, because the report came too soon after the last one.
     Registered,
 }
 
@@ -36,13 +36,13 @@ pub(crate) enum Measure {
 #[derive(Clone, Debug)]
 pub(crate) struct Worker {
     pub(crate) stage: Stage,
-    /// Iterations it shall do, all since its start (paper: I_n).
+    /// Quota: iterations that it executes since its start, in all (paper: I_n).
     pub(crate) assigned: u64,
-    /// Iterations it has reported (paper: I_d).
+    /// Iterations that it has reported (paper: I_d).
     pub(crate) done: u64,
-    /// Iterations it cannot be relieved of: those it has executed or is at. Where iterations are fungible, `done`.
+    /// Iterations that cannot be taken from it, executed or being executed. With fungible iterations, `done`.
     pub(crate) taken: u64,
-    /// Iterations per second at the last measure.
+    /// Iterations per second at the last measurement.
     speed: Option<f64>,
     clock: Clock,
 }
@@ -51,16 +51,16 @@ pub(crate) struct Worker {
 #[derive(Clone, Debug, Default)]
 struct Clock {
     reported: Nanos,
-    /// The count at the last measure.
+    /// The count at the last measurement.
     base: u64,
     /// Running time since then, up to `resumed`.
     active: Nanos,
-    /// Since when it runs.
+    /// When it last began to run.
     resumed: Nanos,
 }
 
 impl Worker {
-    /// A worker that has not started, and its share.
+    /// A worker that has not started, with its share.
     pub(crate) fn new(assigned: u64) -> Self {
         Self { stage: Stage::Absent, assigned, done: 0, taken: 0, speed: None, clock: Clock::default() }
     }
@@ -74,17 +74,17 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells whether it is started and not finished; a parked worker is working.
+    /// True if it has started and not finished. A parked worker counts as working.
     pub(crate) fn is_working(&self) -> bool {
         matches!(self.stage, Stage::Running | Stage::Parked)
     }
 
-    /// Iterations per second at the last measure, if there was one.
+    /// Iterations per second at the last measurement, if there was one.
     pub(crate) fn measured_speed(&self) -> Option<f64> {
         self.speed
     }
 
-    /// Iterations per second; 0 until the first measure.
+    /// Iterations per second; 0 before the first measurement.
     pub(crate) fn speed(&self) -> f64 {
         self.speed.unwrap_or(0.0)
     }
@@ -94,7 +94,7 @@ impl Worker {
         self.clock.reported
     }
 
-    /// Registers the count `done`, and measures the speed if the time since the last measure suffices for that.
+    /// Registers the count `done`. Measures the speed if enough time has passed since the last measurement.
     pub(crate) fn measure(
         &mut self,
         now: Nanos,
@@ -121,7 +121,7 @@ impl Worker {
         Ok(Measure::Recorded { ratio: if before > 0.0 { speed / before } else { 1.0 } })
     }
 
-    /// Iterations it has probably done by `now`; not capped by its quota.
+    /// Iterations that it has probably done by `now`; may exceed its quota.
     pub(crate) fn predicted(&self, now: Nanos) -> u64 {
         match (self.stage, self.speed) {
             (Stage::Running, Some(speed)) if now > self.clock.reported => {
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// It waits: its time stands still.
+    /// The worker waits, and its running time stops.
     pub(crate) fn park(&mut self, now: Nanos) {
         if self.stage == Stage::Running {
             self.clock.active += now.saturating_sub(self.clock.resumed);
@@ -139,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// It goes on.
+    /// The worker continues.
     pub(crate) fn unpark(&mut self, now: Nanos) {
         if self.stage == Stage::Parked {
             self.clock.resumed = now;
@@ -148,7 +148,7 @@ impl Worker {
         }
     }
 
-    /// It leaves. A second time has no effect.
+    /// The worker leaves. A second call has no effect.
     pub(crate) fn end(&mut self) {
         self.stage = Stage::Finished;
     }
@@ -170,7 +170,6 @@ mod tests {
         worker.measure((seconds * SECOND as f64) as Nanos, done, &Settings::of("")).unwrap()
     }
 
-    /// Golden vector 6.
     #[test]
     fn a_report_that_comes_too_soon_registers_its_count_and_no_speed() {
         let mut worker = started();
@@ -180,7 +179,6 @@ mod tests {
         assert_eq!(measure(&mut worker, 12.0, 140), Measure::Recorded { ratio: 2.0 }, "40 in 2 s");
     }
 
-    /// Invariant 7.
     #[test]
     fn a_count_that_decreases_and_a_clock_that_goes_back_change_nothing() {
         let mut worker = started();
@@ -202,7 +200,6 @@ mod tests {
         assert_eq!(measure(&mut worker, 45.0, 200), Measure::Recorded { ratio: 1.0 }, "100 in 10 s");
     }
 
-    /// Invariant 10.
     #[test]
     fn a_worker_that_stood_still_has_a_ratio_of_one_to_itself() {
         let mut worker = started();
@@ -213,7 +210,6 @@ mod tests {
     }
 
     proptest! {
-        /// Invariants 4 and 8.
         #[test]
         fn a_prediction_starts_at_the_count_and_grows_no_faster_than_the_speed(
             reports in prop::collection::vec((0..100_000_000_000u64, 0..1000u64), 1..20),

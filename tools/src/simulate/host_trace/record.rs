@@ -1,26 +1,26 @@
-//! Lines of a CSV file, which know where they stand.
+//! Reads the lines of a CSV file with their line numbers, for error messages.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 /// Characters of a field that an error shows.
 const FIELD_MAX: usize = 40;
 
-/// The line, counted from 1, and its fault.
+/// A line number, counted from 1, and the fault of that line.
 pub(crate) type LineError = (u64, String);
 
-/// A line's fields.
+/// One line: its number and its fields.
 pub(super) struct Record {
     pub(super) line: u64,
     pub(super) fields: StringRecord,
 }
 
-/// All lines but empty ones.
+/// All lines that are not empty.
 pub(super) fn records(text: &str) -> Vec<Record> {
     let mut reader =
         ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).from_reader(text.as_bytes());
     let (mut records, mut fields) = (Vec::new(), StringRecord::new());
     while reader.read_record(&mut fields).expect("it is text, and records may have any length") {
-        // By its end: the reader's number of its beginning leaves out empty lines before it.
+        // Counted from the end of the record, because the reader's number of its beginning skips empty lines before it.
         let end = reader.position();
         let newline = text.as_bytes()[end.byte() as usize - 1] == b'\n';
         if fields.len() > 1 || !fields[0].is_empty() {
@@ -52,7 +52,7 @@ impl Record {
     }
 }
 
-/// Text from a file in quotes, not all of it if it is long: a quote that is not closed lasts to the end of the file.
+/// Text from a file in quotes, shortened: a field with an unclosed quote reaches to the end of the file.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(FIELD_MAX) {
         Some((end, _)) => format!("{:?}...", &text[..end]),

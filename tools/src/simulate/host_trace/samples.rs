@@ -1,4 +1,4 @@
-//! Samples of a host, each with its time.
+//! Collects the timed samples of a host and converts them to a series of shares.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use virtual_cluster::Series;
 use super::Hosts;
 use super::record::{LineError, Record, quoted};
 
-/// Three hundred years: a series counts nanoseconds in 64 bits.
+/// Latest time in seconds, about 300 years: a series counts ns in 64 bits.
 const LATEST_S: f64 = 1e10;
-/// Over the median: a step that is longer is a gap.
+/// A step longer than this multiple of the median step is a gap.
 const GAP: f64 = 1.5;
 
-/// Seconds and values, ascending in time.
+/// Times in seconds and values, in ascending order of time.
 #[derive(Default)]
 pub(super) struct Samples(Vec<(f64, f64)>);
 
 impl Samples {
-    /// One more, of this record.
+    /// Appends a sample of this record.
     pub(super) fn push(&mut self, record: &Record, seconds: f64, value: f64) -> Result<(), LineError> {
         if seconds > LATEST_S {
             return record.wrong(format!("{seconds} s after the beginning, expected {LATEST_S:e} s at most"));
         }
-        // What a series takes for one time is one time.
+        // A series rounds times to ns. Two samples in one ns are not ascending.
         let ns = |seconds: f64| (seconds * 1e9).round();
         if self.0.last().is_some_and(|&(before, _)| ns(before) >= ns(seconds)) {
             return record
@@ -37,14 +37,14 @@ impl Samples {
         self.0.iter().map(|&(_, value)| value)
     }
 
-    /// A series of what `share` makes of the values, unless there is none; the first holds from the beginning.
+    /// A series of `share(value)`; none without samples. The first sample also holds before its time.
     pub(super) fn scaled(&self, share: impl Fn(f64) -> f64) -> Option<Series> {
         let mut samples = self.0.iter().map(|&(seconds, value)| (seconds, share(value)));
         let (_, first) = samples.next()?;
         Some(samples.fold(Series::constant(first), |series, (seconds, share)| series.then(seconds, share)))
     }
 
-    /// The line that tells of steps that are longer than usual.
+    /// A note about steps that are longer than usual.
     fn gaps(&self) -> Option<String> {
         let mut steps: Vec<f64> = self.0.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
         steps.sort_by(f64::total_cmp);
@@ -60,7 +60,7 @@ impl Samples {
     }
 }
 
-/// The samples of one host whose lines are a date and a number up to `most`; and a note of gaps.
+/// The samples of one host, from lines of a date and a number up to `most`, and a note about gaps.
 pub(super) fn timed(
     records: &[Record],
     step_s: Option<f64>,
@@ -86,7 +86,7 @@ pub(super) fn timed(
     }
 }
 
-/// The same samples, with the same time between each two.
+/// The same values at a fixed step in seconds.
 fn every(step_s: f64, records: &[Record], samples: &Samples) -> Result<Samples, LineError> {
     let mut even = Samples::default();
     for ((at, record), value) in (0_u32..).zip(records).zip(samples.values()) {
@@ -95,7 +95,7 @@ fn every(step_s: f64, records: &[Record], samples: &Samples) -> Result<Samples, 
     Ok(even)
 }
 
-/// The hosts of lines that name them.
+/// The hosts of lines that contain the name of the host.
 pub(super) fn named(records: &[Record], step_s: Option<f64>) -> Result<Hosts, LineError> {
     let (mut places, mut hosts) = (BTreeMap::new(), Vec::<(Samples, Samples)>::new());
     for record in records {

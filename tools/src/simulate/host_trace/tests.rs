@@ -1,4 +1,4 @@
-//! Traces in small, and the public ones where they are at hand.
+//! Tests the formats on small traces, and on the public traces where `shared/data` has them.
 #![expect(clippy::float_cmp, reason = "the shares are exact")]
 
 use super::*;

@@ -1,11 +1,11 @@
-//! A stretch of time cut into equal bins, and how what took time is spread over them.
+//! Divides a span of time into equal bins, and adds amounts of time to the bins.
 
 use crate::trace::select::Window;
 
-/// Bins, at most: the picture of a run needs no more, and products of times and bins stay within 64 bits.
+/// Largest number of bins. It suffices for pictures, and products of times and numbers of bins stay within 64 bits.
 pub(crate) const BINS_MAX: usize = 1000;
 
-/// A stretch of time in equal parts.
+/// A span of time in equal bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bins {
     pub(crate) window: Window,
@@ -13,12 +13,12 @@ pub(crate) struct Bins {
 }
 
 impl Bins {
-    /// As many as asked for, at least one and at most [`BINS_MAX`].
+    /// `count` bins, at least one and at most [`BINS_MAX`].
     pub(crate) fn new(window: Window, count: usize) -> Bins {
         Bins { window, count: count.clamp(1, BINS_MAX) }
     }
 
-    /// Begin of a bin, ns; the end of the last for the number after it.
+    /// Begin of a bin in ns. For the number of bins, the end of the last bin.
     pub(crate) fn edge_ns(&self, bin: usize) -> u64 {
         self.window.from_ns + self.window.length_ns() * bin as u64 / self.count as u64
     }
@@ -27,22 +27,22 @@ impl Bins {
         Window { from_ns: self.edge_ns(bin), to_ns: self.edge_ns(bin + 1) }
     }
 
-    /// The bin of a moment inside the window; its end is in the last.
+    /// The bin of a time inside the window. The end of the window is in the last bin.
     pub(crate) fn position(&self, at_ns: u64) -> usize {
         let into_ns = at_ns.saturating_sub(self.window.from_ns).min(self.window.length_ns());
         let bin = into_ns * self.count as u64 / self.window.length_ns().max(1);
         (bin as usize).min(self.count - 1)
     }
 
-    /// Tells whether something that ended then ended in the window: every moment of a run is in one of the windows that
-    /// follow each other.
+    /// Returns whether something that ended at `end_ns` ended in the window. The begin is excluded, except at 0, so
+    /// that each time is in exactly one of several adjacent windows.
     pub(crate) fn ends_inside(&self, end_ns: u64) -> bool {
         let after_begin = end_ns > self.window.from_ns || self.window.from_ns == 0;
         after_begin && end_ns <= self.window.to_ns
     }
 
-    /// Adds an amount that was spent evenly between two times to the bins, as far as those are inside. Returns what was
-    /// inside. Takes O(bins between).
+    /// Adds an amount, spent evenly between two times, to the bins in `into`. Returns the part of the amount that lies
+    /// in the window. Takes O(number of bins between the times).
     pub(crate) fn spread(&self, begin_ns: u64, end_ns: u64, amount: f64, into: &mut [f64]) -> f64 {
         if end_ns <= begin_ns {
             let inside = if self.ends_inside(end_ns) { amount } else { 0.0 };

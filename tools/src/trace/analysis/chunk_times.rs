@@ -1,4 +1,4 @@
-//! The CPU time of each chunk's handlers. Takes some bytes a chunk.
+//! Sums the CPU time of each chunk's handlers. Uses some bytes per chunk.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use caribou::trace::{ChunkId, Event, What};
 
 use super::events::{Observer, WorkerRef};
 
-/// CPU time of chunks that had a handler, ns.
+/// CPU time in ns of each chunk that had a handler.
 #[derive(Default)]
 pub(crate) struct ChunkTimes(pub(crate) BTreeMap<ChunkId, f64>);
 

@@ -1,19 +1,19 @@
-//! Efficiency: the use of the machine as a product of causes, and how fast the program could have been.
+//! Computes the efficiency of a run as a product of factors, and lower bounds of its time. The factors are the
+//! hierarchy of POP and TALP, with one more factor for the vCPU time that others took.
 //!
-//! The hierarchy of POP and TALP, with what others left of the vCPUs as a factor of its own. Of worker i in phase p, let
-//! `u` be the time it computed (chunks, or iterations), `l` the time lost there, `r` the runtime's; of T ns on n
-//! workers:
+//! A run takes T ns on n workers. In phase p, worker i computes chunks or iterations for `u` ns, loses `l` ns there,
+//! and spends `r` ns in the runtime. A *phase* here is a bin as long as the average time between two syncs.
 //!
 //! | factor | formula | is lost to |
 //! |---|---|---|
 //! | parallel efficiency | sum u / (n T) | all of the others: it is their product |
 //! | available vCPU | sum u / sum (u + l) | neighbours, quotas, the hypervisor; handlers that sleep |
 //! | load balance | sum (u + l) / (n sum over p of max over i of (u + l)) | work that is not spread by capacity |
-//! | runtime | sum over p of max (u + l) / sum over p of max (u + l + r) | balancing, tracing, messages put away |
+//! | runtime | sum over p of max (u + l) / sum over p of max (u + l + r) | balancing, tracing, deferred messages |
 //! | communication | sum over p of max (u + l + r) / T | waiting: for messages, dependences, syncs |
 //!
-//! Bounds are times of a run with nothing but some of these: with nothing but the busy time, for one, nothing is lost and
-//! no worker waits. A *phase* is a stretch as long as one between two syncs, on average.
+//! Each bound is the time of a run that consists only of the named part. For example, with only the busy time, nothing
+//! is lost and no worker waits.
 
 use trace_reader::Trace;
 
@@ -22,17 +22,17 @@ use super::time_breakdown::{Parts, TimeBreakdown, Worker};
 use crate::trace::page::{Cell, Table};
 use crate::trace::select::Window;
 
-/// Meaning of the factors.
+/// Explanation of the factors, for the user.
 pub(crate) const FACTORS: &str = "Efficiency: parallel = available vCPU (computed / computed and lost) x load balance \
     (average / largest time in chunks, phase by phase) x runtime (time in chunks / that and the runtime's) x \
     communication (neither waiting for messages nor at syncs).";
 
-/// Bins of the profile that a phase has at least.
+/// Fewest bins of the profile per phase.
 const BINS_IN_PHASE: u64 = 4;
-/// A worker that was not idle for less than this part of a phase showed no capacity there: its own over the run counts.
+/// Fraction of a phase below which a worker showed no capacity there. Its capacity over the whole run counts instead.
 const SHOWN_MIN: f64 = 0.05;
 
-/// Stretches as long as the phases of a run, but not finer than its profile.
+/// Bins as long as the average phase of the run, but not finer than its profile allows.
 pub(crate) fn phases(trace: &Trace, window: Window) -> Bins {
     let syncs =
         trace.syncs.iter().filter(|sync| (window.from_ns..=window.to_ns).contains(&sync.at_ns)).count();
@@ -42,35 +42,35 @@ pub(crate) fn phases(trace: &Trace, window: Window) -> Bins {
     Bins::new(window, (syncs + 1).min(finest as usize))
 }
 
-/// Sums over phases, ns.
+/// Sums over phases, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Efficiency {
     workers: f64,
     elapsed_ns: f64,
     computed_ns: f64,
     lost_ns: f64,
-    /// Of the worker that had most of it in each phase.
+    /// Sums of the largest value of any worker in each phase.
     most: Most,
-    /// Work over capacity in each phase.
+    /// Busy time over the sum of capacities, summed over phases.
     balanced_ns: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Most {
-    /// In chunks, lost included.
+    /// In chunks, including lost time.
     in_chunks_ns: f64,
     /// In chunks or in the runtime, without lost time.
     busy_ns: f64,
     occupied_ns: f64,
 }
 
-/// Time that a worker had its vCPU over the time that it wanted it.
+/// The time that a worker had its vCPU over the time that it wanted the vCPU.
 fn capacity(parts: &Parts) -> Option<f64> {
     (parts.occupied_ns() > 0.0).then(|| parts.busy_ns() / parts.occupied_ns())
 }
 
 impl Efficiency {
-    /// Of time that was cut into [`phases`]; none if nothing was recorded that takes time.
+    /// Computes the sums of time in [`phases`]. None if no time in chunks was recorded.
     pub(crate) fn of(spent: &TimeBreakdown) -> Option<Efficiency> {
         let mut sums = Efficiency {
             workers: spent.workers.len() as f64,
@@ -101,12 +101,12 @@ impl Efficiency {
         }
     }
 
-    /// Sum over phases of the largest time of a worker in chunks or in the runtime, lost time included.
+    /// Sum over phases of the largest time of a worker in chunks or in the runtime, including lost time.
     pub(crate) fn occupied_ns(&self) -> f64 {
         self.most.occupied_ns
     }
 
-    /// Parallel efficiency, and the factors that it is the product of.
+    /// The parallel efficiency, and its factors.
     pub(crate) fn factors(&self) -> [(&'static str, f64); 5] {
         let in_chunks_ns = self.computed_ns + self.lost_ns;
         [
@@ -118,7 +118,7 @@ impl Efficiency {
         ]
     }
 
-    /// Times of a run that has nothing but this, ns.
+    /// Times in ns of runs that consist only of the named part.
     pub(crate) fn bounds(&self) -> [(&'static str, f64); 3] {
         [
             ("all busy time, divided by the measured capacities", self.balanced_ns),
@@ -137,7 +137,7 @@ impl Efficiency {
     }
 }
 
-/// The bounds as a table, and others beside them.
+/// A table of bounds.
 pub(crate) fn bounds_table(bounds: impl IntoIterator<Item = (&'static str, f64)>, window_ns: u64) -> Table {
     let columns = [("bound", "nothing but"), ("time_ns", "time"), ("speedup", "times faster")];
     let mut table = Table::new("bounds", "how long it would take with nothing but", &columns);
@@ -156,7 +156,7 @@ mod tests {
         Parts { chunks_ns, lost_ns, runtime_ns, wall_ns: 100.0, ..Parts::default() }
     }
 
-    /// Two workers, of which the second loses half of its time in the second of two phases.
+    /// Two workers. The second loses half of its time in the second of two phases.
     fn sums() -> Efficiency {
         let mut sums = Efficiency { workers: 2.0, elapsed_ns: 200.0, ..Efficiency::default() };
         sums.phase(&[parts(80.0, 0.0, 10.0), parts(40.0, 0.0, 0.0)], &[1.0, 0.6]);
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn bounds_are_sums_over_phases() {
         let bounds = sums().bounds().map(|(_, ns)| ns);
-        // Work of 130 on two whole vCPUs, then of 80 on one and a half.
+        // Work of 130 ns on two whole vCPUs, then of 80 ns on one and a half.
         let balanced = 130.0 / 2.0 + 80.0 / 1.5;
         for (ns, expected) in bounds.into_iter().zip([balanced, 90.0 + 40.0, 90.0 + 80.0]) {
             assert!((ns - expected).abs() < 1e-9, "{ns}, {expected}");

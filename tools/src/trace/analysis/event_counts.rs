@@ -1,4 +1,4 @@
-//! Counts events by sort, and sends, and finds the heaviest chunk of each sync.
+//! Counts events by kind and messages sent, and finds the heaviest chunk of each sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use trace_reader::Trace;
 
 use super::events::{Observer, WorkerRef};
 
-/// Sorts of events, in the order of [`sort`].
+/// Kinds of events, in the order of [`kind_of`].
 pub(crate) const EVENT_KINDS: [&str; 14] = [
     "handler",
     "send",
@@ -25,7 +25,7 @@ pub(crate) const EVENT_KINDS: [&str; 14] = [
     "dropped",
 ];
 
-/// Place of an event in [`EVENT_KINDS`].
+/// Index of an event's kind in [`EVENT_KINDS`].
 fn kind_of(what: &What) -> usize {
     match what {
         What::Handler { .. } => 0,
@@ -45,36 +45,36 @@ fn kind_of(what: &What) -> usize {
     }
 }
 
-/// Messages, and the bytes in them.
+/// Number of messages, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
 }
 
-/// Counts.
+/// Numbers of events and messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventCounts {
     pub(crate) counts: [u64; EVENT_KINDS.len()],
-    /// Within a rank.
+    /// Messages within a rank.
     pub(crate) local: Traffic,
-    /// To other ranks.
+    /// Messages to other ranks.
     pub(crate) remote: Traffic,
-    /// The chunks that came to each sync.
+    /// Loads of the chunks at each sync.
     pub(crate) loads: BTreeMap<u64, Loads>,
 }
 
-/// The chunks that came to a sync.
+/// Loads of the chunks that came to a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Loads {
     pub(crate) sum_ns: u64,
     pub(crate) heaviest: Option<(u64, ChunkId)>,
 }
 
-/// Counts events.
+/// Computes [`EventCounts`].
 pub(crate) struct EventCounter {
     pub(crate) event_counts: EventCounts,
-    /// Events may name any number of syncs: only those on record are worth memory.
+    /// The recorded syncs. Others are ignored, because events may name any number of them.
     syncs: BTreeSet<u64>,
 }
 
@@ -105,25 +105,25 @@ impl Observer<'_> for EventCounter {
     }
 }
 
-/// The arrays that alone were recorded, by the filter; none if all were.
+/// The arrays to which the filter restricted the recording; none if all were recorded.
 pub(crate) fn arrays_recorded(trace: &Trace) -> Vec<&str> {
     trace.run.filter.split(',').filter_map(|word| word.strip_prefix("array=")).collect()
 }
 
 impl EventCounts {
-    /// Messages whose sends were recorded.
+    /// Number of recorded sends.
     pub(crate) fn sent(&self) -> u64 {
         self.counts[1]
     }
 
-    /// Handlers, or ranges of iterations.
+    /// Number of handlers, or of ranges of iterations.
     pub(crate) fn handled(&self) -> u64 {
         self.counts[0] + self.counts[11]
     }
 }
 
 impl Traffic {
-    /// Estimate of all traffic if only one message in `arrows` was recorded.
+    /// Estimates all traffic, if one message in `arrows` was recorded.
     pub(crate) fn times(self, arrows: u32) -> Traffic {
         let arrows = u64::from(arrows.max(1));
         Traffic { messages: self.messages.saturating_mul(arrows), bytes: self.bytes.saturating_mul(arrows) }

@@ -1,12 +1,12 @@
-//! Reads the events of a trace, and passes them to the collectors.
+//! Reads the events of a trace and passes them to observers, in one of two orders:
 //!
-//! | order | memory | for |
+//! | order | memory | use |
 //! |---|---|---|
-//! | [`by_worker`] | some batches of events | sums: what needs no more than the order of one worker |
-//! | [`in_order`], [`Events`] | a block of events a worker | what connects workers: messages, chunks that move, paths |
+//! | [`by_worker`] | some batches of events | sums, which need only the order within one worker |
+//! | [`in_order`], [`Events`] | a block of events per worker | what connects workers: messages, migrating chunks, paths |
 //!
-//! Clocks of different processes agree only so far (`End::clocks`), and so does the order of time; nothing is done about
-//! that. What cannot be read is left out, and told at the end.
+//! The order of time is only as exact as the clocks of different processes agree (`End::clocks`); it is not corrected.
+//! Unreadable events are skipped and reported at the end.
 
 use std::fmt;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -19,15 +19,15 @@ use trace_reader::{Problem, RankTrace, Stream, Trace};
 use super::merge::Merge;
 use crate::trace::select::{Selection, Window};
 
-/// Said where a command needs events and there are none.
+/// Note where a command needs events and there are none.
 pub(crate) const NO_EVENTS: &str = "no events were recorded, only the profile: `caribou trace profile` shows it (CARIBOU_TRACE records events)";
 
-/// Events that go from one thread to another at a time.
+/// Number of events that one thread passes to another at a time.
 const BATCH: usize = 1024;
-/// Batches of a worker that are read ahead.
+/// Number of batches that are read ahead per worker.
 const AHEAD: usize = 4;
 
-/// The worker that an event happened on.
+/// The worker on which an event happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerRef<'t> {
     pub(crate) rank: &'t RankTrace,
@@ -40,7 +40,7 @@ impl WorkerRef<'_> {
     }
 }
 
-/// The name of a worker in a run: its rank, and its number there.
+/// A worker of a run: its rank, and its number on the rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WorkerName {
     pub(crate) rank: u32,
@@ -53,12 +53,12 @@ impl fmt::Display for WorkerName {
     }
 }
 
-/// Collects something from events that it is shown one by one.
+/// Computes something from events that it receives one by one.
 pub(crate) trait Observer<'t> {
     fn see(&mut self, place: WorkerRef<'t>, event: &Event);
 }
 
-/// The events to read: all that touch a stretch of time, of some workers.
+/// The events to read: those of some workers that overlap a span of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope<'t> {
     pub(crate) places: Vec<WorkerRef<'t>>,
@@ -66,12 +66,12 @@ pub(crate) struct Scope<'t> {
 }
 
 impl<'t> Scope<'t> {
-    /// Everything.
+    /// All events.
     pub(crate) fn all(trace: &'t Trace) -> Scope<'t> {
         Scope::of(&trace.ranks, Window { from_ns: 0, to_ns: u64::MAX })
     }
 
-    /// The ranks and times that were selected.
+    /// The selected ranks and times.
     pub(crate) fn selected(trace: &'t Trace, selection: &Selection) -> Scope<'t> {
         Scope::of(selection.ranks(trace), selection.window(trace))
     }
@@ -91,7 +91,7 @@ impl<'t> Scope<'t> {
     }
 }
 
-/// Events of several workers, earliest end first.
+/// Events of several workers, ordered by their ends.
 pub(crate) struct Events<'t> {
     scope: Scope<'t>,
     merge: Merge<Stream>,
@@ -118,7 +118,7 @@ impl<'t> Iterator for Events<'t> {
     }
 }
 
-/// Shows all events to all observers, in the order of time. Returns what could not be read.
+/// Passes all events to all observers in order of time. Returns what could not be read.
 pub(crate) fn in_order<'t>(scope: Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
     let mut events = Events::new(scope);
     for (place, event) in &mut events {
@@ -127,9 +127,8 @@ pub(crate) fn in_order<'t>(scope: Scope<'t>, observers: &mut [&mut dyn Observer<
     events.problems()
 }
 
-/// Shows all events to all observers, worker by worker. Returns what could not be read.
-///
-/// Threads read ahead, if any can be started; the observers are called by this one.
+/// Passes all events to all observers, worker by worker. Returns what could not be read. Threads read ahead, if any can
+/// be started. Only the calling thread calls observers.
 pub(crate) fn by_worker<'t>(scope: &Scope<'t>, observers: &mut [&mut dyn Observer<'t>]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut show = |place: WorkerRef<'t>, part: Part| match part {
@@ -144,9 +143,9 @@ pub(crate) fn by_worker<'t>(scope: &Scope<'t>, observers: &mut [&mut dyn Observe
         scope.places.iter().map(|_| sync_channel(AHEAD)).unzip();
     let work = Mutex::new(scope.places.iter().zip(senders));
     let read_ahead = || {
-        // Workers are taken in order, so the one that is waited for is being read.
+        // Threads take workers in order, so the worker that the caller waits for is being read.
         while let Some((&place, sender)) = next(&work) {
-            // Nobody listens if an observer panicked.
+            // The receiver is gone if an observer panicked.
             read(scope, place, |part| sender.send(part).is_ok());
         }
     };
@@ -176,7 +175,7 @@ fn next<I: Iterator>(work: &Mutex<I>) -> Option<I::Item> {
     work.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-/// Hands on all events of a worker that touch the window, for as long as they are taken.
+/// Passes all events of a worker that overlap the window to `take`, until it returns false.
 fn read(scope: &Scope<'_>, place: WorkerRef<'_>, mut take: impl FnMut(Part) -> bool) {
     let mut stream = scope.stream(place);
     let touching = |batch: &[Event]| batch.iter().filter(|event| scope.touches(event)).copied().collect();

@@ -1,4 +1,4 @@
-//! Facts of a whole run: where its time went, which processes took some of it, what syncs did, and counts of events.
+//! Combines the figures of a whole run: time of workers, causes of lost time, effects of syncs, and counts of events.
 
 use trace_reader::{Problem, Trace};
 
@@ -10,21 +10,21 @@ use super::sync_effect::{SyncEffect, sync_effects};
 use super::time_breakdown::{TimeBreakdown, TimeCollector, time_breakdown};
 use crate::trace::select::Selection;
 
-/// A run in figures. Times are cut into stretches as long as its phases.
+/// Figures of a run. Times are divided into bins as long as its average phase.
 pub(crate) struct Facts<'t> {
     pub(crate) trace: &'t Trace,
     pub(crate) spent: TimeBreakdown,
     pub(crate) lost_time: LostTime,
     pub(crate) outcomes: Vec<SyncEffect<'t>>,
-    /// None if there are no events, or they were not read.
+    /// None if there are no events, or if they were not read.
     pub(crate) census: Option<EventCounts>,
     pub(crate) efficiency: Option<Efficiency>,
-    /// Problems.
+    /// What could not be read.
     pub(crate) problems: Vec<Problem>,
 }
 
 impl<'t> Facts<'t> {
-    /// From the records alone, where those tell where time went.
+    /// Computes the figures from the records, without events unless the time of workers needs them.
     pub(crate) fn of_records(trace: &'t Trace) -> Facts<'t> {
         let everything = Selection::default();
         let mut spent = time_breakdown(trace, &everything, phases(trace, everything.window(trace)));
@@ -32,7 +32,7 @@ impl<'t> Facts<'t> {
         Facts::new(trace, spent, None, problems)
     }
 
-    /// Reads all events once, worker by worker, and shows them to others as well.
+    /// Reads all events once, worker by worker, and passes them to the observers in `others` too.
     pub(crate) fn read(trace: &'t Trace, others: &mut [&mut dyn Observer<'t>]) -> Facts<'t> {
         let everything = Selection::default();
         let mut time = TimeCollector::new(trace, &everything, phases(trace, everything.window(trace)));

@@ -1,27 +1,26 @@
-//! Spread of values: counts by size, in bins that are wide where values are large.
-//!
-//! Sixteen bins an octave, so that quantiles are right within 3 %, for any value and in 16 KiB. (The idea of HdrHistogram.)
+//! Counts values in bins that are wider for larger values, as HdrHistogram does. With 16 bins per octave, quantiles are
+//! right within 3 % for any value, in 8 KiB of memory.
 
-/// Bins an octave.
+/// Bins per octave.
 const STEPS: u64 = 16;
-/// Bins for all of u64: values below 16 have one each, then 60 octaves.
+/// Bins for all values of 64 bits: one for each value below 16, then 60 octaves.
 const BINS: usize = (STEPS + 60 * STEPS) as usize;
 
-/// Values by size.
+/// Numbers of values by size.
 #[derive(Clone, Debug)]
 pub(crate) struct LogHistogram {
     counts: Vec<u64>,
-    /// Sum of the values of each octave.
+    /// Sum of the values in each octave.
     sums: Vec<f64>,
     count: u64,
     longest: u64,
 }
 
-/// Values between two powers of two.
+/// The values between two powers of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Octave {
     pub(crate) from: u64,
-    /// Values lie below.
+    /// Exclusive upper limit.
     pub(crate) to: u64,
     pub(crate) count: u64,
     pub(crate) sum: f64,
@@ -53,7 +52,7 @@ impl LogHistogram {
         self.longest
     }
 
-    /// The value that this part of the values does not exceed, within 3 %; 0 if there are none.
+    /// The value that the fraction `part` of the values does not exceed, within 3 %; 0 without values.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let wanted = ((part * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -84,7 +83,7 @@ impl LogHistogram {
     }
 }
 
-/// Octave 0 has the value 0 alone, octave k those from 2^(k-1) on.
+/// Octave of a value. Octave 0 has only the value 0; octave k begins at 2^(k-1).
 fn octave(value: u64) -> usize {
     (u64::BITS - value.leading_zeros()) as usize
 }
@@ -105,7 +104,7 @@ fn bin(value: u64) -> usize {
     ((exponent - 3) * STEPS + ((value >> (exponent - 4)) & (STEPS - 1))) as usize
 }
 
-/// The smallest value of a bin, and how many different ones there are.
+/// The smallest value of a bin, and the number of different values in it.
 fn edge(bin: u64) -> (u64, u64) {
     if bin < STEPS {
         return (bin, 1);

@@ -1,7 +1,7 @@
-//! Causes of the time that workers lost: other threads, a quota, the hypervisor, or unknown.
+//! Divides the time that workers lost among its causes: other threads, a quota, the hypervisor, or unknown.
 //!
-//! Handlers know that they lost time, and ranks sample where such time goes. The two are measured apart and seldom agree
-//! to the microsecond: what handlers lost is what counts, and the samples say in which proportion to divide it.
+//! Handlers measure how much time they lost. Ranks sample the causes. The two measurements seldom agree to the
+//! microsecond, so the handlers determine the amount and the samples determine the proportions.
 
 use caribou::trace::Sample;
 use trace_reader::{RankTrace, Trace};
@@ -10,25 +10,25 @@ use super::bins::Bins;
 use super::time_breakdown::TimeBreakdown;
 use crate::trace::select::Selection;
 
-/// A part of the time that is worth a sentence.
+/// Smallest fraction of time that the text mentions.
 const BESIDE_MIN: f64 = 0.005;
 
 /// Lost time by cause, as ranks sampled it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LostTime {
-    /// Another thread ran on the vCPU; without time under a quota.
+    /// Another thread ran on the vCPU. Excludes time under a quota.
     pub(crate) wait_ns: f64,
     pub(crate) throttled_ns: f64,
     pub(crate) steal_ns: f64,
-    /// The handler slept or did I/O, or the host does not say.
+    /// The handler slept or did I/O, or the host does not report the cause.
     pub(crate) unexplained_ns: f64,
-    /// Time lost beside handlers, by samples: it lies in the time of the runtime, and in idle time.
+    /// Time lost outside of handlers, according to samples. It is part of the runtime's time and of idle time.
     pub(crate) outside_handlers_ns: f64,
 }
 
 impl LostTime {
-    /// Divides lost time into what samples say. Those also count what was lost beside handlers: what they have too much
-    /// shrinks, each part by as much.
+    /// Divides `lost_ns` in proportion to the samples. Samples include time lost outside of handlers: if they exceed
+    /// `lost_ns`, all causes shrink by the same factor.
     pub(crate) fn of(lost_ns: f64, [waited_ns, steal_ns, throttled_ns]: [f64; 3]) -> LostTime {
         let explained_ns = waited_ns + steal_ns;
         let fits = if explained_ns > lost_ns { lost_ns / explained_ns } else { 1.0 };
@@ -44,7 +44,7 @@ impl LostTime {
 }
 
 impl LostTime {
-    /// The same, rank by rank, of all that were selected.
+    /// The sum over the selected ranks, each divided separately.
     pub(crate) fn of_selection(trace: &Trace, spent: &TimeBreakdown, selection: &Selection) -> LostTime {
         let parts = spent.by_rank();
         let mut sum = LostTime::default();
@@ -56,7 +56,7 @@ impl LostTime {
     }
 }
 
-/// Reports the time lost outside handlers; none if it was next to nothing.
+/// Describes the time lost outside of handlers; none if it is negligible.
 pub(crate) fn outside_handlers_text(spent: &TimeBreakdown, taken: &LostTime) -> Option<String> {
     let beside = spent.parts().share(taken.outside_handlers_ns);
     let percent = 100.0 * beside;
@@ -75,7 +75,7 @@ impl std::ops::AddAssign for LostTime {
     }
 }
 
-/// Waited, stolen and throttled time of a rank in each bin, ns: each sample is spread over the time since the one before.
+/// Waited, stolen and throttled time of a rank in each bin, in ns. A sample is spread over the time since the last one.
 pub(crate) fn sampled(rank: &RankTrace, bins: &Bins) -> [Vec<f64>; 3] {
     let mut sums = [const { Vec::new() }; 3].map(|_: Vec<f64>| vec![0.0; bins.count]);
     let mut last_ns = 0;

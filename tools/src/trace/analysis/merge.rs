@@ -1,9 +1,9 @@
-//! Several sequences, each in order, as one.
+//! Merges several sorted sequences into one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Items of all sources, the least key first; of equal keys, the first source first. Holds one item of each source.
+/// Yields the items of all sources by ascending key; for equal keys by source. Stores one item per source.
 pub(crate) struct Merge<S: Iterator> {
     sources: Vec<S>,
     heads: Vec<Option<S::Item>>,
@@ -25,7 +25,7 @@ impl<S: Iterator> Merge<S> {
     }
 }
 
-/// The place of a source, and its next item.
+/// Yields the index of a source, and its next item.
 impl<S: Iterator> Iterator for Merge<S> {
     type Item = (usize, S::Item);
 

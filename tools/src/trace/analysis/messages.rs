@@ -1,15 +1,14 @@
-//! Puts the two halves of a message together: its send and its handler.
+//! Matches the two halves of each message, its send and its handler, by the sender and the sender's message count.
 //!
-//! - A message is named by its sender and the sender's count. What has no count (broadcasts, results for all) and what the
-//!   runtime sends has no send on record, and is never matched.
-//! - The half that is seen first waits for the other. Where events come in the order of their ends, or turns in the order
-//!   of their begins, that is nearly always the send; since clocks differ a little, a handler may come first. To match
-//!   such messages, let handlers wait too.
-//! - Of each half a bounded number waits; beyond that the oldest are given up and counted. Memory does not grow with the trace.
-//! - What waits at the end has no other half in the trace: it was under way when the run ended, the trace was cut off, a
-//!   filter or a sample left it out, or it lies outside of the window.
-//! - Counts begin again after 2^32 - 1 messages of a sender, and when an index is inserted whose chunk was removed. A half that
-//!   still waits then is replaced.
+//! - Broadcasts, results for all chunks and messages of the runtime have no count or no recorded send, and never match.
+//! - The half that comes first waits for the other half. If events come in order of their ends, that is nearly always
+//!   the send. A handler may come first because clocks differ. It waits only if `handled_max` is above 0.
+//! - A bounded number of each half waits, so that memory does not grow with the trace. Beyond the bound the oldest
+//!   halves are dropped and counted.
+//! - A half that still waits at the end has no other half in the trace. The run may have ended first, or the trace may
+//!   be cut off, filtered or sampled. The other half may also be outside of the window.
+//! - Counts restart after 2^32 - 1 messages of a sender, and when an index is inserted again after its chunk was
+//!   removed. A new half then replaces a waiting half of the same name.
 
 use caribou::trace::{ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
@@ -18,33 +17,33 @@ use super::events::{WorkerName, WorkerRef};
 
 /// Default limit of sends that wait for their handler.
 pub(crate) const IN_FLIGHT_MAX: usize = 1 << 20;
-/// Handlers that wait for their send, at most. They do so only if a clock is wrong, or if the send was not recorded.
+/// Default limit of handlers that wait for their send. They wait only if a clock is wrong or the send was not recorded.
 const EARLY_MAX: usize = 1 << 14;
 
-/// A message, by its sender and the sender's count.
+/// A message, by its sender and the sender's message count.
 pub(crate) type Name = (ChunkId, u32);
 
-/// The name of a message; none of one whose send is never recorded.
+/// The name of a message; none if its send is never recorded.
 pub(crate) fn name(from: ChunkId, number: u32) -> Option<Name> {
     (number != 0 && from != RUNTIME).then_some((from, number))
 }
 
-/// Messages of which one half has been seen: the data of sends, and of handlers.
+/// Messages of which one half has been seen, with data `S` of sends and `H` of handlers.
 pub(crate) struct Matcher<S, H> {
     sent: BoundedTable<S>,
     handled: BoundedTable<H>,
 }
 
-/// A half of a message, when it is seen.
+/// Result of adding one half of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchResult<T> {
-    /// The other half had been seen before.
+    /// The other half was seen before.
     Matched(T),
-    /// The other half has not been seen, and this one waits for it.
+    /// The other half was not seen; this half waits for it.
     Pending,
-    /// The same, and in place of a half of the same name.
+    /// Like `Pending`, but this half replaced a waiting half of the same name.
     Duplicate,
-    /// It is never matched.
+    /// This half is never matched.
     Unnamed,
 }
 
@@ -63,27 +62,27 @@ impl<S, H> Matcher<S, H> {
         Self { sent: BoundedTable::new(sent_max), handled: BoundedTable::new(handled_max) }
     }
 
-    /// Takes a send; meets its handler.
+    /// Adds a send. Returns its handler if that was seen.
     pub(crate) fn sent(&mut self, from: ChunkId, number: u32, send: S) -> MatchResult<H> {
         meet(&mut self.handled, &mut self.sent, name(from, number), send)
     }
 
-    /// Takes a handler; meets its send.
+    /// Adds a handler. Returns its send if that was seen.
     pub(crate) fn handled(&mut self, from: ChunkId, number: u32, handler: H) -> MatchResult<S> {
         meet(&mut self.sent, &mut self.handled, name(from, number), handler)
     }
 
-    /// Sends whose handler has not been seen.
+    /// Number of sends without a handler.
     pub(crate) fn unhandled(&self) -> u64 {
         self.sent.all().count() as u64 + self.sent.evicted
     }
 
-    /// Handlers whose send has not been seen, as far as they are kept; in no order.
+    /// Waiting handlers without a send, in no order.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = (&Name, &H)> {
         self.handled.all()
     }
 
-    /// Sends and handlers that were given up since too many were waiting.
+    /// Numbers of sends and handlers that were dropped because too many waited.
     pub(crate) fn evicted(&self) -> (u64, u64) {
         (self.sent.evicted, self.handled.evicted)
     }
@@ -103,7 +102,7 @@ fn meet<T, W>(
     }
 }
 
-/// A bounded table, which gives up the older half of its entries when it is full.
+/// A bounded table, which drops the older half of its entries when it is full.
 struct BoundedTable<T> {
     young: FxHashMap<Name, T>,
     old: FxHashMap<Name, T>,
@@ -120,7 +119,7 @@ impl<T> BoundedTable<T> {
         self.young.remove(name).or_else(|| self.old.remove(name))
     }
 
-    /// Returns whether it replaced another of that name.
+    /// Returns whether `half` replaced another half of that name.
     fn keep(&mut self, name: Name, half: T) -> bool {
         if self.most == 0 {
             return false;
@@ -139,14 +138,14 @@ impl<T> BoundedTable<T> {
     }
 }
 
-/// A message, from being sent to being handled.
+/// A message: its send and its handler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Message {
     pub(crate) sent: Sent,
     pub(crate) begun: Received,
 }
 
-/// The send: place, time and receiver.
+/// The send: worker, time and receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) from: ChunkId,
@@ -157,7 +156,7 @@ pub(crate) struct Sent {
     pub(crate) worker: WorkerName,
 }
 
-/// The handler: place, times and chunk. The message was found somewhere between.
+/// The handler: worker, times and chunk. The worker found the message before the handler ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Received {
     pub(crate) by: ChunkId,
@@ -168,17 +167,17 @@ pub(crate) struct Received {
 }
 
 impl Message {
-    /// From when it was sent to when it was found, ns; 0 if that was at once, or clocks differ.
+    /// Time in ns from the send to the begin of the handler; 0 if that begin is before the send.
     pub(crate) fn latency_ns(&self) -> u64 {
         self.begun.at_ns.saturating_sub(self.sent.at_ns)
     }
 
-    /// Earliest time at which it can have been found: a worker that did not wait looks when its last handler ends.
+    /// Earliest time at which the worker can have found it. A busy worker looks at the end of its last handler.
     pub(crate) fn found_ns(&self) -> u64 {
         self.begun.at_ns.max(self.sent.at_ns)
     }
 
-    /// Time by which it was handled before it was sent, ns; 0 if clocks agree.
+    /// Time in ns by which the message was handled before it was sent; 0 if clocks agree.
     pub(crate) fn early_ns(&self) -> u64 {
         self.sent.at_ns.saturating_sub(self.begun.end_ns)
     }
@@ -191,7 +190,7 @@ impl Default for Matcher<Sent, Received> {
 }
 
 impl Matcher<Sent, Received> {
-    /// Takes an event, in the order of ends; meets the message that it completes.
+    /// Adds an event, in order of ends. Returns the message that it completes.
     pub(crate) fn see(&mut self, place: WorkerRef<'_>, event: &Event) -> MatchResult<Message> {
         let worker = place.name();
         let Event { begin_ns: at_ns, end_ns, .. } = *event;

@@ -1,13 +1,13 @@
-//! Shrinking and expanding of a run: the numbers of active ranks, and the idle time of inactive ones.
+//! Describes shrinking and expanding of a run: the numbers of active ranks, and the idle time of inactive ranks.
 
 use super::sync_effect::SyncEffect;
 use crate::trace::page::{duration, plural};
 
-/// Changes that a sentence names.
+/// Number of changes that the sentence lists.
 const NAMED_MAX: usize = 6;
 
-/// Time of inactive ranks over the time of all, from 0 to 1, of a run of `end_ns` on so many ranks. It counts as idle. 0 where the
-/// number of active ranks is not known.
+/// Time of inactive ranks over the time of all `ranks`, from 0 to 1, in a run of `end_ns` ns. The result is 0 where the
+/// number of active ranks is unknown.
 pub(crate) fn inactive_share(ranks: u32, end_ns: u64, outcomes: &[SyncEffect<'_>]) -> f64 {
     let until = outcomes.iter().skip(1).map(|next| next.report.at_ns).chain([end_ns]);
     let inactive = outcomes.iter().zip(until).map(|(outcome, until_ns)| {
@@ -18,7 +18,7 @@ pub(crate) fn inactive_share(ranks: u32, end_ns: u64, outcomes: &[SyncEffect<'_>
     if share.is_finite() { share } else { 0.0 }
 }
 
-/// The changes in one sentence; none if there were none.
+/// Describes the changes in one sentence; none without changes.
 pub(crate) fn sentence(ranks: u32, end_ns: u64, outcomes: &[SyncEffect<'_>]) -> Option<String> {
     let all = outcomes.iter().filter_map(|outcome| Some((outcome.resize()?.1, outcome.report.at_ns)));
     let all: Vec<String> =

@@ -1,56 +1,56 @@
-//! Outcome of a sync: its moves, its cost, and the measurements of the next one.
+//! Computes the effect of each sync: verdict, cost, and predictions compared with what the next sync measured.
 //!
-//! Records may come from anywhere: figures are `f64`, lists may be of any length, and whatever is no number is none.
+//! Records may come from untrusted files: figures are `f64`, lists have any length, no result is infinite or NaN.
 
 use caribou::report::SyncReport;
 
-/// A time for each rank, as long as the phase before the sync was: see [`SyncEffect::scaled`].
+/// A time in ns for each rank, scaled to the length of the phase before the sync: see [`SyncEffect::scaled`].
 pub(crate) type PerRank = Vec<u64>;
 
-/// A sync and the one after it.
+/// A sync and its successor.
 #[derive(Clone, Copy)]
 pub(crate) struct SyncEffect<'t> {
     pub(crate) report: &'t SyncReport,
     next: Option<&'t SyncReport>,
-    /// Number of active ranks in the phase before it; all where that is not known.
+    /// Number of active ranks in the phase before the sync; all ranks if it is unknown.
     active_before: usize,
-    /// Number of chunks that were on ranks which are inactive from then on.
+    /// Number of chunks that were on ranks which are inactive from this sync on.
     stranded: u64,
 }
 
-/// Verdict on a sync.
+/// What a sync decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncVerdict {
-    /// The strategy had nothing to move.
+    /// The strategy proposed no moves.
     Balanced,
     Moved,
-    /// Moves were expected to cost more than they save.
+    /// The expected cost of the moves exceeded the time that they save.
     Refused,
-    /// Whatever it would have moved could not have saved the time that it takes to decide.
+    /// The strategy was not called, because no moves could save the time that it takes to decide.
     Unasked,
-    /// Chunks left inactive ranks, whatever that cost.
+    /// Chunks moved away from inactive ranks, at any cost.
     Resized,
 }
 
-/// Reason that the slowest rank of a phase was it.
+/// Reason that a rank was the slowest of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LateCause {
-    /// It had more work, by this factor over the average.
+    /// The rank had this many times the average work.
     Work(f64),
-    /// It got only so much of its vCPUs.
+    /// The rank got only this fraction of its vCPUs.
     Share(f64),
-    /// It is only so fast, compared to the fastest.
+    /// The rank has only this fraction of the speed of the fastest rank.
     Speed(f64),
 }
 
-/// The slowest rank of a phase, and why it was: what made it later the more first.
+/// The slowest rank of a phase, and the causes, the largest delay first.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slowest {
     pub(crate) rank: usize,
     pub(crate) causes: Vec<LateCause>,
 }
 
-/// The cause of the slowest rank, in words.
+/// Describes the causes in words.
 pub(crate) fn causes_text(causes: &[LateCause]) -> String {
     let had = |cause: &LateCause| match cause {
         LateCause::Work(work) => format!("{work:.3} times the average work"),
@@ -64,12 +64,12 @@ pub(crate) fn causes_text(causes: &[LateCause]) -> String {
     }
 }
 
-/// A rank with more than this times the average work has too much of it.
+/// A rank with more than this multiple of the average work has too much work.
 pub(crate) const EVEN_MAX: f64 = 1.1;
-/// Below this, a rank lacks speed or a part of its vCPUs.
+/// Below this fraction, a rank lacks speed or vCPU time.
 const WHOLE_MIN: f64 = 0.9;
 
-/// All syncs in order.
+/// The effects of all syncs, in order.
 pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
     let next = |number: usize, report: &'t SyncReport| {
         syncs.get(number + 1).filter(|next| Some(next.sync) == report.sync.checked_add(1))
@@ -78,7 +78,7 @@ pub(crate) fn sync_effects<'t>(syncs: &'t [SyncReport]) -> Vec<SyncEffect<'t>> {
     let effect = |(at, report): (usize, &'t SyncReport)| {
         let before = before.replace(report);
         let active_before = before.map_or(all_ranks(report), active);
-        // Before the first record the chunks are taken to have been everywhere.
+        // Before the first record, chunks may have been on all ranks.
         let stranded = before.map_or(u64::MAX, |before| chunks_from(before, active(report)));
         SyncEffect { report, next: next(at, report), active_before, stranded }
     };
@@ -89,22 +89,22 @@ fn all_ranks(report: &SyncReport) -> usize {
     report.before_ns.len().max(report.chunks_per_rank.len())
 }
 
-/// Number of ranks that are active after a sync; all where that is not known.
+/// Number of ranks that are active after a sync; all ranks if it is unknown.
 fn active(report: &SyncReport) -> usize {
     report.active.map_or(usize::MAX, |active| active as usize).min(all_ranks(report))
 }
 
-/// Number of chunks after a sync on this rank and the later ones.
+/// Number of chunks after a sync on this rank and on higher ranks.
 fn chunks_from(report: &SyncReport, rank: usize) -> u64 {
     report.chunks_per_rank.iter().skip(rank).map(|&chunks| u64::from(chunks)).sum()
 }
 
-/// Time at which the first rank came to a sync, ns.
+/// Time in ns at which the first rank came to a sync.
 pub(crate) fn began_ns(report: &SyncReport) -> u64 {
     report.at_ns.saturating_sub(report.decide_ns).saturating_sub(report.collect_ns)
 }
 
-/// The syncs before and after one.
+/// The syncs before and after sync number `sync`.
 pub(crate) fn neighbours<'o, 't>(
     all: &'o [SyncEffect<'t>],
     sync: u64,
@@ -113,7 +113,7 @@ pub(crate) fn neighbours<'o, 't>(
     (before, all.iter().find(|other| other.report.sync > sync))
 }
 
-/// The sync that moved most; of several the one that should save most, and of those the first.
+/// The sync that moved most chunks. Of several, the one with the largest predicted saving, and of those the first.
 pub(crate) fn largest<'t>(outcomes: &[SyncEffect<'t>]) -> Option<SyncEffect<'t>> {
     let size = |outcome: &SyncEffect<'_>| (outcome.report.moved, outcome.report.gain_ns);
     let most = outcomes.iter().map(size).max()?;
@@ -121,13 +121,13 @@ pub(crate) fn largest<'t>(outcomes: &[SyncEffect<'t>]) -> Option<SyncEffect<'t>>
 }
 
 impl<'t> SyncEffect<'t> {
-    /// Numbers of active ranks before and after, if they differ.
+    /// Numbers of active ranks before and after the sync, if they differ.
     pub(crate) fn resize(&self) -> Option<(usize, usize)> {
         let after = active(self.report);
         (after != self.active_before).then_some((self.active_before, after))
     }
 
-    /// Tells whether it moved chunks away from inactive ranks.
+    /// Returns whether the sync moved chunks away from inactive ranks.
     fn empties_ranks(&self) -> bool {
         let active = active(self.report);
         active < all_ranks(self.report)
@@ -152,8 +152,8 @@ impl<'t> SyncEffect<'t> {
         finite(self.next?.imbalance_before)
     }
 
-    /// The part by which a step of the next phase took longer than predicted: 0.01 is one percent. None if nothing
-    /// tells how many steps there were: phases seldom have equally many.
+    /// Error of the prediction: the fraction by which a step of the next phase took longer than predicted. None if
+    /// numbers of steps are unknown, because phases differ in length.
     pub(crate) fn error(&self) -> Option<f64> {
         // Chunks leave inactive ranks in several windows, which no prediction covers.
         if self.verdict() == SyncVerdict::Resized {
@@ -163,39 +163,39 @@ impl<'t> SyncEffect<'t> {
         error(self.next?.makespan_before_ns as f64, predicted_ns)
     }
 
-    /// The number of steps of the next phase for each that was predicted. A step is not known to the runtime: phases
-    /// are as long as the messages that chunks handled in them are many.
+    /// Length of the next phase over its predicted length. The runtime cannot count steps of the program, so the
+    /// messages that chunks handled measure the length of a phase.
     fn length_of_next(&self) -> Option<f64> {
         ratio(self.next?.deliveries, self.report.deliveries_predicted)
     }
 
-    /// Completion times that it predicted.
+    /// The predicted completion times.
     pub(crate) fn predicted_ns(&self) -> PerRank {
         self.scaled(&self.report.predicted_ns, self.report.deliveries_predicted)
     }
 
-    /// Completion times that the next sync measured.
+    /// The completion times that the next sync measured.
     pub(crate) fn measured_ns(&self) -> Option<PerRank> {
         self.next.map(|next| self.scaled(&next.before_ns, next.deliveries))
     }
 
-    /// Tells whether these times are of equally many steps; if not, they are as they were recorded.
+    /// Returns whether these times are scaled to equal numbers of steps. If not, they are as recorded.
     pub(crate) fn is_per_step(&self) -> bool {
         self.length_of_next().is_some()
     }
 
-    /// Times of another phase, had it been as long as the one before the sync.
+    /// Scales times of another phase to the length of the phase before the sync.
     fn scaled(&self, times_ns: &[u64], deliveries: u64) -> PerRank {
         let shorter = ratio(self.report.deliveries, deliveries).unwrap_or(1.0);
         times_ns.iter().map(|&ns| (ns as f64 * shorter).round() as u64).collect()
     }
 
-    /// Largest over average work of the ranks: as if all were equally fast and alone.
+    /// Largest over average work of the ranks. Work is time times capacity: the time on a whole vCPU of speed 1.
     pub(crate) fn work(&self) -> Option<f64> {
         max_over_average(&self.counted(&scaled(&self.report.before_ns, &self.report.capacity)))
     }
 
-    /// Tells whether a rank was active in the phase before the sync, or had work.
+    /// Returns whether a rank was active in the phase before the sync, or had work.
     fn counts(&self, rank: usize) -> bool {
         rank < self.active_before || self.report.before_ns.get(rank).is_some_and(|&ns| ns > 0)
     }
@@ -206,23 +206,23 @@ impl<'t> SyncEffect<'t> {
         counted.map(|(_, &value)| value).collect()
     }
 
-    /// Tells whether chunks stood still for it. Those that came with `at_sync_nowait` went on.
+    /// Returns whether chunks waited for the sync. After `at_sync_nowait` they go on.
     pub(crate) fn is_blocking(&self) -> bool {
         is_blocking(self.report)
     }
 
-    /// Its cost, ns. Where no chunk waited, collecting and migrating went on beside the work.
+    /// Cost of the sync in ns. If no chunk waited for it, collecting and migrating cost nothing.
     pub(crate) fn cost(&self) -> Cost {
         Cost::of(self.report)
     }
 
-    /// Time that moves should have saved in the next phase, as long as that was, ns; nothing if there were none.
+    /// Time in ns that the moves should have saved in the next phase, at its actual length; 0 without moves.
     pub(crate) fn gain_ns(&self) -> f64 {
         let length = self.length_of_next().unwrap_or(1.0);
         if self.verdict() == SyncVerdict::Moved { self.report.gain_ns as f64 * length } else { 0.0 }
     }
 
-    /// The same of moves that were proposed, though they may have been refused, or of the best that could have been.
+    /// The same for proposed or refused moves; if the strategy was not called, for the best possible moves.
     pub(crate) fn proposed_gain_ns(&self) -> f64 {
         match self.verdict() {
             SyncVerdict::Moved | SyncVerdict::Resized => self.gain_ns(),
@@ -230,16 +230,16 @@ impl<'t> SyncEffect<'t> {
         }
     }
 
-    /// The time that they did save, ns: the next phase would have taken so much longer had they stayed, by the loads
-    /// and capacities that were measured then. None of the last sync, and of moves that were not made to save time.
+    /// Time in ns that the moves saved: the next phase without them, by its own measured loads and capacities, would
+    /// have taken so much longer. None for the last sync, and for moves that did not serve to save time.
     pub(crate) fn saved_ns(&self) -> Option<f64> {
         let is_judged = self.verdict() == SyncVerdict::Moved;
         let next = self.next.filter(|next| next.makespan_unmoved_ns > 0 && is_judged)?;
         Some(next.makespan_unmoved_ns as f64 - next.makespan_before_ns as f64)
     }
 
-    /// The distance of the next phase from its prediction: work of the ranks, and their capacities. 0.5 is
-    /// half of it elsewhere.
+    /// Difference of the next phase from its prediction, for the work of ranks and for their capacities. 0.5 means that
+    /// half of it was on other ranks than predicted.
     pub(crate) fn drift(&self) -> Option<(f64, f64)> {
         let work = |times_ns: &[u64], report: &SyncReport| scaled(times_ns, &report.capacity);
         let next = self.next?;
@@ -247,14 +247,14 @@ impl<'t> SyncEffect<'t> {
         Some((work, apart(&self.report.capacity, &next.capacity)?))
     }
 
-    /// Time that the phase took longer than with its work divided by capacity, ns.
+    /// Time in ns by which the phase was longer than with its work divided by capacity.
     pub(crate) fn excess_ns(&self) -> f64 {
         let imbalance = finite(self.report.imbalance_before).unwrap_or(1.0).max(1.0);
         self.report.makespan_before_ns as f64 * (1.0 - 1.0 / imbalance)
     }
 
-    /// The rank that ended the phase last; none if loads or capacities are not known. What made it late is how many times
-    /// the average work it had, and how many times less of its vCPU, or of speed, than the ranks on average.
+    /// The rank that ended the phase last; none if loads or capacities are unknown. Each cause is a factor compared
+    /// with the average rank: more work, less vCPU time, or less speed.
     pub(crate) fn slowest(&self) -> Option<Slowest> {
         let report = self.report;
         let work = scaled(&report.before_ns, &report.capacity);
@@ -285,16 +285,16 @@ impl<'t> SyncEffect<'t> {
         Some(Slowest { rank, causes: causes.into_iter().map(|(_, cause)| cause).collect() })
     }
 
-    /// Chunks of all ranks.
+    /// Number of chunks on all ranks.
     pub(crate) fn chunks(&self) -> u64 {
         self.report.chunks_per_rank.iter().map(|&chunks| u64::from(chunks)).sum()
     }
 }
 
-/// Costs of syncs, ns.
+/// Cost of syncs, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// From the first rank that came to the last: mostly waiting for the slowest.
+    /// From the arrival of the first rank to that of the last: mostly waiting for the slowest rank.
     pub(crate) collect_ns: f64,
     /// In the strategy itself.
     pub(crate) decide_ns: f64,
@@ -323,12 +323,12 @@ impl std::iter::Sum for Cost {
     }
 }
 
-/// Tells whether chunks stood still for a sync; an older trace does not say.
+/// Returns whether chunks waited for a sync. Older traces have no such field, and count as waiting.
 fn is_blocking(report: &SyncReport) -> bool {
     report.waited != Some(0)
 }
 
-/// Error of a prediction; none where nothing was predicted.
+/// Relative error of a prediction; none without a prediction.
 pub(crate) fn error(measured_ns: f64, predicted_ns: f64) -> Option<f64> {
     (predicted_ns > 0.0).then(|| (measured_ns - predicted_ns) / predicted_ns)
 }
@@ -337,7 +337,7 @@ fn ratio(one: u64, other: u64) -> Option<f64> {
     (one > 0 && other > 0).then(|| one as f64 / other as f64)
 }
 
-/// Part of a whole that is elsewhere in another division of it.
+/// Fraction of a whole that two distributions assign to different ranks.
 fn apart(one: &[f64], other: &[f64]) -> Option<f64> {
     let (sum, other_sum) = (one.iter().sum::<f64>(), other.iter().sum::<f64>());
     let off = one.iter().zip(other).map(|(one, other)| (one / sum - other / other_sum).abs());
@@ -348,14 +348,14 @@ fn scaled(times_ns: &[u64], factors: &[f64]) -> Vec<f64> {
     times_ns.iter().zip(factors).map(|(&ns, factor)| ns as f64 * factor).collect()
 }
 
-/// Largest over average; none without values, or if they come to nothing.
+/// Largest over average value; none without values or if their sum is 0.
 pub(crate) fn max_over_average(values: &[f64]) -> Option<f64> {
     let average = values.iter().sum::<f64>() / values.len() as f64;
     let most = values.iter().copied().fold(0.0, f64::max);
     finite(most / average)
 }
 
-/// The number, if it is one.
+/// The number if it is finite.
 pub(crate) fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
 }
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn of_several_reasons_the_one_that_made_a_rank_later_comes_first() {
         let causes = |report: SyncReport| sync_effects(&[report])[0].slowest().unwrap().causes;
-        // 1.2 times the work on a vCPU of which a tenth is left: 1.8 times less than the ranks have on average.
+        // 1.2 times the work on a vCPU of which a tenth is left: 5.5 times less than the ranks have on average.
         let robbed = sync(0, &[80, 1200], &[1.0, 0.1], &[1.0, 0.1]);
         assert_eq!(causes(robbed), [LateCause::Share(0.1), LateCause::Work(1.2)]);
         let loaded = sync(0, &[20, 300], &[1.0, 0.6], &[1.0, 0.6]);
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(causes(slow), [LateCause::Share(0.4), LateCause::Speed(0.5)]);
     }
 
-    /// A run on four ranks that is shrunk to two, and expanded again.
+    /// A run on four ranks that is shrunk to two ranks and expanded again.
     fn resized() -> [SyncReport; 4] {
         let times = [[100, 100, 100, 100], [200, 150, 0, 20], [190, 210, 0, 0], [200, 200, 0, 0]];
         let mut syncs = times.map(|times| sync(0, &times, &[1.0; 4], &[]));
@@ -434,7 +434,7 @@ mod tests {
     fn inactive_ranks_count_as_long_as_they_have_work() {
         let syncs = resized();
         let work: Vec<f64> = sync_effects(&syncs).iter().filter_map(SyncEffect::work).collect();
-        // 200 of 370 on three ranks, 210 of 400 on two.
+        // 200 of 370 ns on three ranks, 210 of 400 ns on two.
         assert_eq!(work, [1.0, 200.0 * 3.0 / 370.0, 1.05, 1.0]);
     }
 
@@ -458,7 +458,7 @@ mod tests {
         assert!((outcomes[0].excess_ns() - 100.0).abs() < 1e-9, "300 ns, of which 200 are needed");
     }
 
-    /// A phase of 5 steps, then one of 15.
+    /// A phase of 5 steps, then a phase of 15 steps.
     fn five_and_fifteen_steps() -> [SyncReport; 2] {
         let mut syncs = [sync(0, &[100, 300], &[], &[]), sync(1, &[660, 540], &[], &[])];
         (syncs[0].deliveries, syncs[0].deliveries_predicted, syncs[1].deliveries) = (50, 50, 150);
@@ -496,7 +496,7 @@ mod tests {
         let mut syncs = [sync(0, &[300, 100], &[1.0, 0.5], &[]), sync(1, &[100, 600], &[1.0, 0.5], &[])];
         syncs[0].predicted_ns = vec![150, 100];
         let (work, capacity) = sync_effects(&syncs)[0].drift().unwrap();
-        // Three quarters of the work were expected on the first rank, a quarter was there.
+        // Expected were three quarters of the work on the first rank; a quarter was there.
         assert!((work - 0.5).abs() < 1e-9 && capacity.abs() < 1e-9, "{work} {capacity}");
     }
 }

@@ -1,7 +1,7 @@
-//! Time of workers: by worker, activity and bin of time; from profiles, or from events.
+//! Sums the time of workers by worker, bin and activity (a message kind, idle, lost, or a part of the runtime).
 //!
-//! Profiles are always there and small, and know the whole run exactly. Events are exact between any two moments, but
-//! there may be 10^8 of them, or none. [`spent`] takes the profile where it is as good.
+//! Profiles are small and exact for the whole run. Events are exact between any two times, but there may be 10^8 of
+//! them, or none. [`time_breakdown`] uses the profile where it is as exact as events.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct TimeBreakdown {
     pub(crate) workers: Vec<Worker>,
     /// Events that could not be read.
     pub(crate) problems: Vec<Problem>,
-    /// The profile had wider bins than requested: times are spread evenly within them.
+    /// The profile has wider bins than requested. Times are spread evenly within them.
     pub(crate) coarse: bool,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct Worker {
     pub(crate) lines: BTreeMap<Activity, Line>,
 }
 
-/// One activity of one worker, or the sum of several.
+/// Time of one activity of one worker, or a sum of several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Line {
-    /// In each bin.
+    /// Time in each bin.
     pub(crate) bins_ns: Vec<f64>,
     pub(crate) total_ns: f64,
-    /// Executions that ended in the window; a fraction where only a fraction of a bin was in it.
+    /// Number of executions that ended in the window. Of a bin that is partly in the window, a fraction counts.
     pub(crate) calls: f64,
     pub(crate) longest_ns: u64,
 }
@@ -57,12 +57,12 @@ pub(crate) struct Parts {
     /// Wall time within handlers that was not CPU time.
     pub(crate) lost_ns: f64,
     pub(crate) idle_ns: f64,
-    /// Wall time that nothing is known of: between handlers, or before and after the worker ran.
+    /// Unaccounted wall time: between handlers, or before and after the worker ran.
     pub(crate) rest_ns: f64,
     pub(crate) wall_ns: f64,
 }
 
-/// The time of the chosen ranks, from the best that there is.
+/// The time of the selected ranks, from the best source.
 pub(crate) fn time_breakdown(trace: &Trace, selection: &Selection, bins: Bins) -> TimeBreakdown {
     let mut time = TimeCollector::new(trace, selection, bins);
     if time.needs_events() {
@@ -72,10 +72,10 @@ pub(crate) fn time_breakdown(trace: &Trace, selection: &Selection, bins: Bins) -
     time.spent
 }
 
-/// Adds up time event by event, unless the profile knows it already.
+/// Adds up time event by event, unless the profile suffices.
 pub(crate) struct TimeCollector {
     pub(crate) spent: TimeBreakdown,
-    /// The place of the worker that was seen last.
+    /// Index of the worker of the last event.
     last: usize,
 }
 
@@ -97,7 +97,7 @@ impl TimeCollector {
         }
     }
 
-    /// Tells whether it has to be shown all events of the ranks and the window.
+    /// Returns whether all events of the ranks and the window have to be passed to this observer.
     pub(crate) fn needs_events(&self) -> bool {
         self.spent.source == Source::Events
     }
@@ -115,16 +115,16 @@ impl Observer<'_> for TimeCollector {
     }
 }
 
-/// The profile, unless it is missing or too coarse and events are there.
+/// Selects the profile, unless it is missing or too coarse and there are events.
 fn source(ranks: &[&RankTrace], coarse: bool) -> Source {
     let recorded = ranks.iter().any(|rank| rank.events() > 0);
     let profiled = |rank: &&RankTrace| rank.profiles.iter().any(|profile| !profile.rows.is_empty());
-    // The profile of a rank that was cut off may be of an earlier time than its last event.
+    // If a rank was cut off, its profile may end before its last event.
     let complete = ranks.iter().all(|rank| profiled(rank) && rank.end.is_some());
     if recorded && (coarse || !complete) { Source::Events } else { Source::Profile }
 }
 
-/// Tells whether profiles are too coarse for the bins: a part of the run, or bins hardly wider than theirs.
+/// Returns whether profiles are too coarse: for a part of the run, or for bins less than twice as wide as theirs.
 fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
     let whole = bins.window.from_ns == 0 && bins.window.to_ns == elapsed_ns;
     let widest_ns = ranks.iter().flat_map(|rank| &rank.profiles).map(|profile| profile.bin_ns).max();
@@ -132,7 +132,7 @@ fn is_coarse(ranks: &[&RankTrace], bins: &Bins, elapsed_ns: u64) -> bool {
     !whole || (bins.count > 1 && widest_ns.unwrap_or(0).saturating_mul(2) > asked_ns)
 }
 
-/// The workers of a rank as their profiles know them.
+/// The workers of a rank, from its profiles.
 fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Worker> {
     let worker = |(number, profile): (usize, &Profile)| {
         let mut worker = Worker::new(rank.rank, number as u32);
@@ -143,21 +143,21 @@ fn profiled(rank: &RankTrace, bins: &Bins, elapsed_ns: u64) -> Vec<Worker> {
 }
 
 impl TimeBreakdown {
-    /// All workers together.
+    /// Sum over all workers, by activity.
     pub(crate) fn total(&self) -> BTreeMap<Activity, Line> {
         let mut sum = BTreeMap::new();
         self.workers.iter().for_each(|worker| worker.add_to(&mut sum));
         sum
     }
 
-    /// Sums over all workers.
+    /// Sum over all workers.
     pub(crate) fn parts(&self) -> Parts {
         let mut sum = Parts::default();
         self.workers.iter().for_each(|worker| sum += worker.parts(&self.bins));
         sum
     }
 
-    /// The same in one bin.
+    /// Sum over all workers in one bin.
     pub(crate) fn parts_in(&self, bin: usize) -> Parts {
         let mut sum = Parts::default();
         self.workers.iter().for_each(|worker| sum += worker.parts_in(&self.bins, bin));
@@ -173,7 +173,7 @@ impl TimeBreakdown {
         sums
     }
 
-    /// Note on the source, for under a table.
+    /// A note about the source, for display below a table.
     pub(crate) fn note(&self) -> String {
         match (self.source, self.coarse) {
             (Source::Profile, false) => "times are from the profile of the run".into(),
@@ -187,17 +187,17 @@ impl TimeBreakdown {
     }
 }
 
-/// Idle time of workers of a pool after their last iteration, sums over them in ns. As exact as the bins of profiles.
+/// Idle time of workers of a pool after their last iteration, summed in ns. As exact as the bins of profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Ending {
-    /// Until the last worker had executed its last iteration: work that was not spread evenly.
+    /// Until the last worker had executed its last iteration: the work was not spread evenly.
     pub(crate) tail_ns: f64,
     /// After that: nothing was left to execute, and the result was collected.
     pub(crate) collecting_ns: f64,
 }
 
 impl Ending {
-    /// Nothing of a run that is no pool.
+    /// Computes the sums; 0 for a run that is not a pool.
     pub(crate) fn of(trace: &Trace) -> Ending {
         let mut ending = Ending::default();
         match trace.run.shape {
@@ -221,7 +221,7 @@ impl Ending {
     }
 }
 
-/// Activity of an event that takes a worker's time, and how much of that was lost, ns; none of a point.
+/// The activity of an event that takes a worker's time, and the lost part of that time in ns; none for other events.
 pub(crate) fn activity(event: &Event) -> Option<(Activity, u64)> {
     match event.what {
         What::Handler { kind, lost_ns, .. } => Some((Activity::Kind(kind), lost_ns)),
@@ -233,14 +233,14 @@ pub(crate) fn activity(event: &Event) -> Option<(Activity, u64)> {
     }
 }
 
-/// The end of the bin in which a worker executed its last iteration, ns.
+/// End in ns of the bin in which a worker executed its last iteration.
 fn worked_until_ns(profile: &Profile) -> u64 {
     let worked = profile.rows.iter().filter(|row| row.activity == Activity::Iterations);
     let bins = worked.filter_map(|row| row.ns.iter().rposition(|&ns| ns > 0)).max();
     bins.map_or(0, |last| (last as u64 + 1).saturating_mul(profile.bin_ns))
 }
 
-/// Begins of the bins of a profile, ns.
+/// Begins of the bins of a profile, in ns.
 fn begins_ns(profile: &Profile) -> impl Iterator<Item = u64> {
     (0u64..).map(|bin| bin.saturating_mul(profile.bin_ns))
 }
@@ -254,7 +254,7 @@ impl Worker {
         WorkerName { rank: self.rank, worker: self.worker }
     }
 
-    /// Adds what an event says about time.
+    /// Adds the time of an event.
     fn see(&mut self, bins: &Bins, event: &Event) {
         let Some((activity, lost_ns)) = activity(event) else { return };
         let mut add = |activity, ns: u64| {
@@ -289,13 +289,13 @@ impl Worker {
         }
     }
 
-    /// Sums over its activities.
+    /// Sums over the activities of the worker.
     pub(crate) fn parts(&self, bins: &Bins) -> Parts {
         let lines = self.lines.iter().map(|(&activity, line)| (activity, line.total_ns));
         Parts::of(lines, bins.window.length_ns() as f64)
     }
 
-    /// The same in one bin.
+    /// Sums over the activities of the worker in one bin.
     pub(crate) fn parts_in(&self, bins: &Bins, bin: usize) -> Parts {
         let inside = |line: &Line| line.bins_ns.get(bin).copied().unwrap_or(0.0);
         let lines = self.lines.iter().map(|(&activity, line)| (activity, inside(line)));
@@ -344,22 +344,22 @@ impl Parts {
         parts
     }
 
-    /// A part of the wall time, as a fraction.
+    /// `ns` as a fraction of the wall time.
     pub(crate) fn share(&self, ns: f64) -> f64 {
         if self.wall_ns > 0.0 { ns / self.wall_ns } else { 0.0 }
     }
 
-    /// In chunks or in the runtime.
+    /// Time in chunks or in the runtime.
     pub(crate) fn busy_ns(&self) -> f64 {
         self.chunks_ns + self.runtime_ns
     }
 
-    /// Busy, or robbed of it.
+    /// Busy time and lost time.
     pub(crate) fn occupied_ns(&self) -> f64 {
         self.busy_ns() + self.lost_ns
     }
 
-    /// Makes an average of a sum.
+    /// Divides all sums, for an average.
     pub(crate) fn divide(&mut self, by: f64) {
         self.all().into_iter().for_each(|ns| *ns /= by);
     }

@@ -1,4 +1,4 @@
-//! A chunk is at one place at a time: its handlers do not overlap, and where it went it arrived, not before it left.
+//! Checks that a chunk is in one place at a time: its handlers do not overlap, and each departure has a later arrival.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ const EARLY: (Severity, &str) = (Severity::Wrong, "arrived before it departed");
 const NEVER_CAME: (Severity, &str) = (Severity::Wrong, "departed more often than it arrived");
 const MANY_PLACES: (Severity, &str) = (Severity::Note, "a chunk came more often than it left");
 
-/// Last place of each chunk, and how often it came to and left each rank.
+/// Last location of each chunk, and the numbers of its arrivals and departures per rank.
 pub(crate) struct ChunkLocations<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,
     last: BTreeMap<ChunkId, Last>,
     visits: BTreeMap<(ChunkId, u32), Visits>,
-    /// Departures and arrivals of chunks at ranks whose other half has not been seen.
+    /// Departures and arrivals without their other half, by chunk and destination.
     unmatched: BTreeMap<(ChunkId, u32), MigrationHalf>,
 }
 
-/// One half of a journey, and where and when it was.
+/// One half of a migration, with its place and time.
 #[derive(Clone, Copy)]
 enum MigrationHalf {
     Departed { from: u32, ns: u64 },
@@ -39,12 +39,12 @@ struct Last {
     end_ns: u64,
 }
 
-/// Of one chunk to one rank.
+/// Visits of one chunk to one rank.
 #[derive(Clone, Copy, Default)]
 struct Visits {
     arrived: u64,
     left: u64,
-    /// It left another rank for this one.
+    /// Departures from other ranks for this rank.
     sent_here: u64,
 }
 
@@ -64,7 +64,7 @@ impl<'t> ChunkLocations<'t> {
         match event.what {
             What::Handler { chunk, .. } => self.handler(rank, worker, chunk, event, findings),
             What::Arrive { chunk, .. } => {
-                // The first of all is where it was made.
+                // The first arrival of a chunk is its creation.
                 if self.visits.range((chunk, 0)..=(chunk, u32::MAX)).next().is_some() {
                     let arrived = MigrationHalf::Arrived { worker, ns: event.end_ns };
                     self.migration(chunk, rank.rank, arrived, findings);
@@ -105,7 +105,7 @@ impl<'t> ChunkLocations<'t> {
         }
     }
 
-    /// Holds departure and arrival against each other once both are known: by their ends either may come first.
+    /// Compares a departure with its arrival. Events come in order of their ends, so either may come first.
     fn migration(&mut self, chunk: ChunkId, to: u32, half: MigrationHalf, findings: &mut Findings) {
         let other = self.unmatched.remove(&(chunk, to));
         let (from, left_ns, worker, came_ns) = match (half, other) {
@@ -130,14 +130,14 @@ impl<'t> ChunkLocations<'t> {
         }
     }
 
-    /// Compares visits, if all of them are in the trace.
+    /// Compares numbers of arrivals and departures, if the trace has all of them.
     pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
         if !complete || self.visits.values().all(|visits| visits.arrived == 0) {
             return;
         }
         let mut at_end: BTreeMap<ChunkId, u64> = BTreeMap::new();
         let last_ns = self.trace.syncs.last().filter(|sync| sync.moved > 0).map(|sync| sync.at_ns);
-        // Of the last moves some may have been under way when the run ended.
+        // Some of the last moves may have been in progress when the run ended.
         let was_under_way = |chunk: ChunkId, to: u32| match (self.unmatched.get(&(chunk, to)), last_ns) {
             (Some(&MigrationHalf::Departed { from, ns }), Some(last_ns)) => {
                 ns.saturating_add(self.clocks.error_ns(from, 0)) >= last_ns

@@ -1,4 +1,4 @@
-//! Findings: their number by kind, the first of each in words.
+//! Collects findings: counts them by kind, and keeps the text of the first of each kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
-    /// A sound trace does not have it.
+    /// A fault, which no valid trace has.
     Wrong,
-    /// Good to know.
+    /// Not a fault.
     Note,
 }
 
@@ -26,7 +26,7 @@ impl Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FindingLocation {
     Byte(u64),
-    /// A moment on a worker.
+    /// A time on a worker.
     Time {
         worker: u32,
         ns: u64,
@@ -50,18 +50,18 @@ impl fmt::Display for FindingLocation {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
-    /// Of what kind: the same words for all of it.
+    /// The same text for all findings of one kind.
     pub(crate) kind: &'static str,
     pub(crate) file: PathBuf,
     pub(crate) place: FindingLocation,
     pub(crate) what: String,
 }
 
-/// All that was found. Memory is bounded: of each kind only the first are kept.
+/// All findings. Memory is bounded, because only the first of each kind are kept.
 #[derive(Debug)]
 pub(crate) struct Findings {
     examples: usize,
@@ -73,7 +73,7 @@ impl Findings {
         Findings { examples, kinds: BTreeMap::new() }
     }
 
-    /// Counts a finding; its words are only made if they are kept.
+    /// Counts a finding. Its text is generated only if it is kept.
     pub(crate) fn add(
         &mut self,
         (severity, kind): (Severity, &'static str),
@@ -92,17 +92,17 @@ impl Findings {
         self.kinds.iter().filter(|((other, _), _)| *other == severity).map(|(_, (count, _))| count).sum()
     }
 
-    /// Kinds, and how many there are of each.
+    /// The kinds, and the number of findings of each.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&'static str, Severity, u64)> {
         self.kinds.iter().map(|((severity, kind), (count, _))| (*kind, *severity, *count))
     }
 
-    /// Those that are told one by one.
+    /// The findings that are kept.
     pub(crate) fn told(&self) -> impl Iterator<Item = &Finding> {
         self.kinds.values().flat_map(|(_, kept)| kept)
     }
 
-    /// A line a finding.
+    /// The findings as text, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((severity, kind), (count, kept)) in &self.kinds {

@@ -1,7 +1,8 @@
-//! Every message that was handled was sent before, and where all sends are recorded, there is one.
+//! Checks that no message was handled before its send. If all sends are recorded, each handled message must have one.
 //!
-//! A message is sent after the moment that its send names, and found before its handler ends; between two workers with one
-//! clock the first never comes after the second. Clocks of two hosts explain that it does, up to their error.
+//! A message leaves the sender after the begin of its send, and the receiver finds it before the end of its handler. So
+//! on one clock the send never begins after the end of the handler. On two hosts it may, within the error of their
+//! clocks.
 
 use std::path::Path;
 
@@ -19,25 +20,25 @@ const BACKWARDS: (Severity, &str) = (Severity::Wrong, "handled before it was sen
 const UNSENT: (Severity, &str) = (Severity::Wrong, "handled, but never sent");
 const ASTRAY: (Severity, &str) = (Severity::Wrong, "handled by another chunk");
 const TWICE: (Severity, &str) = (Severity::Wrong, "two messages with one number");
-/// A chunk that is removed and inserted again under its index counts anew.
+/// If a chunk is removed and inserted again under its index, its message numbers restart.
 const REUSED: (Severity, &str) = (Severity::Note, "sent again under a number");
 
-/// Messages under way.
+/// Messages in flight.
 pub(crate) struct Messages<'t> {
     trace: &'t Trace,
     clocks: &'t Clocks,
     matcher: Matcher<Sent, Received>,
-    /// Of two messages under way: which is which cannot be told.
+    /// Names that two messages in flight shared, so that they cannot be distinguished.
     reused: FxHashSet<Name>,
     arrows: u64,
-    /// Arrows that run backwards within the error of the clocks, and the furthest.
+    /// Number of messages handled before they were sent, but within the error of clocks; and the largest difference.
     early: (u64, u64),
 }
 
 impl<'t> Messages<'t> {
-    /// Keeps at most `most` messages.
+    /// Keeps at most `most` sends and `most` handlers.
     pub(crate) fn new(trace: &'t Trace, clocks: &'t Clocks, most: usize) -> Messages<'t> {
-        // Where not all sends are recorded, a handler without one is nothing to keep.
+        // If not all sends are recorded, a handler without its send need not be kept.
         let matcher = Matcher::new(most, if trace.run.arrows == 1 { most } else { 0 });
         Messages { trace, clocks, matcher, reused: FxHashSet::default(), arrows: 0, early: (0, 0) }
     }
@@ -103,7 +104,7 @@ impl<'t> Messages<'t> {
         }
     }
 
-    /// Reports the unmatched messages. The last sends need not be handled: a run may end before.
+    /// Reports the unmatched messages. The last messages need not be handled, because a run may end first.
     pub(crate) fn finish(self, complete: bool, findings: &mut Findings) {
         let path = &self.trace.path;
         let mut note =
@@ -117,7 +118,7 @@ impl<'t> Messages<'t> {
             note("clock error", what);
         }
         let (sends, handlers) = self.matcher.evicted();
-        // A message of which both halves were given up is one.
+        // A message of which both halves were dropped counts once.
         let given_up = sends.max(handlers);
         if given_up > 0 {
             let what = format!("{} not compared, --messages-max is too low", plural(given_up, "message"));
@@ -162,7 +163,7 @@ impl<'t> Messages<'t> {
     }
 }
 
-/// End of a handler: its slice begins where the last one ended, since looking for the message is part of it.
+/// End of a handler. Its begin is where the last handler ended, because looking for the message is part of it.
 fn place(handler: &Received) -> FindingLocation {
     FindingLocation::Time { worker: handler.worker.worker, ns: handler.end_ns }
 }

@@ -1,4 +1,4 @@
-//! Looks at all of a trace.
+//! Runs all checks of a trace in one pass over its events.
 
 use trace_reader::Trace;
 
@@ -9,7 +9,7 @@ use super::steps;
 use super::totals::Totals;
 use crate::trace::analysis::events::{Events, Scope};
 
-/// Tells whether the trace is complete; if not, a missing event need not be wrong.
+/// Returns whether the trace is complete. If not, a missing event is not a fault.
 pub(crate) fn complete(trace: &Trace) -> bool {
     let all = trace.ranks.len() as u64 == u64::from(trace.run.ranks) && trace.problems.is_empty();
     let ended = |end: &caribou::trace::End| end.dropped == 0;
@@ -20,7 +20,7 @@ fn unfiltered(trace: &Trace) -> bool {
     matches!(trace.run.filter.as_str(), "" | "all")
 }
 
-/// Distances that the clocks of ranks may have, ns: the errors and the drift of both.
+/// Error and drift of the clock of each rank, in ns.
 pub(crate) struct Clocks(Vec<u64>);
 
 impl Clocks {
@@ -40,7 +40,7 @@ impl Clocks {
     }
 }
 
-/// Reads the whole trace. At most `messages_max` messages under way are kept.
+/// Checks the whole trace. At most `messages_max` messages in flight are kept.
 pub(crate) fn look(trace: &Trace, messages_max: usize, findings: &mut Findings) {
     let damaged = (Severity::Wrong, "damaged file");
     for problem in &trace.problems {

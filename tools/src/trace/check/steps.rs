@@ -1,4 +1,4 @@
-//! Looks at the records of steps: whether each can be, and whether it can follow the one before.
+//! Checks the records of supersteps: each by itself, and compared with the record before it.
 
 use caribou::lb::supersteps::Division;
 use caribou::trace::{Shape, StepRecord};
@@ -9,7 +9,7 @@ use super::finding::{FindingLocation, Findings, Severity};
 
 const STEP: (Severity, &str) = (Severity::Wrong, "step record that cannot be");
 
-/// Looks at all steps. If all that was recorded is there, no step may be missing.
+/// Checks all steps. `whole` means that the trace is complete, so that no step may be missing.
 pub(super) fn look(trace: &Trace, whole: bool, findings: &mut Findings) {
     let workers = trace.run.workers.iter().fold(0u64, |sum, &workers| sum + u64::from(workers)) as usize;
     let file = trace.ranks.first().map_or(&trace.path, |rank| &rank.path);
@@ -19,7 +19,7 @@ pub(super) fn look(trace: &Trace, whole: bool, findings: &mut Findings) {
         if trace.run.shape != Shape::Supersteps {
             faults.push("is of a program that has none".into());
         }
-        // What is wrong by itself is not compared as well.
+        // A record that is faulty by itself is not compared.
         if faults.is_empty() {
             faults.extend(place(step, before, whole));
             faults.extend(before.and_then(|before| shares(step, before)));
@@ -57,7 +57,7 @@ fn of_one(step: &StepRecord, workers: usize) -> Vec<String> {
     faults
 }
 
-/// What is wrong with its place among the others.
+/// Fault of the number or time of a record, compared with the record before it.
 fn place(step: &StepRecord, before: Option<&StepRecord>, whole: bool) -> Option<String> {
     let Some(before) = before else {
         let begins = step.step == 0 || step.restarted;
@@ -72,14 +72,14 @@ fn place(step: &StepRecord, before: Option<&StepRecord>, whole: bool) -> Option<
     (whole && step.step != before.step + 1).then(|| format!("follows step {}", before.step))
 }
 
-/// The fault of its shares after the shares of the step before it.
+/// Fault of the shares of a step, compared with those of the step before it.
 fn shares(step: &StepRecord, before: &StepRecord) -> Option<String> {
     let all = |step: &StepRecord| step.workers.iter().map(|worker| u128::from(worker.units)).sum::<u128>();
     let (units, old_units) = (all(step), all(before));
     if units != old_units {
         return Some(format!("divides {units} units, and there were {old_units}"));
     }
-    // Between two steps that do not follow each other there may have been another division.
+    // If steps are missing in between, there may have been another division.
     let next = before.step.checked_add(1) == Some(step.step);
     let comparable = next && before.workers.len() == step.workers.len();
     if !comparable || units * step.workers.len() as u128 > u128::from(u64::MAX) {

@@ -1,4 +1,4 @@
-//! Sound traces pass; each thing that can be wrong is found, and named with its file.
+//! Tests that `check` passes valid traces, and finds each kind of fault with the name of its file.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use caribou::trace::{
 use crate::tests::{caribou, caribou_says, exit_code_unread};
 use crate::trace::tests::{Scratch, chunk, generated, handler, send};
 
-/// The parts of a rank of a trace.
+/// The recorded parts of one rank.
 #[derive(Clone, Default)]
 struct Rank {
     events: Vec<Event>,
@@ -22,7 +22,7 @@ struct Rank {
     end: End,
 }
 
-/// Two ranks: chunk 1 on rank 0 sends to chunk 2 on rank 1.
+/// Two ranks: chunk 1 on rank 0 sends a message to chunk 2 on rank 1.
 fn two_ranks() -> [Rank; 2] {
     let end = End { elapsed_ns: 10_000_000, messages: 1, ..End::default() };
     let rank = |events| Rank { events, end: end.clone(), ..Rank::default() };
@@ -53,7 +53,7 @@ fn write(dir: &Path, arrows: u32, ranks: &[Rank]) {
     }
 }
 
-/// The lines of the check, and whether the trace passed.
+/// The output of the check, and whether the trace passed.
 fn checked(name: &str, arrows: u32, ranks: &[Rank]) -> (String, bool) {
     let dir = Scratch::new(&format!("check-{name}"));
     write(dir.path(), arrows, ranks);
@@ -98,7 +98,7 @@ fn the_verdict_is_in_the_exit_code_also_when_nobody_reads_it() {
         let checks: [&[&str]; 2] =
             [&["trace", "check", dir.text()], &["trace", "check", dir.text(), "--json"]];
         assert_eq!(checks.map(exit_code_unread), [code; 2], "{name}");
-        // A message that is handled was never sent.
+        // The handled message was never sent.
         ranks[0].events.pop();
     }
 }
@@ -106,7 +106,7 @@ fn the_verdict_is_in_the_exit_code_also_when_nobody_reads_it() {
 #[test]
 fn a_message_that_is_handled_before_it_was_sent_is_found_unless_clocks_explain_it() {
     let mut ranks = two_ranks();
-    // Its handler may have been about to look for it when it was sent, and its sender may go on after that.
+    // The handler began to look for the message before it was sent, and the sender continues after the send.
     ranks[0].events[1].begin_ns = 250;
     ranks[1].events = vec![handler(200, 300, 2, Some(1), 1)];
     assert!(checked("within", 1, &ranks).1);
@@ -190,7 +190,7 @@ fn a_chunk_that_never_arrives_is_found() {
     ranks[1].events.insert(0, arrive(1999));
     finds("early-chunk", &ranks, "worker 0 at 1999 ns: Ring[#1] arrived 1 ns before it left rank 0");
     ranks[1].events.remove(0);
-    // While it was handed over.
+    // The chunk is handed over during the handler.
     ranks[1].events.insert(1, arrive(9000));
     assert!(checked("found-chunk", 1, &ranks).1);
     ranks[1].events.push(arrive(9000));
@@ -227,7 +227,7 @@ fn samples_that_cannot_be_are_found() {
         &ranks,
         "samples until 5000000 ns have 9000000 ns of CPU time, but there were 5000000 ns",
     );
-    // A handler of 9 ms is counted when it ends.
+    // A handler of 9 ms counts when it ends.
     let quiet = Sample { cpu_ns: 0, ..sample };
     ranks[0].samples = vec![quiet, Sample { at_ns: 10_000_000, ..sample }];
     let (text, sound) = checked("late", 10, &ranks);
@@ -303,7 +303,7 @@ fn only_so_many_messages_are_kept() {
     assert!(text.contains("messages not compared, --messages-max is too low"), "{text}");
 }
 
-/// Two workers of five units each; from step 1 on both compute all, and one drops a job.
+/// Two workers of five units each. From step 1 on both compute all units, and one worker drops a job.
 fn two_steps() -> [Rank; 2] {
     let worker = |computing_ns| StepWorker { units: 5, computing_ns, ..StepWorker::default() };
     let step = |step: u64| StepRecord {
@@ -325,7 +325,7 @@ fn two_steps() -> [Rank; 2] {
 fn steps_that_cannot_be_are_found() {
     let (text, sound) = checked("steps", 1, &two_steps());
     assert!(sound, "{text}");
-    /// Breaks one thing.
+    /// Makes one value wrong.
     type Break = fn(&mut [StepRecord]);
     let broken: [(Break, &str); 15] = [
         (|steps| steps[1].end_ns = 99, "step 1: began at 100 ns and ended at 99 ns"),

@@ -1,4 +1,4 @@
-//! Compares facts that are recorded twice: profiles and events, samples and the length of the run, syncs and their lists.
+//! Compares what is recorded twice: profiles and events, samples and the length of the run, syncs and their lists.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const SAMPLE: (Severity, &str) = (Severity::Wrong, "sample that cannot be");
 const SYNC: (Severity, &str) = (Severity::Wrong, "sync record that cannot be");
 const MOVES: (Severity, &str) = (Severity::Wrong, "moves and departures differ");
 
-/// Sums may differ by one percent, or by a millisecond.
+/// Sums may differ by one percent, or by 1 ms.
 const DIFFERENCE: f64 = 0.01;
 const DIFFERENCE_NS: f64 = 1e6;
 
@@ -70,7 +70,7 @@ impl<'t> Totals<'t> {
             last = Some(sync);
         }
         let moved = self.trace.syncs.iter().fold(0u64, |sum, sync| sum.saturating_add(sync.moved));
-        // The run may have ended while the last ones were about to depart.
+        // The run may have ended just before the last moves departed.
         let last = self.trace.syncs.last().map_or(0, |sync| sync.moved);
         let departed = moved.saturating_sub(last)..=moved;
         if complete && self.trace.events() > 0 && !departed.contains(&self.departures) {
@@ -90,7 +90,7 @@ impl<'t> Totals<'t> {
             for (activity, ns) in events {
                 sums.entry(*activity).or_default().1 += *ns as f64;
             }
-            // Chunks that depart are events of their own, and in the profile time of the runtime.
+            // Departures are separate events, but in the profile they are time of the runtime.
             sums.remove(&Activity::Runtime(Part::Migrate));
             for (activity, (profiled_ns, recorded_ns)) in sums {
                 if differ(profiled_ns, recorded_ns) {
@@ -103,13 +103,13 @@ impl<'t> Totals<'t> {
         }
     }
 
-    /// Over all ranks: a message may be delivered on one, migrate with a chunk that is not ready for it, and be handled on
-    /// another.
+    /// Compares sums over all ranks. A message may be delivered on one rank, migrate as a deferred message with its
+    /// chunk, and be handled on another rank.
     fn count(&self, findings: &mut Findings) {
         let ends = self.trace.ranks.iter().filter_map(|rank| rank.end.as_ref());
         let deliveries = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
         let counted = match self.trace.run.shape {
-            // What a chunk was not ready for when the run ended was delivered, and is not handled.
+            // Handlers may be fewer than deliveries, as some delivered messages are deferred at the end of the run.
             Shape::Arrays | Shape::Supersteps => true,
             Shape::Pools => false,
         };
@@ -125,12 +125,12 @@ fn differ(one_ns: f64, other_ns: f64) -> bool {
     (one_ns - other_ns).abs() > DIFFERENCE_NS.max(DIFFERENCE * one_ns.max(other_ns))
 }
 
-/// Tells whether the first is more than the second, and not by rounding.
+/// Returns whether the first exceeds the second by more than the tolerance.
 fn exceeds(one_ns: f64, other_ns: f64) -> bool {
     one_ns > other_ns && differ(one_ns, other_ns)
 }
 
-/// A part of the time of workers: its name, and how much a sample has of it.
+/// A part of the time of workers: its name, and its value in a sample.
 type TimePart = (&'static str, fn(&Sample) -> u64);
 
 const PARTS: [TimePart; 3] = [
@@ -148,8 +148,8 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
         }
         before_ns = at_ns;
     }
-    // Sums from the first sample on: an activity is added when it is over, a long handler at its end. A sample in
-    // the middle of it has too little, and the next too much.
+    // Compares sums from the first sample on, because an activity counts when it ends. A sample in the middle of a long
+    // handler has too little time, and the next sample too much.
     let mut wall_ns = 0.0;
     let mut sums_ns = [0.0; PARTS.len()];
     let mut sound = [true; PARTS.len()];
@@ -167,7 +167,7 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
         }
     }
     let Some(end) = &rank.end else { return };
-    // The last sample is taken when the rank has heard that the run is over.
+    // The last sample is taken when the rank learns that the run has ended.
     let last_ns = end.elapsed_ns.max(before_ns);
     let there_ns = last_ns as f64 * f64::from(rank.workers);
     if exceeds(wall_ns, there_ns) {
@@ -176,7 +176,7 @@ fn samples(rank: &RankTrace, findings: &mut Findings) {
     }
 }
 
-/// Faults of the record of a sync.
+/// Faults in the record of a sync.
 fn sync_faults(sync: &SyncReport, last: Option<&SyncReport>, trace: &Trace) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(last) = last {
@@ -188,7 +188,7 @@ fn sync_faults(sync: &SyncReport, last: Option<&SyncReport>, trace: &Trace) -> V
         }
     }
     let elapsed_ns = trace.elapsed_ns();
-    // For a truncated run it is unknown.
+    // The end of a truncated run is unknown.
     if sync.at_ns > elapsed_ns && trace.ranks.iter().all(|rank| rank.end.is_some()) {
         faults.push(format!("was decided at {} ns, the run ended at {elapsed_ns} ns", sync.at_ns));
     }

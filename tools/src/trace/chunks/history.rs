@@ -1,40 +1,40 @@
-//! The history of one chunk.
+//! Keeps the history of one chunk for `caribou trace chunks`.
 
 use caribou::trace::{Event, What};
 
-/// Shorter executions are small: the runtime's own work per message begins to be seen.
+/// Executions shorter than this are short: the runtime's work per message becomes visible.
 const SMALL_NS: u64 = 20_000;
-/// A return to a rank within this number of phases is ping-pong.
+/// A return to a rank within this number of phases is a ping-pong.
 const RETURN_PHASES: u64 = 3;
-/// Departures that are remembered to notice returns.
+/// Departures kept to detect returns.
 const LEFT_MAX: usize = 8;
-/// Ranks that are remembered.
+/// Ranks kept per chunk.
 const VISITED_MAX: usize = 64;
 /// Phases and moves of a chunk that are listed.
 pub(super) const LISTED_MAX: usize = 100_000;
 
-/// One chunk over the run, in some hundred bytes. Events come in the order of time.
+/// Figures of one chunk, in some hundred bytes. Events must come in order of time.
 #[derive(Default)]
 pub(super) struct History {
     pub(super) executions: u64,
     pub(super) wall_ns: f64,
     pub(super) cpu_ns: f64,
-    /// CPU time of small executions.
+    /// CPU time of short executions.
     pub(super) small_ns: f64,
-    /// The size of its state when last said.
+    /// Last recorded size of its state.
     pub(super) bytes: u64,
     pub(super) moves: u64,
-    /// Number of times that it came back to a rank that it had left shortly before.
+    /// Number of returns to a rank that the chunk had left shortly before.
     pub(super) returns: u64,
-    /// Its rank.
+    /// The current rank.
     pub(super) rank: Option<u32>,
-    /// Its ranks, each once.
+    /// All ranks of the chunk, each once.
     pub(super) visited: Vec<u32>,
-    /// Ranks that it left, and in which phase.
+    /// Ranks that the chunk left, each with the phase.
     left: Vec<(u32, u64)>,
-    /// The phase that it is in.
+    /// The current phase.
     phase: u64,
-    /// Loads: how many, their mean, and the sum of squares about it (Welford).
+    /// Number of loads, their mean, and the sum of squared deviations (Welford).
     loads: u64,
     mean_ns: f64,
     squares: f64,
@@ -44,13 +44,13 @@ pub(super) struct History {
 #[derive(Default)]
 pub(super) struct Detail {
     pub(super) loads: Vec<Load>,
-    /// Moves: time, from and to.
+    /// Time, old rank and new rank of each move.
     pub(super) moves: Vec<(u64, u32, u32)>,
-    /// Tells whether there were too many to list.
+    /// Whether there were too many to list.
     pub(super) cut: bool,
 }
 
-/// Its load at one sync.
+/// Load of the chunk at one sync.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) sync: u64,
@@ -60,12 +60,12 @@ pub(super) struct Load {
 }
 
 impl History {
-    /// So many syncs are over.
+    /// Sets the phase, which is the number of syncs so far.
     pub(super) fn is_in(&mut self, phase: u64) {
         self.phase = self.phase.max(phase);
     }
 
-    /// Takes note of what this chunk did on a rank.
+    /// Adds an event of this chunk on a rank.
     pub(super) fn see(&mut self, rank: u32, event: &Event, mut detail: Option<&mut Detail>) {
         match event.what {
             What::Handler { .. } => {
@@ -99,8 +99,8 @@ impl History {
         }
     }
 
-    /// It is on this rank, and has moved if it was on another. Said again, it is no other move: departures, arrivals and loads
-    /// all say it, and one of them may be missing.
+    /// Sets the current rank and counts a move if it changed. Departures, arrivals and loads all report the rank, and
+    /// any of them may be missing, so only a change counts.
     fn be_on(&mut self, rank: u32, at_ns: u64, detail: Option<&mut Detail>) {
         let from = self.rank.replace(rank);
         if let Some(from) = from.filter(|&from| from != rank) {
@@ -133,22 +133,22 @@ impl History {
         self.squares += off * (load_ns - self.mean_ns);
     }
 
-    /// Syncs that it came to.
+    /// Number of syncs with a load of this chunk.
     pub(super) fn phases(&self) -> u64 {
         self.loads
     }
 
-    /// The load of a phase, on average, ns.
+    /// Average load of a phase, in ns.
     pub(super) fn mean_ns(&self) -> f64 {
         self.mean_ns
     }
 
-    /// The load of all phases, ns; the CPU time of its handlers if it came to no sync.
+    /// Load of all phases in ns. For a chunk that came to no sync, the CPU time of its handlers.
     pub(super) fn load_ns(&self) -> f64 {
         if self.loads > 0 { self.mean_ns * self.loads as f64 } else { self.cpu_ns }
     }
 
-    /// Standard deviation over mean of the load of its phases; 0 if there are fewer than two.
+    /// Standard deviation over mean of the loads of phases; 0 for fewer than two phases.
     pub(super) fn variation(&self) -> f64 {
         if self.loads < 2 || self.mean_ns <= 0.0 {
             return 0.0;
@@ -220,7 +220,7 @@ mod tests {
             .iter()
             .zip(0..)
             .for_each(|(&load_ns, sync)| history.see(0, &load(sync, load_ns), None));
-        // Mean 5, sum of squares 32.
+        // The mean is 5, the sum of squares 32.
         assert!((history.variation() - (32.0f64 / 7.0).sqrt() / 5.0).abs() < 1e-12);
         assert!((history.load_ns() - 40.0).abs() < 1e-9);
     }

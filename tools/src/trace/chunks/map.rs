@@ -1,4 +1,4 @@
-//! The indices of an array as a line or a map, coloured by load and by rank.
+//! Draws the indices of an array as a line or a map, coloured by load and by rank.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::history::History;
 use crate::trace::page::duration;
 use crate::trace::palette;
 
-/// Cells along one side; chunks share them if there are more.
+/// Largest number of cells along one side. More chunks share cells.
 const SIDE_MAX: usize = 200;
-/// Pixels of a map's side, about.
+/// Approximate width of a map in pixels.
 const MAP_WIDE: f64 = 420.0;
 /// Arrays that are drawn.
 const ARRAYS_MAX: usize = 4;
@@ -22,18 +22,18 @@ const RANKS_NAMED: usize = 12;
 /// A chunk with the row and column of its index.
 type Placed<'h> = (ChunkId, [i64; 2], &'h History);
 
-/// Chunks of one cell.
+/// The chunks of one cell.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     load_ns: f64,
     chunks: u32,
-    /// Of the heaviest chunk.
+    /// Load, rank and name of the heaviest chunk.
     heaviest_ns: f64,
     rank: Option<u32>,
     chunk: Option<ChunkId>,
 }
 
-/// Two maps per array: loads, and ranks at the end. Also their omissions.
+/// Draws two maps per array, of loads and of ranks at the end. Also returns notes about omissions.
 pub(super) fn draw<'c>(
     trace: &Trace,
     chunks: impl Iterator<Item = (ChunkId, &'c History)>,
@@ -72,7 +72,7 @@ struct Panel {
     cells: BTreeMap<(usize, usize), Cell>,
     columns: usize,
     rows: usize,
-    /// Tells whether it has more than one chunk in a cell.
+    /// Whether a cell has several chunks.
     shared: bool,
 }
 
@@ -97,7 +97,7 @@ impl Panel {
         Panel { array, cells, columns: across.cells, rows: down.cells, shared }
     }
 
-    /// Pixels of a cell.
+    /// Size of a cell in pixels.
     fn cell(&self) -> f64 {
         (MAP_WIDE / self.columns.max(self.rows) as f64).min(40.0)
     }
@@ -137,10 +137,10 @@ impl Panel {
     }
 }
 
-/// One dimension of an index, cut into cells.
+/// One dimension of an index, divided into cells.
 struct Side {
     least: i64,
-    /// Different values that there may be.
+    /// Number of possible values.
     span: u128,
     cells: usize,
 }
@@ -157,7 +157,7 @@ impl Side {
     }
 }
 
-/// Row and column of an index: `3` lies in row 0, `[3, 4]` and `(3, 4)` in row 3.
+/// Row and column of an index: `3` is in row 0, `[3, 4]` and `(3, 4)` are in row 3.
 fn place_of(index: &str) -> Option<[i64; 2]> {
     let inner = index.trim().trim_start_matches(['[', '(']).trim_end_matches([']', ')']);
     let numbers: Option<Vec<i64>> = inner.split(',').map(|number| number.trim().parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! One chunk in all its phases.
+//! Prints one chunk in all its phases, for `caribou trace chunks --index`.
 
 use caribou::trace::ChunkId;
 use trace_reader::Trace;
@@ -7,11 +7,11 @@ use super::history::{Detail, LISTED_MAX};
 use super::{Chunks, ranks_named};
 use crate::trace::page::{Cell, Page, Table, duration, plural};
 
-/// Characters of a spark line.
+/// Length of a line of block characters.
 const SPARKS: usize = 100;
 
 impl Chunks {
-    /// The page of `--index`.
+    /// Fills the page of `--index`.
     pub(super) fn tell_one(&self, trace: &Trace, chunk: ChunkId, detail: &Detail, page: &mut Page) {
         let Some(history) = self.histories.get(&chunk) else { return };
         let (name, rank_ns) = (trace.chunk_name(chunk), self.rank_ns());
@@ -57,7 +57,7 @@ impl Chunks {
     }
 }
 
-/// Values as a line of blocks; the largest of neighbours, if there are too many.
+/// Draws values as a line of block characters. For many values each character shows the largest of several.
 fn sparks(values: &[f64]) -> String {
     const BLOCKS: [char; 8] =
         ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];

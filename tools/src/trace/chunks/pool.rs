@@ -1,4 +1,4 @@
-//! A pool in place of chunks: its workers, and the ranges that each executed.
+//! Prints the workers of a pool, for which `caribou trace chunks` has no chunks.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::trace::open::warn;
 use crate::trace::page::{Cell, Page, Table, columns, duration, plural};
 use crate::trace::select::{Selection, Window};
 
-/// Work of one worker.
+/// Ranges that one worker executed.
 #[derive(Default)]
 struct Worker {
     ranges: u64,
@@ -18,7 +18,7 @@ struct Worker {
     cpu_ns: f64,
     lost_ns: f64,
     longest_ns: u64,
-    /// End of its last range.
+    /// End of the last range.
     last_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Observer<'_> for Workers {
     }
 }
 
-/// Reads all events once.
+/// Reads all events once and fills the page.
 pub(super) fn tell(trace: &Trace, selection: &Selection, page: &mut Page) {
     let scope = Scope::selected(trace, selection);
     let mut workers = Workers { window: scope.window, workers: BTreeMap::new() };

@@ -1,4 +1,4 @@
-//! Messages over time as bars: those within a rank, and on them those to other ranks.
+//! Draws messages over time as stacked bars: messages within a rank, and messages to other ranks.
 
 use presentation::svg::{Anchor, Area, Svg};
 
@@ -9,7 +9,7 @@ use super::matrix::Volume;
 
 const SIZE: (f64, f64) = (960.0, 320.0);
 
-/// Of each stretch all messages, and those to other ranks.
+/// `stretches` has, for each span of time, all messages and the messages to other ranks.
 pub(super) fn over_time(run_id: &str, window: Window, stretches: &[(Volume, Volume)]) -> Svg {
     let mut svg = Svg::new(SIZE.0, SIZE.1, "Messages over time");
     let area = Area { left: 80.0, top: 60.0, width: SIZE.0 - 100.0, height: SIZE.1 - 110.0 };
@@ -17,7 +17,7 @@ pub(super) fn over_time(run_id: &str, window: Window, stretches: &[(Volume, Volu
     let colours = [palette::numbered(0), palette::numbered(1)];
     let names = ["within a rank", "to other ranks"].map(str::to_owned);
     svg.legend(Area { top: 30.0, ..area }, &names.into_iter().zip(colours).collect::<Vec<_>>());
-    // Messages without a size are messages all the same.
+    // If no message has a size, the bars show numbers of messages.
     let by_bytes = stretches.iter().any(|(all, _)| all.bytes > 0.0);
     let of = |volume: &Volume| if by_bytes { volume.bytes } else { volume.messages };
     let name = |value: f64| if by_bytes { bytes(value as u64) } else { format!("{value:.0}") };

@@ -1,8 +1,7 @@
-//! Pairs of chunks by their traffic, in bounded memory.
+//! Finds the pairs of chunks with the most traffic in bounded memory, by lossy counting (Manku and Motwani, 2002).
 //!
-//! Exact up to a number of pairs. Beyond it the lighter half is forgotten, and how heavy a forgotten pair can have been is
-//! known: sums are never too high, and too low by no more than that. (In the manner of Manku and Motwani's lossy counting,
-//! 2002.)
+//! Sums are exact up to a number of pairs. Beyond it the lighter half of the pairs is dropped, and the largest traffic
+//! that a dropped pair can have had is recorded. Sums are never too high, and too low by at most that amount.
 
 use caribou::trace::ChunkId;
 use rustc_hash::FxHashMap;
@@ -13,20 +12,20 @@ use crate::trace::page::bytes;
 /// Sender and receiver.
 pub(super) type Pair = (ChunkId, ChunkId);
 
-/// The ranks of both when the last message was sent.
+/// The ranks of sender and receiver at the last message.
 pub(super) type Ranks = (u32, u32);
 
-/// Volumes of pairs of chunks.
+/// Traffic of pairs of chunks.
 pub(super) struct Heaviest {
     pairs: FxHashMap<Pair, (Volume, Ranks)>,
     most: usize,
-    /// Number of times that pairs were forgotten, and what one of them can have sent in all.
+    /// Number of dropped pairs, and the most that one of them can have sent.
     forgotten: u64,
     error: Volume,
 }
 
 impl Heaviest {
-    /// A table of at most `most` pairs at a time, 2 or more.
+    /// A table of at most `most` pairs at a time. `most` is at least 2.
     pub(super) fn new(most: usize) -> Heaviest {
         Heaviest { pairs: FxHashMap::default(), most, forgotten: 0, error: Volume::default() }
     }
@@ -57,7 +56,7 @@ impl Heaviest {
         self.forgotten += volumes.len() as u64;
     }
 
-    /// The pairs that sent most, by bytes, then by messages.
+    /// The pairs with the most bytes; for equal bytes, the most messages.
     pub(super) fn top(&self, count: usize) -> Vec<(Pair, Ranks, Volume)> {
         let mut pairs: Vec<(Pair, Ranks, Volume)> =
             self.pairs.iter().map(|(&pair, &(volume, ranks))| (pair, ranks, volume)).collect();
@@ -68,7 +67,7 @@ impl Heaviest {
         pairs
     }
 
-    /// Note on how far off it may be.
+    /// A note about the error of the sums.
     pub(super) fn note(&self) -> Option<String> {
         (self.forgotten > 0).then(|| {
             format!(

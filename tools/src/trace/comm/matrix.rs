@@ -1,4 +1,4 @@
-//! The traffic matrix of ranks.
+//! Counts the traffic between ranks, and formats it as tables and as a heat map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,23 @@ use trace_reader::Trace;
 use crate::trace::page::{Cell, Table, bytes, columns};
 use crate::trace::palette;
 
-/// Pairs of ranks that are told apart.
+/// Largest number of pairs of ranks with own sums.
 pub(super) const PAIRS_MAX: usize = 1 << 20;
-/// Rows and columns of the picture; ranks share them if there are more.
+/// Rows and columns of the heat map. More ranks share rows and columns.
 const SIDE_MAX: usize = 256;
-/// Rows in text.
+/// Rows in the text.
 const SENDERS_IN_TEXT: usize = 16;
-/// From nothing to the most.
+/// Characters from no traffic to the most traffic.
 const SHADES: [char; 8] = [' ', '.', ':', '-', '=', '+', '#', '@'];
 
-/// Messages and their sizes. Not whole numbers where they are estimates of many.
+/// Messages and their bytes. Estimates need not be whole numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Volume {
     pub(super) messages: f64,
     pub(super) bytes: f64,
 }
 
-/// Messages of each rank to each.
+/// Traffic of each pair of ranks.
 #[derive(Default)]
 pub(super) struct Matrix {
     pairs: BTreeMap<(u32, u32), Volume>,
@@ -33,7 +33,7 @@ pub(super) struct Matrix {
 }
 
 impl Volume {
-    /// Volume of a message that stands for `weight` messages.
+    /// Traffic of a recorded message that represents `weight` messages.
     pub(super) fn of(weight: f64, bytes: u64) -> Volume {
         Volume { messages: weight, bytes: weight * bytes as f64 }
     }
@@ -63,7 +63,7 @@ impl Matrix {
         self.all
     }
 
-    /// Tells whether there were too many pairs to tell apart.
+    /// Returns whether there were too many pairs of ranks for own sums.
     pub(super) fn merged(&self) -> bool {
         self.merged
     }
@@ -88,7 +88,7 @@ impl Matrix {
         sum
     }
 
-    /// Every pair, heaviest first.
+    /// A table of all pairs, heaviest first.
     pub(super) fn pairs(&self) -> Table {
         let columns =
             columns("from_rank: from rank | to_rank: to rank | messages | bytes | bytes_share: of all bytes");
@@ -105,7 +105,7 @@ impl Matrix {
         table
     }
 
-    /// A row a sender, with the matrix as shades of characters.
+    /// A table of senders, with the matrix as characters.
     pub(super) fn senders(&self, trace: &Trace) -> Table {
         let columns = columns(
             "rank | sent_messages: sent | sent_bytes: bytes | local_share: to itself | \
@@ -142,13 +142,13 @@ impl Matrix {
         table
     }
 
-    /// The ranks that there are, or are named.
+    /// The ranks of the trace, and ranks that messages name.
     fn ranks(&self, trace: &Trace) -> BTreeSet<u32> {
         let named = self.pairs.keys().flat_map(|&(from, to)| [from, to]);
         trace.ranks.iter().map(|rank| rank.rank).chain(named).collect()
     }
 
-    /// A heat map, darker where more bytes go.
+    /// Draws a heat map, which is darker for more bytes.
     pub(super) fn draw(&self, trace: &Trace) -> Svg {
         let axis = Axis::new(self.ranks(trace), SIDE_MAX);
         let (side, cell) = (axis.side(), (512.0 / axis.side() as f64).clamp(3.0, 40.0));
@@ -161,7 +161,7 @@ impl Matrix {
             &format!("{}: bytes from rank (row) to rank (column)", trace.run.run_id),
         );
         let cells = axis.cells(self);
-        // Messages without a size are messages all the same.
+        // If no message has a size, the map shows numbers of messages.
         let by_bytes = self.all.bytes > 0.0;
         let of = |volume: &Volume| if by_bytes { volume.bytes } else { volume.messages };
         let most = cells.values().map(of).fold(0.0, f64::max);
@@ -171,7 +171,7 @@ impl Matrix {
             let (from, to) = (axis.name(row), axis.name(column));
             let hint =
                 format!("{from} to {to}: {:.0} messages, {}", volume.messages, bytes(volume.bytes as u64));
-            // By the logarithm, so that light pairs are seen beside heavy ones.
+            // A logarithmic scale, so that light pairs are visible beside heavy pairs.
             let part = (1.0 + 999.0 * of(volume) / most.max(1.0)).ln() / 1000f64.ln();
             svg.rect(
                 Area::at(at, (cell - 0.3, cell - 0.3)),
@@ -193,10 +193,10 @@ impl Matrix {
     }
 }
 
-/// Ranks in rows or columns, several in one if there are many.
+/// Rows or columns of ranks. Several ranks share one if there are many.
 struct Axis {
     ranks: Vec<u32>,
-    /// Ranks that share a place.
+    /// Number of ranks per row or column.
     each: usize,
 }
 

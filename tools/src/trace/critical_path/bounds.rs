@@ -1,10 +1,10 @@
-//! Bounds: how fast the run could have been if only work that needs each other had to wait for each other.
+//! Computes the length of the longest chain of dependent handlers, a lower bound of the run time.
 
 use super::slices::Slices;
 use crate::trace::select::Window;
 
-/// The longest chain of handlers, each after the one that sent its message and the one before it of its chunk, on as many
-/// workers as it likes, ns. No placement of the same work can beat it.
+/// The longest chain of handlers in ns. Each handler follows the one that sent its message and the previous handler of
+/// its chunk. Workers are unlimited, so no placement of the same work can be faster.
 pub(super) fn longest_chain_ns(slices: &Slices, window: Window) -> u64 {
     let mut chains_ns: Vec<u64> = Vec::with_capacity(slices.all.len());
     for slice in &slices.all {

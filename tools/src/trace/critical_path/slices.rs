@@ -1,4 +1,4 @@
-//! All slices of a stretch of time, in the order of their ends, each with the slices that it may have waited for.
+//! Collects the slices in a span of time, ordered by their ends, each with the slices for which it may have waited.
 
 use caribou::trace::{Activity, ChunkId, Event, NameId, RUNTIME, What};
 use rustc_hash::FxHashMap;
@@ -8,10 +8,10 @@ use crate::trace::analysis::events::{Observer, WorkerName, WorkerRef};
 use crate::trace::analysis::messages::{IN_FLIGHT_MAX, MatchResult, Matcher};
 use crate::trace::select::Window;
 
-/// The place of a slice among all.
+/// Index of a slice in [`Slices::all`].
 pub(super) type Number = u32;
 
-/// Something that took a worker's time.
+/// A handler, a range of iterations, or an activity of the runtime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     pub(super) begin_ns: u64,
@@ -19,22 +19,22 @@ pub(super) struct Slice {
     pub(super) lost_ns: u64,
     pub(super) worker: WorkerName,
     pub(super) activity: Activity,
-    /// Its chunk, by its place in [`Slices::chunks`].
+    /// Its chunk, as an index in [`Slices::chunks`].
     pub(super) chunk: Option<u32>,
-    /// The one before on the same worker.
+    /// The previous slice of the same worker.
     pub(super) on_worker: Option<Number>,
-    /// The one before of the same chunk.
+    /// The previous slice of the same chunk.
     pub(super) of_chunk: Option<Number>,
-    /// The one that sent its message.
+    /// The slice that sent its message.
     pub(super) sender: Option<Number>,
-    /// Tells whether the runtime sent its message.
+    /// Whether the runtime sent its message.
     pub(super) from_runtime: bool,
-    /// Time at which its worker woke, if it was idle just before.
+    /// Time at which its worker woke, if the worker was idle just before the slice.
     pub(super) woke_ns: Option<u64>,
 }
 
 impl Slice {
-    /// Tells whether it is work of the program, as opposed to the runtime's.
+    /// Returns whether it is work of the program and not of the runtime.
     pub(super) fn is_work(&self) -> bool {
         matches!(self.activity, Activity::Kind(_) | Activity::Iterations)
     }
@@ -44,41 +44,41 @@ impl Slice {
     }
 }
 
-/// Slices, and what syncs hang on.
+/// Slices, and what the dependences between them need.
 pub(super) struct Slices {
     /// Ordered by their ends.
     pub(super) all: Vec<Slice>,
-    /// Parts of the runtime.
+    /// Activities of the runtime.
     pub(super) parts: Vec<Number>,
     /// Handlers that contributed to a reduction.
     pub(super) contributors: Vec<Number>,
-    /// Messages whose sends are not there.
+    /// Messages without a recorded send.
     pub(super) senders_unknown: u64,
-    /// Messages that a quick worker handled before the handler that sent them had ended.
+    /// Messages that another worker handled before the handler that sent them had ended.
     pub(super) senders_later: u64,
-    /// Handlers of multicasts and broadcasts, whose senders no trace has.
+    /// Handlers of multicasts and broadcasts. Their sends are never recorded.
     pub(super) sent_to_many: u64,
-    /// The handlers `start` of all arrays, and `resume`. What else comes from the runtime is the result of a reduction.
+    /// Kinds of handlers `start` and `resume` of all arrays. The runtime's other messages are results of reductions.
     pub(super) starts: Vec<Activity>,
     pub(super) resumes: Vec<Activity>,
     chunks: Vec<ChunkId>,
 }
 
-/// Memory of one worker.
+/// State of one worker.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     last: Option<Number>,
     woke_ns: Option<u64>,
 }
 
-/// Slices being read, in the order of time.
+/// Collects [`Slices`] from events in order of time.
 pub(crate) struct Reading {
     window: Window,
     pub(super) slices: Slices,
     lanes: FxHashMap<WorkerName, Lane>,
     numbers: FxHashMap<ChunkId, u32>,
     of_chunk: Vec<Option<Number>>,
-    /// Slices with messages under way, and handlers whose sends come later, if at all. No path leads to a later slice.
+    /// Sends of messages in flight, and handlers before their send. No path leads to a later slice.
     messages: Matcher<Number, ()>,
 }
 
@@ -87,13 +87,13 @@ impl Slices {
         trace.chunk_name(self.chunks[chunk as usize])
     }
 
-    /// The last of these that ended by then.
+    /// The last of the slices `of` that ended by then.
     pub(super) fn last_by(&self, of: &[Number], ns: u64) -> Option<Number> {
         let after = of.partition_point(|&number| self.all[number as usize].end_ns <= ns);
         after.checked_sub(1).map(|place| of[place])
     }
 
-    /// The last of all that ended by then.
+    /// The last of all slices that ended by then.
     pub(super) fn last_of_all_by(&self, ns: u64) -> Option<Number> {
         let after = self.all.partition_point(|slice| slice.end_ns <= ns);
         after.checked_sub(1).map(|place| place as Number)
@@ -101,7 +101,7 @@ impl Slices {
 }
 
 impl Reading {
-    /// Those that end in the window.
+    /// Collects slices that end in the window.
     pub(crate) fn new(trace: &Trace, window: Window) -> Reading {
         let named = |text: &str| {
             let names = (0..).map(NameId).zip(&trace.names);
@@ -129,7 +129,7 @@ impl Reading {
         }
     }
 
-    /// Tells whether there are more than `events_max` slices in memory, or as many as there are numbers for.
+    /// Returns whether there are more than `events_max` slices, or more than [`Number`] can count.
     pub(super) fn is_over(&self, events_max: usize) -> bool {
         self.slices.all.len() > events_max.min(Number::MAX as usize - 1)
     }
@@ -211,7 +211,7 @@ impl Reading {
     }
 }
 
-/// The departure of a chunk, unless it is said otherwise.
+/// A slice of the event. By default it is the departure of a chunk.
 fn empty(event: &Event) -> Slice {
     Slice {
         begin_ns: event.begin_ns,

@@ -1,4 +1,4 @@
-//! Paths through runs so small that they can be followed by hand.
+//! Tests the critical path on runs that are small enough to check by hand.
 
 use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn part(begin_ns: u64, end_ns: u64, part: Part) -> Event {
     Event { begin_ns, end_ns, what: What::Runtime { part, sync: 0 } }
 }
 
-/// Chunk 1 goes on after a sync.
+/// A handler `resume` of chunk 1 after a sync.
 fn resume(begin_ns: u64, end_ns: u64) -> Event {
     let chunk = ChunkId { array: ArrayId(0), key: 1 };
     let what = What::Handler { chunk, kind: NameId(1), from: RUNTIME, number: 0, lost_ns: 0 };
@@ -59,7 +59,7 @@ fn parts(json: &Value) -> Vec<i64> {
     rows.iter().map(|row| whole(&row["time_ns"])).collect()
 }
 
-/// Rank 0 works for 1000 and sends; rank 1 works for 300, waits, and handles the message from 1200 to 2000.
+/// Rank 0 works for 1000 ns and sends. Rank 1 works for 300 ns, waits, handles the message from 1200 to 2000 ns.
 fn waits_for_a_message() -> [Vec<Event>; 2] {
     let first = vec![handler(0, 1000, 1, None, 0), send(1000, 1, 2, 1)];
     let second = vec![handler(0, 300, 2, None, 0), idle(300, 1150), handler(1200, 2000, 2, Some(1), 1)];
@@ -69,7 +69,7 @@ fn waits_for_a_message() -> [Vec<Event>; 2] {
 #[test]
 fn a_worker_that_waited_for_a_message_passes_the_path_to_its_sender() {
     let found = json(&write("message", &waits_for_a_message()), &[]);
-    // CPU, lost, queue, latency, sync, balancing, runtime, unknown.
+    // CPU, lost, queue, latency, reduction, sync, balancing, runtime, unknown.
     assert_eq!(parts(&found), [1800, 0, 50, 150, 0, 0, 0, 0, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 0"), 1000);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 800);
@@ -142,7 +142,7 @@ fn putting_messages_away_is_the_runtime_and_no_load_balancing() {
 
 #[test]
 fn a_sync_leads_to_the_rank_that_came_last() {
-    // Rank 1 works until 900; both measure, rank 0 decides and its chunk resumes.
+    // Rank 1 works until 900 ns. Both ranks measure, rank 0 decides, and its chunk resumes.
     let first = vec![
         handler(0, 400, 1, None, 0),
         idle(400, 910),
@@ -152,14 +152,14 @@ fn a_sync_leads_to_the_rank_that_came_last() {
     ];
     let second = vec![handler(0, 900, 2, None, 0), part(900, 940, Part::Measure)];
     let found = json(&write("sync", &[first, second]), &[]);
-    // 490 and 900 of work; 40 + 40 of parts; from 900 to 910 and from 950 to 960 the sync, from 1000 to 1010 the runtime.
+    // Work 490 + 900, balancing 40 + 40, sync from 900 to 910, runtime from 950 to 960 and from 1000 to 1010, in ns.
     assert_eq!(parts(&found), [1390, 0, 0, 0, 0, 10, 80, 20, 0]);
     assert_eq!(time(&found, "ranks", "rank", "rank 1"), 900);
 }
 
 #[test]
 fn a_result_leads_to_the_chunk_that_contributed_last() {
-    // Both contribute, rank 1 at 900; its part comes to rank 0, whose chunk handles the result under the name of its message.
+    // Both ranks contribute, rank 1 at 900 ns. Its part reaches rank 0, where a chunk handles the result as a message.
     let contributes = |at_ns, key| {
         let chunk = ChunkId { array: ArrayId(0), key };
         Event { begin_ns: at_ns, end_ns: at_ns, what: What::Contribute { chunk, number: 0 } }

@@ -1,4 +1,4 @@
-//! Walks backwards from the last slice, always to the predecessor that ended last.
+//! Finds the critical path: walks backwards from the last slice, always to the dependence that ended last.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -53,25 +53,25 @@ impl Part {
     }
 }
 
-/// A stretch of the path.
+/// A part of the path without interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Segment {
     pub(super) ns: u64,
     pub(super) begin_ns: u64,
-    /// The slice, or the one that waited.
+    /// The slice that worked or waited.
     pub(super) slice: Number,
     pub(super) part: Part,
 }
 
-/// Work on the path: a slice, from when and until when.
+/// Work on the path: a slice, and the begin and end of its part on the path.
 pub(super) type PathSlice = (Number, u64, u64);
 
-/// The path, added up.
+/// The path, and sums over it.
 pub(super) struct Path {
-    /// The last first.
+    /// From the last to the first.
     pub(super) steps: Vec<PathSlice>,
     pub(super) slices: u64,
-    /// Steps to what merely ended last.
+    /// Number of steps to a slice that merely ended last, because the dependence is not recorded.
     pub(super) guesses: u64,
     parts_ns: BTreeMap<Part, u64>,
     ranks_ns: BTreeMap<u32, u64>,
@@ -114,7 +114,7 @@ impl Path {
             if slice.begin_ns <= window.from_ns {
                 return path;
             }
-            // Numbers fall at every step, so it ends, whatever the times say.
+            // Each step leads to a lower number. So the loop ends, whatever the times are.
             let Some((before, cause)) = cause(slices, number) else {
                 path.add(Part::UnknownWait, number, (window.from_ns, slice.begin_ns.min(until_ns)));
                 return path;
@@ -127,7 +127,7 @@ impl Path {
         }
     }
 
-    /// The time of a slice itself.
+    /// Adds the time of a slice itself.
     fn work(&mut self, slice: &Slice, number: Number, (from_ns, to_ns): (u64, u64)) {
         let ns = to_ns.saturating_sub(from_ns);
         if ns == 0 {
@@ -153,7 +153,7 @@ impl Path {
         }
     }
 
-    /// The time from when a slice could have begun until it did.
+    /// Adds the time from when a slice could have begun until it did.
     fn gap(&mut self, slice: &Slice, number: Number, cause: &Dependency, (from_ns, to_ns): (u64, u64)) {
         let woke_ns = slice.woke_ns.unwrap_or(to_ns).clamp(from_ns.min(to_ns), to_ns);
         let waited = match cause {
@@ -203,7 +203,7 @@ impl Path {
         largest_first(&self.activities_ns)
     }
 
-    /// The longest stretches, longest first.
+    /// The longest segments, longest first.
     pub(super) fn longest(&self) -> Vec<Segment> {
         let mut longest: Vec<Segment> = self.longest.iter().map(|Reverse(segment)| *segment).collect();
         longest.sort_by_key(|segment| Reverse(*segment));
@@ -217,7 +217,7 @@ fn largest_first<K: Copy + Ord>(sums_ns: &BTreeMap<K, u64>) -> Vec<(K, u64)> {
     sums
 }
 
-/// Finds the slice that a slice waited for; always one with a lower number.
+/// Finds the slice for which a slice waited. Its number is always lower.
 fn cause(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];
     let end_ns = |number: Number| slices.all[number as usize].end_ns;
@@ -232,7 +232,7 @@ fn cause(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     if slice.woke_ns.is_none() {
         return latest(worker, latest(chunk, waited_for));
     }
-    // The worker was free: it did not wait for itself.
+    // The worker was idle, so the slice did not wait for its worker.
     match latest(waited_for, chunk.filter(|(before, _)| end_ns(*before) > worker_end(slices, slice))) {
         Some(found) => Some(found),
         None => worker.map(|(before, _)| (before, Dependency::Unknown)),
@@ -243,7 +243,7 @@ fn worker_end(slices: &Slices, slice: &Slice) -> u64 {
     slice.on_worker.map_or(0, |before| slices.all[before as usize].end_ns)
 }
 
-/// Finds the predecessor of a part of a sync, or of a message of the runtime: of a reduction's result, the last
+/// Finds what a sync activity or a message of the runtime waited for. For the result of a reduction this is the last
 /// contributor.
 fn agreement(slices: &Slices, number: Number) -> Option<(Number, Dependency)> {
     let slice = &slices.all[number as usize];

@@ -1,11 +1,11 @@
-//! `--fail-if`: a limit to how much worse a run may be.
+//! Parses and checks `--fail-if`, a limit for the change of a cause.
 
 use std::str::FromStr;
 
 use super::measures::Cause;
 use super::side::{Change, Side};
 
-/// A cause may not have changed so much.
+/// A limit for the ratio of one cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limit {
     cause: Cause,
@@ -15,7 +15,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    /// Tells how the limit was broken, if it was.
+    /// Describes how the limit was exceeded; none if it was not.
     pub(super) fn broken(&self, before: &Side, after: &Side) -> Option<String> {
         let ratio = Change::of(self.cause.name(), before, after, |run| run.cause_ns(self.cause)).ratio();
         let broken = if self.over { ratio > self.ratio } else { ratio < self.ratio };

@@ -1,4 +1,4 @@
-//! Measures of one run.
+//! Collects the figures of one run for `caribou trace diff`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::trace::analysis::facts::Facts;
 use crate::trace::analysis::time_breakdown::Parts;
 use crate::trace::open::warn;
 
-/// A run with more deliveries than another by this factor had more to do.
+/// Ratio of deliveries above which a run counts as having had more work than another.
 const MORE: f64 = 1.02;
 
-/// The time of a run, and its parts; averages over workers, ns.
+/// The time of a run and its causes, in ns, averaged over workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Total,
     Cpu,
     Lost,
     Runtime,
-    /// Phase by phase, the worker that had most of the three over the average.
+    /// Sum over phases: the time of the most occupied worker minus that of the average worker.
     Imbalance,
-    /// Rest: for messages, at syncs, for anything that is not recorded.
+    /// The rest: waiting for messages, at syncs, and what is not recorded.
     Waiting,
-    /// Idle time: no cause of its own, but part of imbalance and waiting.
+    /// Idle time. It is not a cause, but part of imbalance and waiting.
     Idle,
 }
 
 impl Cause {
-    /// All that may have a limit. The first is the sum of those after it, but for the last.
+    /// All figures that may have a limit. The first is the sum of those after it, without the last.
     pub(super) const ALL: [Cause; 7] = [
         Cause::Total,
         Cause::Cpu,
@@ -40,7 +40,7 @@ impl Cause {
         Cause::Idle,
     ];
 
-    /// In tables and limits.
+    /// The name in tables and limits.
     pub(super) fn name(self) -> &'static str {
         match self {
             Cause::Total => "total",
@@ -54,14 +54,14 @@ impl Cause {
     }
 }
 
-/// Start of a run, and how much it had to do.
+/// The program of a run, and its amount of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Started {
     pub(super) program: String,
     pub(super) shape: Shape,
     /// Each option with its value.
     pub(super) options: BTreeSet<String>,
-    /// Deliveries handled.
+    /// Number of deliveries that chunks handled.
     pub(super) deliveries: u64,
 }
 
@@ -85,7 +85,7 @@ impl Started {
         }
     }
 
-    /// Reason that a difference in time from this run to another may come from a different workload.
+    /// Reason why a difference in time may come from a different workload; none if there is no such reason.
     pub(super) fn unlike(&self, other: &Started) -> Option<String> {
         if (&self.program, &self.shape) != (&other.program, &other.shape) {
             return Some(format!(
@@ -104,7 +104,7 @@ impl Started {
         let [few, many] = [self.deliveries.min(other.deliveries), self.deliveries.max(other.deliveries)];
         let counted = match self.shape {
             Shape::Arrays | Shape::Supersteps => true,
-            // Its policy delivers: more of that is not more to do.
+            // Deliveries of a pool are messages of its policy, so more of them are not more work.
             Shape::Pools => false,
         };
         (counted && many as f64 > MORE * few as f64).then(|| {
@@ -116,7 +116,7 @@ impl Started {
     }
 }
 
-/// One run.
+/// Figures of one run.
 #[derive(Debug)]
 pub(super) struct Measures {
     pub(super) run_id: String,
@@ -128,12 +128,12 @@ pub(super) struct Measures {
     elapsed_ns: f64,
     /// Averages over workers.
     parts: Parts,
-    /// Sum over phases of the largest time of a worker in chunks or the runtime, lost time included.
+    /// Sum over phases of the largest time of a worker in chunks or in the runtime, including lost time.
     most_ns: f64,
 }
 
 impl Measures {
-    /// Takes times from where a summary takes them, cut into the same phases.
+    /// Computes the figures from the same sources and phases as the summary.
     pub(super) fn of(trace: &Trace) -> Measures {
         let mut chunks = ChunkTimes::default();
         let Facts { spent, efficiency, problems, .. } = Facts::read(trace, &mut [&mut chunks]);

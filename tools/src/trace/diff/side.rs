@@ -1,4 +1,4 @@
-//! Several runs of one program, and how two such sides differ.
+//! Compares two sides of several runs each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ impl Side {
         Side(runs)
     }
 
-    /// Tells whether there are runs enough to see noise.
+    /// Returns whether there are enough runs to measure noise.
     pub(super) fn noise_known(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// Reason that the sides cannot be compared, if there is one.
+    /// Reason why the sides cannot be compared; none if they can.
     pub(super) fn unlike(&self, other: &Side) -> Option<String> {
         let runs = self.0.iter().chain(&other.0);
         runs.skip(1).find_map(|run| self.0[0].started.unlike(&run.started))
@@ -46,7 +46,7 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figure {
     pub(super) median: f64,
-    /// From the least to the most; none of one run.
+    /// Largest minus smallest value; none for one run.
     pub(super) spread: Option<f64>,
 }
 
@@ -66,12 +66,12 @@ impl Change {
         self.after.median - self.before.median
     }
 
-    /// After over before; 1 if both are nothing.
+    /// After over before; 1 if they are equal.
     pub(super) fn ratio(&self) -> f64 {
         if self.ns() == 0.0 { 1.0 } else { self.after.median / self.before.median }
     }
 
-    /// Direction of the change, if there was any; none if it cannot be told.
+    /// Direction of the change; none if the noise is unknown.
     pub(super) fn verdict(&self) -> Option<&'static str> {
         let spread = match (self.before.spread, self.after.spread) {
             (Some(before), Some(after)) => before.max(after),
@@ -85,7 +85,7 @@ impl Change {
     }
 }
 
-/// The figures of a table that either side has; what changed most is first.
+/// The figures that either side has, the largest change first.
 pub(super) fn changes(
     before: &Side,
     after: &Side,

@@ -1,4 +1,4 @@
-//! Runs that differ in one thing each.
+//! Tests `diff` on runs that differ in one property each.
 
 use caribou::report::SyncReport;
 use caribou::trace::{ArrayId, ChunkId, End, Event, Name, NameId, Part, RUNTIME, RunRecord, What, Writer};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::tests::{caribou, caribou_says, exit_code_unread};
 use crate::trace::tests::{Scratch, generated};
 
-/// Two workers of one chunk each that compute so long and lose so much; the run takes so long.
+/// A run of `elapsed_ns` with two workers of one chunk each. They compute for `cpu_ns` and lose `lost_ns`.
 fn run(name: &str, cpu_ns: [u64; 2], lost_ns: u64, elapsed_ns: u64) -> Scratch {
     let dir = Scratch::new(&format!("diff-{name}"));
     for rank in 0..2u32 {
@@ -75,7 +75,7 @@ fn the_causes_of_a_slower_run_add_up_to_its_change() {
     let after = run("causes-b", [1000, 1800], 200, 2500);
     let found = json(before.text(), after.text());
     let of = |cause| change(&found, "causes", "cause", cause).0;
-    // The average of 1000 and 1800 is 1400, the busiest worker has 400 more; 2500 - 2100 is left over.
+    // The average of 1000 and 1800 is 1400, and the busiest worker has 400 more. 2500 - 2100 is left over.
     let causes = ["cpu", "lost", "runtime", "imbalance", "waiting"].map(of);
     assert_eq!(causes, [400, 200, 0, 400, 0]);
     let ratio = |cause: &str| {
@@ -135,14 +135,14 @@ fn a_change_within_the_spread_of_either_side_is_the_same() {
         .map(|(number, &cpu_ns)| run(&format!("spread-{number}"), [cpu_ns, cpu_ns], 0, 3000 + 10 * cpu_ns))
         .collect();
     let list = |numbers: &[usize]| numbers.iter().map(|&n| runs[n].text()).collect::<Vec<_>>().join(",");
-    // Medians 1100 and 1350, spread 300.
+    // The medians are 1100 and 1350, the spread is 300.
     let found = json(&list(&[0, 1, 2]), &list(&[3]));
     assert_eq!(change(&found, "causes", "cause", "cpu"), (250, "same".into()));
     assert!(found["says"][0].as_str().unwrap().starts_with("it takes as long as before"));
     let found = json(&list(&[0, 1, 2]), &list(&[4, 4]));
     assert_eq!(change(&found, "causes", "cause", "cpu"), (400, "more".into()));
     let found = json(&list(&[4, 5]), &list(&[0]));
-    // The median of two is between them.
+    // The median of two values is between them.
     assert_eq!(change(&found, "causes", "cause", "cpu"), (-750, "less".into()));
 }
 

@@ -1,6 +1,5 @@
-//! Chrome JSON: what `chrome://tracing` and many other viewers read. For small traces; Perfetto's own format bears large ones.
-//!
-//! Written event by event. Times are in us, with three decimals.
+//! Writes Chrome JSON, which `chrome://tracing` and many other viewers read. It suits small traces; Perfetto's own
+//! format suits large ones. Events are written one by one, with times in us and three decimals.
 
 use std::io::{self, Write};
 
@@ -10,9 +9,9 @@ use trace_reader::Trace;
 use super::rows::Row;
 use super::viewer::{Arguments, Arrow, Count, Point, Slice, Track, Value, Viewer};
 
-/// Viewers that read this format have died of files of 900 MB, and get slow far below.
+/// Largest file in bytes. Viewers of this format crashed on files of 900 MB and are slow far below.
 const BYTES_MAX: u64 = 100 << 20;
-/// JSON has no larger whole numbers.
+/// JSON readers represent larger whole numbers inexactly.
 const EXACT_MAX: u64 = 1 << 53;
 const RUN_PID: u32 = 1;
 const FIRST_PID: u32 = 10;
@@ -24,7 +23,7 @@ pub(super) struct Chrome<'w> {
     written: u64,
 }
 
-/// True if a write failed because the file would have become too large.
+/// Returns whether a write failed because the file would be too large.
 pub(super) fn is_too_large(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
@@ -58,7 +57,7 @@ impl<'w> Chrome<'w> {
         Ok(chrome)
     }
 
-    /// Ends the object.
+    /// Ends the JSON object.
     pub(super) fn finish(self) -> io::Result<()> {
         writeln!(self.out, "\n]}}")
     }
@@ -78,7 +77,7 @@ impl<'w> Chrome<'w> {
         self.out.write_all(&self.line)
     }
 
-    /// One end of an arrow.
+    /// Writes one end of an arrow.
     fn arrow(&mut self, phase: &str, row: Row, at_ns: u64, id: u64) -> io::Result<()> {
         let id = if id < EXACT_MAX { json!(id) } else { json!(id.to_string()) };
         let mut event = json!({
@@ -118,7 +117,7 @@ impl Viewer for Chrome<'_> {
             Track::Rank(rank) => (pid_of(rank), 1, "p"),
             Track::Worker(row) => (pid_of(row.rank), row.worker + 1, "t"),
         };
-        // A beginning is an event of its own in this format.
+        // In this format the begin of an arrow is a separate event.
         if !matches!(point.arrow, Some(Arrow::Begins(_))) {
             self.event(&json!({
                 "ph": "i", "s": scope, "pid": pid, "tid": tid, "name": point.name, "ts": us(point.at_ns),
@@ -134,7 +133,7 @@ impl Viewer for Chrome<'_> {
         }
     }
 
-    /// Its viewers sort.
+    /// Does nothing, because viewers of this format sort events.
     fn end_slice(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -151,7 +150,7 @@ impl Viewer for Chrome<'_> {
     }
 }
 
-/// ns as us, exact.
+/// Converts ns to us, with decimals.
 fn us(ns: u64) -> Json {
     json!(ns as f64 / 1e3)
 }

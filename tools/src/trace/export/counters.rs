@@ -1,4 +1,4 @@
-//! Figures of a rank at each sync and in each bin of its profiles, as counters over time.
+//! Computes the counters of a rank over time, from its samples at syncs and from its profiles.
 
 use caribou::trace::{Activity, Profile, Sample};
 
@@ -15,7 +15,7 @@ pub(super) fn of_sample(sample: &Sample) -> [(&'static str, &'static str, f64); 
     ]
 }
 
-/// The share of a rank's time in chunks or iterations, %, of every bin of its profiles.
+/// Percent of a rank's time in chunks or iterations, for each bin of its profiles.
 pub(super) fn busy(profiles: &[Profile]) -> Vec<(u64, f64)> {
     let mut profiles = profiles.to_vec();
     let widest_ns = profiles.iter().map(|profile| profile.bin_ns).max().unwrap_or(1);

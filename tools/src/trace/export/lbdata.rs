@@ -1,7 +1,6 @@
-//! LB data: the files of vt, which LBAF and vt-tv read. One a rank, a phase a sync.
-//!
-//! Every phase is in every rank's file, and in full: not all readers know phases that are said to be like others. `time` is
-//! the chunk's CPU time in seconds, or its ticks if it declares them.
+//! Writes LB data, the files of vt that LBAF and vt-tv read: one file per rank, one phase per sync. Each file has all
+//! phases in full, because not all readers support phases that refer to other phases. `time` is the CPU time of a chunk
+//! in seconds, or its ticks if it declares ticks.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +17,10 @@ use crate::Error;
 use crate::trace::page::plural;
 use crate::trace::select::Selection;
 
-/// Ranks that an id has room for.
+/// Number of ranks that an id can represent.
 const RANKS_MAX: u32 = 1 << 16;
 
-/// Writes `data.<rank>.json` of each rank into a fresh directory.
+/// Writes `data.<rank>.json` of each rank to an empty directory.
 pub(super) fn export(
     trace: &Trace,
     selection: &Selection,
@@ -41,7 +40,7 @@ pub(super) fn export(
         let mut missing = known.phases.iter().copied().peekable();
         let mut first = true;
         let mut put = |phase: Phase| -> Result<(), Error> {
-            // Phases that this rank has no load in, or that came twice, keep their place.
+            // Phases without a load on this rank, or of repeated number, keep their place.
             while let Some(id) = missing.next_if(|&id| id <= phase.id) {
                 let empty = Phase { id, ..Phase::default() };
                 let phase = if id == phase.id { &phase } else { &empty };
@@ -60,14 +59,14 @@ pub(super) fn export(
     Ok(writeln!(out, "{}: {phases} of {ranks}", dir.display())?)
 }
 
-/// Fields of a chunk wherever it is named.
+/// The JSON fields that identify each chunk.
 fn objects(trace: &Trace, known: &RunPhases) -> Result<BTreeMap<ChunkId, Value>, Error> {
     let mut objects = BTreeMap::new();
     for (number, (&chunk, &(_, home))) in (0u64..).zip(&known.homes) {
         if home >= RANKS_MAX {
             return Err(Error::Usage(format!("LB data has room for {RANKS_MAX} ranks, this is rank {home}")));
         }
-        // As vt packs it: a chunk that can migrate, where it was made, and its number.
+        // The id is packed as in vt: number of the chunk, rank where it was created, flag for a migratable chunk.
         let id = number << 18 | u64::from(home) << 2 | 3;
         let index = names::index_of(trace, chunk).map_or_else(|| json!([chunk.key]), |index| json!(index));
         let object = json!({
@@ -79,7 +78,7 @@ fn objects(trace: &Trace, known: &RunPhases) -> Result<BTreeMap<ChunkId, Value>,
     Ok(objects)
 }
 
-/// Until the first phase.
+/// The beginning of the file, up to the first phase.
 fn head(trace: &Trace, rank: &RankTrace) -> String {
     let version = format!("caribou {}", trace.run.version);
     let attributes =

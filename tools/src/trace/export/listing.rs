@@ -1,6 +1,4 @@
-//! Every event as a line: a log for people, or comma-separated values for scripts.
-//!
-//! Row by row, each in its order. No line says what others could not: this is the trace itself.
+//! Writes each event as a line: a log for people, or CSV for scripts. Events are in order of the trace, by worker.
 
 use std::io::{self, Write};
 
@@ -13,19 +11,19 @@ use crate::trace::open::warn;
 use crate::trace::page::{bytes, duration};
 use crate::trace::select::Selection;
 
-/// Heads of the values.
+/// Column heads.
 const HEADS: [&str; 13] = [
     "rank", "worker", "begin_ns", "end_ns", "event", "name", "chunk", "other", "number", "to_rank", "bytes",
     "value", "lost_ns",
 ];
 
-/// Columns of an event, in words and numbers; empty where it says nothing.
+/// Columns of an event; empty where they do not apply.
 #[derive(Default)]
 struct EventRow {
     event: &'static str,
     name: String,
     chunk: String,
-    /// Sender of the message, or its receiver.
+    /// The sender or the receiver of the message.
     other: String,
     number: Option<u64>,
     to_rank: Option<u32>,
@@ -34,7 +32,7 @@ struct EventRow {
     lost_ns: Option<u64>,
 }
 
-/// Writes all events that were selected.
+/// Writes all selected events.
 pub(super) fn export(
     trace: &Trace,
     selection: &Selection,
@@ -47,7 +45,7 @@ pub(super) fn export(
     listing.written.and_then(|()| listing.form.finish())
 }
 
-/// Lines of events.
+/// The output format.
 enum Form<'o> {
     Lines(&'o mut dyn Write),
     Values(Box<csv::Writer<&'o mut dyn Write>>),
@@ -68,7 +66,7 @@ impl<'o> Form<'o> {
     }
 }
 
-/// Writes events until it cannot.
+/// Writes events until an error occurs.
 struct Listing<'o> {
     trace: &'o Trace,
     form: Form<'o>,

@@ -1,20 +1,20 @@
-//! Names of slices and chunks in other tools.
+//! Names slices and chunks for other tools.
 
 use caribou::trace::{ChunkId, NameId};
 use trace_reader::Trace;
 
-/// Name of a kind of message whose name was lost.
+/// Name of a message kind without a recorded name.
 pub(super) const UNKNOWN: &str = "unknown";
-/// Name of a range of a pool.
+/// Name of a range of iterations in a pool.
 pub(super) const ITERATIONS: &str = "pool::iterations";
-/// The slice in which a chunk leaves, and the one in which it comes.
+/// Name of the slice of a departure.
 pub(super) const MIGRATE_OUT: &str = "migrate_out";
-/// See [`MIGRATE_OUT`].
+/// Name of the slice or point of an arrival.
 pub(super) const MIGRATE_IN: &str = "migrate_in";
 
-/// The names of a trace, put together once.
+/// The names of a trace.
 pub(super) struct Names {
-    /// `array::kind` or the name of a mark, span or counter, by [`NameId`].
+    /// `array::kind`, or the name of a mark, span or counter, by [`NameId`].
     all: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl Names {
     }
 }
 
-/// The index of a chunk as numbers, if it is written as some: `[3, 4]`.
+/// The index of a chunk as numbers, if its text has only numbers, such as `[3, 4]`.
 pub(super) fn index_of(trace: &Trace, chunk: ChunkId) -> Option<Vec<i64>> {
     let text = trace.chunk_index(chunk)?;
     let numbers = text.trim().trim_start_matches(['[', '(']).trim_end_matches([']', ')']);
@@ -43,7 +43,7 @@ pub(super) fn index_of(trace: &Trace, chunk: ChunkId) -> Option<Vec<i64>> {
 pub(super) fn hosts(trace: &Trace) -> String {
     let mut hosts: Vec<&str> = Vec::new();
     for host in trace.run.hosts.iter().map(String::as_str) {
-        // Ranks of one host stand side by side, so this stays short.
+        // Ranks of one host have adjacent numbers, so the search is seldom needed.
         if hosts.last() != Some(&host) && !hosts.contains(&host) {
             hosts.push(host);
         }

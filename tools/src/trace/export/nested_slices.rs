@@ -1,7 +1,7 @@
-//! The events of one worker as turns: a slice with what happened inside it.
+//! Groups the events of one worker into *turns*: a slice, together with the points and spans inside it.
 //!
-//! A trace tells what a handler sent after it tells that the handler ran, and what the program named inside it before or
-//! after. Other tools want slices that nest, and everything inside its slice. Memory is bounded by what one handler does.
+//! A trace records the sends of a handler after the handler, and its named spans before or after it. Other tools need
+//! nested slices, and each point inside its slice. Memory is bounded by the events of one handler.
 
 use std::collections::VecDeque;
 
@@ -12,17 +12,17 @@ use super::rows::Row;
 use crate::trace::analysis::merge::Merge;
 use crate::trace::select::Window;
 
-/// Points and spans kept for one handler; more are counted and left out.
+/// Points and spans kept per handler. Further ones are counted and left out.
 const INSIDE_MAX: usize = 1 << 18;
 
-/// A slice of a worker's time and what belongs to it, or a point that belongs to none.
+/// A turn: a slice of a worker's time with its spans and points, or a point outside of all slices.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NestedSlice {
-    /// A handler, range, idle time, the runtime's work, a departure; or a point.
+    /// A handler, a range, idle time, an activity of the runtime, or a departure; or a point.
     pub(super) event: Event,
-    /// Inside it, outer before inner, strictly nested.
+    /// Spans inside the slice, strictly nested, outer before inner.
     pub(super) spans: Vec<Event>,
-    /// Points of the handler, in order; all at its end.
+    /// Points of the handler in order, all at its end.
     pub(super) points: Vec<Event>,
 }
 
@@ -30,17 +30,17 @@ pub(super) struct NestedSlice {
 pub(super) struct NestedSlices {
     stream: Stream,
     window: Window,
-    /// May still get points and spans.
+    /// The turn that may still get points and spans.
     open: Option<NestedSlice>,
     /// Spans that came before their handler.
     early: Vec<Event>,
     ready: VecDeque<NestedSlice>,
-    /// Spans and points that belong to no slice, or were too many.
+    /// Number of spans and points that belong to no slice, or were too many.
     left_out: u64,
 }
 
 impl NestedSlices {
-    /// Turns that begin within the window.
+    /// Yields the turns that begin within the window.
     fn new(stream: Stream, window: Window) -> NestedSlices {
         NestedSlices { stream, window, open: None, early: Vec::new(), ready: VecDeque::new(), left_out: 0 }
     }
@@ -86,7 +86,7 @@ impl NestedSlices {
         }
     }
 
-    /// The turn with those early spans that lie inside it; there is no later turn that the others could belong to.
+    /// Adds the early spans that lie inside the turn. The others are left out, because no later turn can contain them.
     fn with_early(&mut self, mut turn: NestedSlice) -> NestedSlice {
         let event = turn.event;
         let inside = |span: &Event| {
@@ -106,8 +106,8 @@ impl NestedSlices {
     }
 }
 
-/// All workers' turns in the order in which they began. A visitor of turns in this order sees a message sent before it is
-/// handled, and remembers only messages that are under way. Memory is one block of events per worker.
+/// Merges the turns of all workers in order of their begins. In this order a send comes before its handler, so only
+/// messages in flight have to be stored. Memory is one block of events per worker.
 impl Merge<NestedSlices> {
     pub(super) fn of(trace: &Trace, rows: &[Row], window: Window) -> Merge<NestedSlices> {
         let turns = |row: &Row| {
@@ -123,7 +123,7 @@ impl Merge<NestedSlices> {
         self.sources().iter().flat_map(|turns| turns.stream.problems().to_vec()).collect()
     }
 
-    /// Spans and points that belong to no slice.
+    /// Number of spans and points that belong to no slice, or were too many.
     pub(super) fn left_out(&self) -> u64 {
         self.sources().iter().map(|turns| turns.left_out).sum()
     }
@@ -151,12 +151,12 @@ impl Iterator for NestedSlices {
     }
 }
 
-/// Tells whether the program runs in it, so that the program's actions belong to it.
+/// Returns whether code of the program runs in the event, so that the program's points belong to it.
 fn runs_program(event: &Event) -> bool {
     matches!(event.what, What::Handler { .. } | What::Range { .. })
 }
 
-/// Tells whether a point was made by the turn at whose end it lies.
+/// Returns whether a point at the end of a turn comes from that turn.
 fn belongs(point: &Event, open: Option<&NestedSlice>) -> bool {
     let Some(open) = open else { return false };
     match (point.what, open.event.what) {
@@ -171,13 +171,13 @@ fn belongs(point: &Event, open: Option<&NestedSlice>) -> bool {
             What::PoolSend { .. } | What::Mark { .. } | What::Counter { .. } | What::Send { .. },
             What::Range { .. },
         )
-        // A handler that polls is interrupted: its sends until then are told at the end of the runtime's slice.
+        // A handler that polls is interrupted: its sends until then are recorded at the end of the runtime's slice.
         | (What::Send { .. } | What::Contribute { .. }, What::Runtime { .. }) => true,
         _ => false,
     }
 }
 
-/// Sorts spans so that outer ones come first, and cuts off what of an inner one lies outside.
+/// Sorts spans so that outer ones come first, and cuts off the part of an inner span that lies outside.
 fn nest(spans: &mut [Event]) {
     spans.sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
     let mut ends: Vec<u64> = Vec::new();

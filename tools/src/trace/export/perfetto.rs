@@ -1,7 +1,6 @@
-//! Perfetto: a process a rank, a thread a worker, counters beside them, in TrackEvent protobuf.
+//! Writes Perfetto's TrackEvent protobuf: a process per rank, a thread per worker, and tracks of counters.
 //!
-//! Packets are written one after the other and have no end: memory holds only messages under way, and the turn
-//! that is being shown, whose packets are brought into the order of time.
+//! Packets are written one by one. Memory has only messages in flight and the current slice's packets, sorted by time.
 
 pub(super) mod proto;
 
@@ -19,21 +18,21 @@ use super::names::Names;
 use super::rows::Row;
 use super::viewer::{ARGUMENTS, Arguments, Arrow, Count, NAMES, Point, Slice, Track, Value, Viewer};
 
-/// The one writer of all packets.
+/// Sequence number of all packets, as they have one writer.
 const SEQUENCE: u32 = 1;
 const NAMES_BEGIN: u32 = 1;
 const NAMES_USED: u32 = 2;
-/// The process of the run as a whole, and its track.
+/// Pid and track of the run as a whole.
 const RUN: (i32, u64) = (1, 1);
-/// The pid of rank 0; ranks may share a process of the system, so theirs are made up.
+/// Pid of rank 0. Pids are invented, because ranks may share a process of the system.
 const FIRST_PID: i32 = 10;
 
 /// Writes packets.
 pub(super) struct Perfetto<'w> {
     out: &'w mut dyn Write,
-    /// Packets of this turn.
+    /// Encoded packets of this turn.
     bytes: Vec<u8>,
-    /// Time of each of them, and where it begins.
+    /// Time of each of these packets, and its offset.
     held: Vec<(u64, usize)>,
     names: FxHashMap<String, u64>,
     counters: FxHashMap<(Option<u32>, String), u64>,
@@ -103,7 +102,7 @@ impl<'w> Perfetto<'w> {
         self.packet(&TracePacket { track_descriptor: Some(track), ..packet() })
     }
 
-    /// A packet without a time, before the packets of the turn.
+    /// Writes a packet without a time, before the packets of the turn.
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode(packet, &mut bytes);
@@ -122,7 +121,7 @@ impl<'w> Perfetto<'w> {
         encode(&packet, &mut self.bytes);
     }
 
-    /// An event on a track, with its name by number if it has one.
+    /// An event on a track. Its name is a number if the name is interned.
     fn named(&self, kind: EventType, track: u64, name: &str) -> TrackEvent {
         let name_iid = self.names.get(name).copied();
         let name = if name_iid.is_none() { Some(name.to_owned()) } else { None };
@@ -224,7 +223,7 @@ impl Viewer for Perfetto<'_> {
         let ends = self.held.iter().skip(1).map(|&(_, begin)| begin).chain([end]);
         let mut packets: Vec<_> =
             self.held.iter().zip(ends).map(|(&(at_ns, begin), end)| (at_ns, begin..end)).collect();
-        // Those of one moment stay in the order in which they were told.
+        // The sort is stable: packets of one time keep their order.
         packets.sort_by_key(|(at_ns, _)| *at_ns);
         packets.into_iter().try_for_each(|(_, packet)| self.out.write_all(&self.bytes[packet]))?;
         self.bytes.clear();
@@ -233,7 +232,7 @@ impl Viewer for Perfetto<'_> {
     }
 }
 
-/// Appends a packet as a trace holds it: field 1 of the file.
+/// Appends a packet as field 1 of the file.
 pub(super) fn encode(packet: &TracePacket, bytes: &mut Vec<u8>) {
     bytes.push(0x0a);
     packet.encode_length_delimited(bytes).expect("a Vec grows");
@@ -264,7 +263,7 @@ fn annotation(name: &'static str, value: &Value) -> DebugAnnotation {
     }
 }
 
-/// Tracks of counters; the tracks of ranks and workers are below.
+/// First track of counters. Tracks of ranks and workers have lower numbers.
 const COUNTERS: u64 = 1 << 62;
 
 fn track_of_rank(rank: u32) -> u64 {

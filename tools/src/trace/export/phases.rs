@@ -1,7 +1,7 @@
-//! Costs of phases: the loads that chunks came to a sync with, and what they had sent since the last one.
+//! Computes the phases (times between syncs) of a rank for the exports. A phase has the loads of chunks at the sync
+//! that ends it, and the messages sent since the previous sync. What happened after the last sync is in no phase.
 //!
-//! A rank's phases come one by one, so memory is bounded by the chunks of a rank and the pairs that talk in a phase. What
-//! happened after the last sync is in no phase.
+//! Phases are passed on one by one: memory is bounded by the chunks of a rank and its communicating pairs in a phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::trace::analysis::merge::Merge;
 use crate::trace::open::warn;
 use crate::trace::select::Window;
 
-/// A chunk at the end of a phase.
+/// Load of a chunk in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) chunk: ChunkId,
@@ -26,7 +26,7 @@ pub(super) struct Load {
 /// Work and messages of the chunks of one rank between two syncs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Phase {
-    /// The sync that ended it.
+    /// The sync that ended the phase.
     pub(super) id: u64,
     pub(super) loads: Vec<Load>,
     /// Messages and bytes, by sender and receiver.
@@ -37,7 +37,7 @@ pub(super) struct Phase {
 #[derive(Debug)]
 pub(super) struct RunPhases {
     window: Window,
-    /// Time and rank at which each chunk was first seen.
+    /// Time and rank of the first event of each chunk.
     pub(super) homes: BTreeMap<ChunkId, (u64, u32)>,
     /// The syncs in the window.
     pub(super) phases: BTreeSet<u64>,
@@ -77,7 +77,7 @@ impl Observer<'_> for RunPhases {
     }
 }
 
-/// Shows the phases of a rank, in the order of their syncs.
+/// Passes the phases of a rank to `visit`, in order of their syncs.
 pub(super) fn for_each(
     trace: &Trace,
     rank: &RankTrace,

@@ -1,7 +1,6 @@
-//! Projections: the viewer of Charm++. A row a worker, an entry a message kind, an entry for each of the runtime's jobs.
-//!
-//! Written so that every version of the viewer reads it (VERSION 7.0). Times are cut to us: begin and end of a slice alike,
-//! so slices that did not overlap do not now.
+//! Writes the files of Projections, the viewer of Charm++: a row per worker, an entry per message kind and per activity
+//! of the runtime. All versions of the viewer read them (VERSION 7.0). Begins and ends of slices are both rounded down
+//! to us, so slices that did not overlap still do not.
 
 mod log;
 pub(super) mod record;
@@ -30,7 +29,7 @@ use crate::trace::analysis::merge::Merge;
 use crate::trace::page::bytes;
 use crate::trace::select::Selection;
 
-/// Writes the trace into a fresh directory.
+/// Writes the trace to an empty directory.
 pub(super) fn export(
     trace: &Trace,
     selection: &Selection,
@@ -70,7 +69,7 @@ pub(super) fn export(
     super::say_backwards(backwards, out)
 }
 
-/// The name of the program, as far as it may be part of these files' names.
+/// The name of the program, restricted to characters that are valid in the file names.
 fn base_name(trace: &Trace) -> String {
     let program = trace.run.arguments.first().map_or("", String::as_str);
     let stem =
@@ -83,14 +82,14 @@ fn base_name(trace: &Trace) -> String {
     if base.is_empty() { "caribou".into() } else { base }
 }
 
-/// The logs as they are written, turn by turn.
+/// The logs during the export.
 struct Export<'t> {
     trace: &'t Trace,
     symbols: Symbols,
     sums: Vec<Sum>,
     rows: Vec<Row>,
     logs: Vec<Log>,
-    /// Records of each row that are known beforehand, in order of time: (us, record).
+    /// Records of each row that do not depend on events, in order of time: (us, record).
     due: Vec<VecDeque<(u64, Record)>>,
     arrows: Arrows,
     phase_ends_ns: Vec<u64>,
@@ -138,7 +137,7 @@ impl Export<'_> {
         }
     }
 
-    /// The message that an entry handles; if its sender is unknown, one of the row's own.
+    /// The message that an entry handles. If its sender is unknown, a new message of the row itself.
     fn source(&mut self, position: usize, left: Option<ArrowStart>) -> Result<Source, Error> {
         match left {
             Some(ArrowStart { position, event, bytes, .. }) => {
@@ -179,7 +178,7 @@ impl Export<'_> {
         log.write(end_us, &Record::EndEntry { entry, source, cpu_us })
     }
 
-    /// Something leaves the row; the arrow begins at `left_ns`.
+    /// Writes the begin of an arrow at `left_ns`.
     fn creation(
         &mut self,
         position: usize,
@@ -195,7 +194,7 @@ impl Export<'_> {
         Ok(ArrowStart { position, event, at_ns: left_ns, bytes })
     }
 
-    /// A chunk that came from another rank: an entry without length, at the head of the arrow if there is one.
+    /// Writes the arrival of a chunk from another rank: an entry without length, at the end of its arrow if any.
     fn arrive(&mut self, position: usize, turn: &NestedSlice, chunk: ChunkId) -> Result<(), Error> {
         let rank = self.rows[position].rank;
         let came = self.arrows.is_in_flight(chunk, rank);
@@ -207,7 +206,7 @@ impl Export<'_> {
         self.entry(position, turn, self.symbols.runtime(MIGRATE_IN), source, self.ids(chunk))
     }
 
-    /// A point.
+    /// Writes a point.
     fn inside(&mut self, position: usize, point: &Event) -> Result<(), Error> {
         let (at_us, row) = (self.us(point.end_ns), self.rows[position].number);
         let log = &mut self.logs[position];
@@ -239,7 +238,7 @@ impl Export<'_> {
         }
     }
 
-    /// Spans of a turn: they begin and end in order, since they nest.
+    /// Writes the spans of a turn. Their begins and ends are in order, because spans nest.
     fn spans(&mut self, position: usize, turn: &NestedSlice) -> Result<(), Error> {
         let mut open: Vec<(u64, Record)> = Vec::new();
         for span in &turn.spans {
@@ -264,7 +263,7 @@ impl Export<'_> {
         self.logs[position].write(at_us, record)
     }
 
-    /// Writes the events that were known beforehand and are due.
+    /// Writes the records in `due` up to `at_us`.
     fn due_until(&mut self, position: usize, at_us: u64) -> Result<(), Error> {
         while self.due[position].front().is_some_and(|&(due_us, _)| due_us <= at_us) {
             let Some((due_us, mut record)) = self.due[position].pop_front() else { break };
@@ -277,7 +276,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    /// The four numbers of a chunk: its coordinates, or its key in three parts.
+    /// The four numbers that identify a chunk: its coordinates, or its key in three parts.
     fn ids(&self, chunk: ChunkId) -> [i32; 4] {
         let index = names::index_of(self.trace, chunk).filter(|index| index.len() <= 4);
         let numbers = index.and_then(|index| {
@@ -290,7 +289,7 @@ impl Export<'_> {
         )
     }
 
-    /// Ends all logs at the same time. Returns the size of all.
+    /// Ends all logs at the same time. Returns their total size.
     fn finish(mut self, to_ns: u64) -> Result<u64, Error> {
         for position in 0..self.logs.len() {
             self.due_until(position, u64::MAX)?;

@@ -1,17 +1,17 @@
-//! The row of each worker.
+//! Assigns a row to each worker.
 
 use trace_reader::Trace;
 
 use crate::Error;
 use crate::trace::select::Selection;
 
-/// Ranks without a file whose rows are left free, at most: a damaged record may claim any number.
+/// Largest number of ranks without a file that keep rows free, because a damaged record may state any number.
 const MISSING_MAX: usize = 1 << 16;
 
-/// A worker.
+/// A worker and its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Its position among the workers of all ranks.
+    /// Its number among the workers of all ranks.
     pub(super) number: u32,
     pub(super) rank: u32,
     pub(super) worker: u32,
@@ -20,14 +20,14 @@ pub(super) struct Row {
 /// The rows of a trace.
 #[derive(Debug)]
 pub(super) struct Rows {
-    /// Those that are exported, in order.
+    /// The exported rows, in order.
     pub(super) rows: Vec<Row>,
-    /// Number of rows, including ranks that left no file.
+    /// Number of rows, including rows of ranks without a file.
     pub(super) count: u32,
 }
 
 impl Rows {
-    /// The row of a worker is the number of workers of the ranks before, and its own.
+    /// Numbers the workers by rank, and by worker within a rank.
     pub(super) fn new(trace: &Trace, selection: &Selection) -> Result<Rows, Error> {
         let mut rows = Vec::new();
         let mut count = 0u64;

@@ -1,7 +1,6 @@
-//! Shows a trace to a viewer, turn by turn.
-//!
-//! Everything is told in the order of time, track by track. Whether an arrow is drawn is known only where it ends, so the
-//! trace is read twice: once to see which arrows there are, and once to show it.
+//! Passes a trace to a viewer, one [`NestedSlice`] after the other, in order of time per track. The trace is read
+//! twice, because only the end of an arrow shows whether the arrow is drawn. The first time finds the arrows, the
+//! second time writes everything.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +19,7 @@ use crate::trace::analysis::merge::Merge;
 use crate::trace::analysis::sync_effect::began_ns;
 use crate::trace::select::Window;
 
-/// Shows a trace to a viewer. Returns how many arrows would have run backwards in time.
+/// Passes a trace to a viewer. Returns the number of arrows that would run backwards in time.
 pub(super) fn show(
     trace: &Trace,
     names: &Names,
@@ -34,11 +33,11 @@ pub(super) fn show(
     once(trace, names, rows, window, flows, (Some(&drawn), viewer))
 }
 
-/// The arrows that there are, by the numbers of their beginnings.
+/// The existing arrows, by number.
 #[derive(Default)]
 struct Drawn {
     begin: FxHashSet<u64>,
-    /// Those that go on from where a chunk landed to where it ran.
+    /// Arrows that continue from the arrival of a chunk to its next handler.
     pass: FxHashSet<u64>,
 }
 
@@ -66,7 +65,7 @@ impl Viewer for Drawn {
     }
 }
 
-/// Shows it, with the arrows that are known; or looks which there are.
+/// Reads the trace once. With `drawn`, passes all to the viewer, with the arrows in `drawn`; without, finds arrows.
 fn once(
     trace: &Trace,
     names: &Names,
@@ -108,7 +107,7 @@ fn once(
     Ok(show.arrows.backwards)
 }
 
-/// A chunk that has come, and has not run since.
+/// A chunk that has arrived and has not run since.
 #[derive(Clone, Copy)]
 struct ArrivedChunk {
     left: ArrowStart,
@@ -127,14 +126,14 @@ struct Show<'a> {
     arrows: Arrows,
     /// Number of messages and chunks that left each row.
     left: Vec<u32>,
-    /// Tells whether the last slice of each row was idle.
+    /// Whether the last slice of each row was idle time.
     waited: Vec<bool>,
     landed: BTreeMap<ChunkId, ArrivedChunk>,
     phase_ends_ns: Vec<u64>,
 }
 
 impl<'a> Show<'a> {
-    /// The run as a whole.
+    /// Passes the facts of the run as a whole.
     fn run(&mut self, window: Window) -> io::Result<()> {
         let run = &self.trace.run;
         let text = |text: &str| Value::Text(text.to_owned());
@@ -161,7 +160,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Shows the facts of a rank that need no events.
+    /// Passes the facts of a rank that need no events.
     fn rank(&mut self, rank: &RankTrace, window: Window) -> io::Result<()> {
         let place = Track::Rank(rank.rank);
         let inside = |at_ns: u64| (window.from_ns..=window.to_ns).contains(&at_ns);
@@ -228,7 +227,7 @@ impl<'a> Show<'a> {
         turn.points.iter().try_for_each(|point| self.point(position, &event, point))
     }
 
-    /// Adds what a handler says besides its time, and the arrows that end in it.
+    /// Adds the arguments of a handler, and the arrows that end in it.
     fn handler(
         &mut self,
         position: usize,
@@ -261,7 +260,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// A moment in or between slices.
+    /// Passes a point inside or between slices.
     fn point(&mut self, position: usize, slice: &Event, event: &Event) -> io::Result<()> {
         let row = self.rows[position];
         let at_ns = before_end(slice, event.end_ns);
@@ -299,7 +298,7 @@ impl<'a> Show<'a> {
     fn arrive(&mut self, position: usize, event: &Event, chunk: ChunkId, bytes: u64) -> io::Result<()> {
         let left = self.arrows.arrived(chunk, self.rows[position].rank, event.begin_ns);
         let Some(left) = left.filter(|_| self.flows != Flows::None) else {
-            // Chunks that were made here have come from nowhere.
+            // Chunks that were created here have no departure.
             if bytes == 0 {
                 return Ok(());
             }
@@ -314,13 +313,13 @@ impl<'a> Show<'a> {
             self.arrive_chunk(chunk, &landed, head)?;
         }
         match self.landed.insert(chunk, landed) {
-            // It has gone on without running.
+            // The chunk has migrated again without running.
             Some(before) => self.migration(chunk, &before, Arrow::Ends).map(|_| ()),
             None => Ok(()),
         }
     }
 
-    /// A migration whose head is known by now. Returns its number.
+    /// Passes a migration, of which the kind of its end is now known. Returns its number.
     fn migration(
         &mut self,
         chunk: ChunkId,
@@ -341,7 +340,7 @@ impl<'a> Show<'a> {
         self.viewer.point(&point)
     }
 
-    /// Something leaves a row; its arrow begins now if it is known to be drawn.
+    /// Counts a departure from a row. If its arrow is drawn, passes the begin of the arrow.
     fn leaves(&mut self, position: usize, at_ns: u64, bytes: u64) -> io::Result<ArrowStart> {
         self.left[position] = self.left[position].wrapping_add(1);
         let left = ArrowStart { position, event: self.left[position], at_ns, bytes };
@@ -351,7 +350,7 @@ impl<'a> Show<'a> {
         Ok(left)
     }
 
-    /// An arrow is drawn that begins there. Returns its number.
+    /// Passes the begin of an arrow that is drawn. Returns its number.
     fn begins(&mut self, left: ArrowStart) -> io::Result<u64> {
         if self.drawn.is_none() {
             self.tail(left)?;
@@ -365,7 +364,7 @@ impl<'a> Show<'a> {
         self.viewer.point(&point)
     }
 
-    /// The row, and its counts.
+    /// The row and the number of the departure.
     fn number(&self, left: ArrowStart) -> u64 {
         u64::from(self.rows[left.position].number) << 40 | u64::from(left.event)
     }
@@ -388,7 +387,7 @@ fn point_of(place: Track, at_ns: u64, name: &str) -> Point<'_> {
     Point { place, at_ns, name, arguments: Vec::new(), arrow: None, dropped: false }
 }
 
-/// Just inside a slice, for what happened at its end.
+/// For a point at the end of a slice, a time just inside the slice.
 fn before_end(slice: &Event, at_ns: u64) -> u64 {
     if at_ns == slice.end_ns && slice.begin_ns < slice.end_ns { at_ns - 1 } else { at_ns }
 }

@@ -1,4 +1,4 @@
-//! A snapshot of one phase, for `caribou balance`: what other strategies would have made of it.
+//! Writes a snapshot of one phase, so that `caribou balance` can apply other strategies to it.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use super::phases::{Phase, for_each};
 use crate::trace::select::Selection;
 use crate::{Error, output};
 
-/// Writes the snapshot of a phase; of the last one if none is named.
+/// Writes the snapshot of a phase; without a number, of the last phase.
 pub(super) fn export(
     trace: &Trace,
     phase: Option<u64>,
@@ -72,12 +72,12 @@ fn snapshot(trace: &Trace, id: u64, phases: &[Phase]) -> Snapshot {
     Snapshot { phase: id, ranks, chunks, edges }
 }
 
-/// A snapshot has the speed of all vCPUs of a rank together, and the background of one of them.
+/// Number of workers. The speed in a snapshot is that of all vCPUs of a rank, but the background that of one vCPU.
 fn workers(trace: &Trace, rank: usize) -> u64 {
     trace.run.workers.get(rank).map_or(1, |&workers| u64::from(workers.max(1)))
 }
 
-/// As the strategy saw the rank, if its report is there; else as the rank measured itself.
+/// The load of the rank as the strategy got it, if the report is recorded; otherwise as the rank measured itself.
 fn rank_load(trace: &Trace, rank: usize, id: u64) -> RankLoad {
     let sample = |rank: usize| trace.ranks.get(rank)?.samples.iter().find(|sample| sample.sync == Some(id));
     let report = trace.syncs.iter().find(|sync| sync.sync == id);

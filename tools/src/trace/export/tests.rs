@@ -1,4 +1,4 @@
-//! Exports of traces that are made up, by chance and on purpose, read again and compared with the trace.
+//! Tests the exports: reads exports of random and hand-made traces and compares them with the trace.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::projections::record::quoted;
 use crate::tests::caribou;
 use crate::trace::tests::{Scratch, generated};
 
-/// Time in handlers and how many ran, by rank and kind.
+/// Time in handlers in ns and number of handlers, by rank and kind.
 type Totals = BTreeMap<(u32, String), (u64, u64)>;
 
-/// The totals of the trace, added up here.
+/// Computes the totals of the trace without the code under test.
 fn totals(trace: &Trace) -> Totals {
     let mut totals = Totals::new();
     let problems = trace.for_each(|rank, _, event| {
@@ -39,12 +39,12 @@ fn export(trace: &Scratch, to: &str, out: &Scratch, more: &[&str]) -> Result<Str
     caribou(&[&arguments[..], more].concat())
 }
 
-/// The path of an export that is one file.
+/// Path of an export that is one file.
 fn file(out: &Scratch) -> std::path::PathBuf {
     out.path().join("file")
 }
 
-/// The next step of one worker, in the made-up runs.
+/// Next activity of one worker in the hand-made runs.
 #[derive(Clone, Debug)]
 enum Step {
     Idle(u64),
@@ -72,7 +72,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 const NAMES: [&str; 4] = ["plain", "say \"hi\" (twice", "gr\u{fc}n", "LONG"];
 
-/// Writes a run of two ranks, the second with two workers, whose workers do these steps.
+/// Writes a run of two ranks, the second with two workers. The workers perform these steps.
 fn write(dir: &Path, workers: &[Vec<Step>]) {
     for (rank, of_rank) in [(0, &workers[..1]), (1, &workers[1..3])] {
         let run = RunRecord {
@@ -103,7 +103,7 @@ fn chunk(key: u64) -> ChunkId {
     ChunkId { array: ArrayId(0), key }
 }
 
-/// Every worker has a chunk of its own; the chunk of the next worker handles its messages by their numbers.
+/// Events of worker `me`, which has one chunk. The chunk of the next worker handles its messages in order.
 fn events(me: u32, steps: &[Step]) -> Vec<Event> {
     let (mut events, mut now_ns, mut sent, mut heard) = (Vec::new(), 777 * u64::from(me), 0, 0);
     let (ran, from) = (chunk(u64::from(me)), chunk(u64::from((me + 2) % 3)));
@@ -190,7 +190,7 @@ fn a_made_up_run_is_exported_to_projections() {
     assert!(across > 10_000);
     let moved: u64 = trace.syncs.iter().map(|sync| sync.moved).sum();
     assert_eq!(read.total_us("runtime::migrate_in", |_| true).1 as u64, moved);
-    // Every message of the ring is sent before it is handled, so all but the starts have an arrow.
+    // Each message of the ring is sent before it is handled, so all handlers but the starts have an arrow.
     let arrows = read.rows.values().flat_map(|row| &row.slices).filter(|slice| slice.bytes == 2048);
     let halos = read.total_us("Ring::Halo", |_| true).1;
     assert_eq!(arrows.count() as i64, halos);

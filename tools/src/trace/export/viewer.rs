@@ -1,4 +1,4 @@
-//! Input of a viewer of timelines: slices, points, counters and arrows, whatever its format.
+//! Defines the interface of formats for timeline viewers: slices, points, counters and arrows.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::names::{ITERATIONS, MIGRATE_IN, MIGRATE_OUT};
 use super::rows::Row;
 
-/// Messages that have arrows.
+/// Selects the messages that have arrows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flows {
     /// Those for which a worker had waited, and chunks that migrated
@@ -18,7 +18,7 @@ pub(crate) enum Flows {
     None,
 }
 
-/// A value that explains a slice or point.
+/// Value of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -26,7 +26,7 @@ pub(super) enum Value {
     Number(f64),
 }
 
-/// Named values.
+/// Named values that explain a slice or point.
 pub(super) type Arguments = Vec<(&'static str, Value)>;
 
 /// Names of all arguments.
@@ -50,7 +50,7 @@ pub(super) const ARGUMENTS: [&str; 17] = [
     "placement",
 ];
 
-/// Names of slices and points that no trace has to give.
+/// Names of slices and points that do not come from the trace.
 pub(super) const NAMES: [&str; 12] = [
     "idle",
     ITERATIONS,
@@ -66,7 +66,7 @@ pub(super) const NAMES: [&str; 12] = [
     "run",
 ];
 
-/// Owner of a point or counter.
+/// The track of a point or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Track {
     Run,
@@ -74,42 +74,42 @@ pub(super) enum Track {
     Worker(Row),
 }
 
-/// One end of an arrow.
+/// The part of an arrow at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrow {
     Begins(u64),
-    /// Comes from one place and goes on to another.
+    /// Arrives from one point and continues to another.
     Passes(u64),
     Ends(u64),
 }
 
-/// A stretch of a worker's time.
+/// A slice of a worker's time.
 pub(super) struct Slice<'a> {
     pub(super) row: Row,
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) name: &'a str,
     pub(super) arguments: Arguments,
-    /// CPU time, of what can lose some.
+    /// CPU time, for slices that can lose time.
     pub(super) cpu_ns: Option<u64>,
-    /// Strictly nested, outer before inner.
+    /// Begin, end and name; strictly nested, outer before inner.
     pub(super) spans: Vec<(u64, u64, &'a str)>,
     /// Arrows that end here.
     pub(super) arrows: Vec<u64>,
 }
 
-/// A moment.
+/// An event without duration.
 pub(super) struct Point<'a> {
     pub(super) place: Track,
     pub(super) at_ns: u64,
     pub(super) name: &'a str,
     pub(super) arguments: Arguments,
     pub(super) arrow: Option<Arrow>,
-    /// Tells whether it says that events are missing.
+    /// Whether it marks missing events.
     pub(super) dropped: bool,
 }
 
-/// A value that changed.
+/// A new value of a counter.
 pub(super) struct Count<'a> {
     /// A rank, or the run.
     pub(super) place: Track,
@@ -124,6 +124,6 @@ pub(super) trait Viewer {
     fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()>;
     fn point(&mut self, point: &Point<'_>) -> io::Result<()>;
     fn count(&mut self, count: &Count<'_>) -> io::Result<()>;
-    /// Ends a turn: the next slice on a track is later than all that was shown there.
+    /// Ends a turn. The next slice on a track is later than all that was passed for this track.
     fn end_slice(&mut self) -> io::Result<()>;
 }

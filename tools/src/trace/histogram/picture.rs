@@ -1,4 +1,4 @@
-//! The bins as a picture.
+//! Draws the distributions as bars.
 
 use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
@@ -7,7 +7,7 @@ use super::super::page::{bytes, duration};
 use super::super::palette;
 use super::Found;
 
-/// A panel for each that there is.
+/// Draws a panel for each distribution that has values.
 pub(super) fn draw(trace: &Trace, found: &Found) -> Svg {
     let panels = [
         ("execution: share of wall time", &found.wall, true),

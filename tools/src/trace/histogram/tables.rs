@@ -1,10 +1,10 @@
-//! The bins and quantiles as tables.
+//! Formats bins and quantiles as tables.
 
 use super::super::analysis::log_histogram::{LogHistogram, Octave};
 use super::super::page::{Cell, Column, Table, columns};
 use super::Found;
 
-/// The row of latencies.
+/// Name of the row of latencies.
 const LATENCY: &str = "message latency";
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
@@ -27,14 +27,14 @@ pub(super) fn quantiles(found: &Found) -> Table {
             Cell::text_of(if time { "ns" } else { "bytes" }),
             Cell::Count(spread.count()),
         ];
-        // Messages are under way at the same time: a sum of their latencies is the time of nothing.
+        // Messages are in flight at the same time, so a sum of their latencies has no meaning.
         let sum = if name == LATENCY { Cell::Empty } else { cell(spread.sum()) };
         table.row(begin.into_iter().chain(parts).chain([cell(spread.longest() as f64), sum]));
     }
     table
 }
 
-/// Wall and CPU side by side.
+/// Bins of wall time and of CPU time side by side.
 pub(super) fn executions(found: &Found) -> Table {
     let columns = columns(
         "from_ns: from | to_ns: below | calls | calls_share: of calls | wall_share: of wall | \

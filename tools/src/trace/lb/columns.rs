@@ -1,4 +1,4 @@
-//! The columns of `caribou trace lb`: one line each.
+//! Defines the columns of `caribou trace lb`, one line each.
 
 use trace_reader::Trace;
 
@@ -6,7 +6,7 @@ use super::verdict;
 use crate::trace::analysis::sync_effect::{SyncEffect, SyncVerdict, finite};
 use crate::trace::page::{Cell, Table};
 
-/// Its name in JSON and CSV, which ends in the unit; its head in text, which [`WORDS`] explains; and its cell.
+/// A column: its name in JSON and CSV with the unit, its head in text, and its cell. [`WORDS`] explains the heads.
 type Column = (&'static str, &'static str, fn(&Trace, &SyncEffect<'_>) -> Cell);
 
 const COLUMNS: [Column; 20] = [
@@ -34,7 +34,7 @@ const COLUMNS: [Column; 20] = [
     ("migrate_ns", "migrate", |_, sync| Cell::ns(sync.report.migrate_ns)),
 ];
 
-/// Meaning of some heads.
+/// Explanation of some heads, for the user.
 pub(crate) const WORDS: &str = "active: ranks that have work from then on, the first ones; imbalance: completion time of the slowest rank over what it would be with all work \
     divided by the measured capacities, 1 is the best; work: largest over average work of the ranks, as if all were \
     equally fast and alone; predicted, actual: imbalance of the next phase; error: how much longer a step of it took than \
@@ -47,13 +47,13 @@ pub(crate) const WORDS: &str = "active: ranks that have work from then on, the f
     landed. What workers did for syncs meanwhile, snapshots and packing among it, is in `profile` as measure, decide and \
     migrate: wall time, which includes waiting";
 
-/// Meaning of the verdicts.
+/// Explanation of the verdicts, for the user.
 pub(crate) const VERDICTS: &str = "verdict: moved: chunks moved; balanced already: the strategy had nothing to move; nothing \
     proposed: the same, though imbalance was above 1.1; refused: its moves would have saved less than needed; not \
     asked: the best plan there could be would have saved less than deciding and a move cost; resized: chunks left \
     inactive ranks, whatever that gained";
 
-/// A row a sync.
+/// A table with one row per sync.
 pub(crate) fn table<'o>(trace: &Trace, syncs: impl IntoIterator<Item = &'o SyncEffect<'o>>) -> Table {
     let mut table = Table::new("syncs", "", &COLUMNS.map(|(key, head, _)| (key, head)));
     for sync in syncs {
@@ -66,7 +66,7 @@ fn number(number: Option<f64>) -> Cell {
     number.map_or(Cell::Empty, Cell::Number)
 }
 
-/// Nothing where no move was proposed, though one could have been.
+/// The time; empty if the strategy proposed nothing, or if chunks left inactive ranks.
 fn if_proposed(sync: &SyncEffect<'_>, ns: f64) -> Cell {
     match sync.verdict() {
         SyncVerdict::Balanced | SyncVerdict::Resized => Cell::Empty,

@@ -1,4 +1,4 @@
-//! The ranks of one sync as bars: before it, as it predicted, and as the next one measured.
+//! Draws the completion times of ranks at one sync as bars: measured before, predicted, and measured by the next sync.
 
 use presentation::svg::{Anchor, Area, Svg};
 

@@ -1,4 +1,4 @@
-//! One sync: the loads of all ranks, and the routes of moved chunks.
+//! Prints one sync: the loads of all ranks, and the moved chunks.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct Move {
     at_ns: u64,
 }
 
-/// Ranks in text; JSON has all.
+/// Ranks in the text; JSON has all.
 const RANKS_IN_TEXT: usize = 64;
 
 pub(super) fn page(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_>], most: usize) -> Page {
@@ -79,7 +79,7 @@ fn answer(trace: &Trace, outcome: &SyncEffect<'_>) -> String {
     format!("{found}: imbalance {imbalance:.3}{why}; {} {did}{then}", trace.run.lb)
 }
 
-/// What was done, and why no more.
+/// Describes what the sync did, and why not more.
 pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
     let report = outcome.report;
     match outcome.verdict() {
@@ -115,7 +115,7 @@ pub(super) fn did(outcome: &SyncEffect<'_>) -> String {
     }
 }
 
-/// Loads of all ranks.
+/// Table of the loads of all ranks.
 pub(crate) fn ranks(trace: &Trace, outcome: &SyncEffect<'_>) -> Table {
     let report = outcome.report;
     let columns = columns(
@@ -148,7 +148,7 @@ pub(crate) fn ranks(trace: &Trace, outcome: &SyncEffect<'_>) -> Table {
     table
 }
 
-/// Times at which chunks of this sync can have left, and can have been measured.
+/// The times at which chunks of this sync can have left, and at which their loads can have been recorded.
 fn times(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Window, Window) {
     let (before, next) = neighbours(all, outcome.report.sync);
     let to_ns = next.map_or(trace.elapsed_ns(), |next| began_ns(next.report));
@@ -157,7 +157,7 @@ fn times(trace: &Trace, outcome: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Wi
     (Window { from_ns, to_ns }, Window { from_ns: since_ns, to_ns })
 }
 
-/// Chunks that left in a stretch of time, and the loads that all had at the sync. Takes memory for each.
+/// Chunks that left in a span of time, and the loads of all chunks at the sync. Memory grows with the number of chunks.
 struct Found {
     left: Window,
     sync: u64,

@@ -1,9 +1,12 @@
-//! Executions that took far longer than others of the same chunk and kind: more work, or noise.
+//! Finds executions that took far longer than others of the same chunk and message kind, for `outliers --noise`.
+//! Divides them into work and noise, as Projections' Noise Miner does.
 //!
-//! Most of the surplus CPU time is **work**: the handler had more to do. Most of it lost is **noise**: the vCPU was somebody
-//! else's, or the handler slept. (The idea of Projections' Noise Miner.) Events are read twice, once for what is usual and once
-//! to compare; memory grows with the pairs of chunk and kind. Lost time is known by batches of handlers and charged to the
-//! longest of a batch: single executions are estimates, sums are not.
+//! - **Work**: most of the surplus is CPU time, because the handler had more to do.
+//! - **Noise**: most of the surplus is lost time, because the vCPU ran something else or the handler slept.
+//!
+//! Events are read twice: first for the usual durations, then for the comparison. Memory grows with the pairs of chunk
+//! and kind. Lost time is measured per batch of handlers and counts for the longest of a batch. So figures of single
+//! executions are estimates, and sums are exact.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,12 +19,12 @@ use super::quantile::QuantileEstimator;
 use crate::trace::analysis::events::{Observer, WorkerRef};
 use crate::trace::page::{Cell, Page, Table, columns, duration};
 
-/// Factor over the usual time from which on an execution is long.
+/// Factor over the usual time above which an execution is long.
 const LONG: f64 = 5.0;
-/// Executions of a chunk and kind, below which nothing is usual.
+/// Fewest executions of a chunk and kind that have a usual time.
 const FEW: u32 = 8;
 
-/// Usual values of each chunk and kind, event by event.
+/// Usual durations of each chunk and kind.
 #[derive(Default)]
 pub(crate) struct Baselines(FxHashMap<(ChunkId, NameId), QuantileEstimator>);
 
@@ -37,12 +40,12 @@ impl Observer<'_> for Baselines {
 pub(crate) struct Noise {
     usual: Baselines,
     ranks: BTreeMap<u32, RankNoise>,
-    /// The longest by surplus, the shortest of them on top.
+    /// The executions with the largest surplus; the smallest of them is on top.
     longest: BinaryHeap<Reverse<Execution>>,
     top: usize,
 }
 
-/// Those of one rank.
+/// Long executions of one rank.
 #[derive(Clone, Copy, Default)]
 struct RankNoise {
     executions: u64,
@@ -53,7 +56,7 @@ struct RankNoise {
     noise_ns: f64,
 }
 
-/// A long one. The order is that of the fields.
+/// A long execution. Executions are ordered by their fields.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Execution {
     surplus_ns: u64,
@@ -83,7 +86,7 @@ impl Observer<'_> for Noise {
 }
 
 impl Noise {
-    /// Keeps the `top` longest.
+    /// Keeps the `top` executions with the largest surplus.
     pub(crate) fn new(usual: Baselines, top: usize) -> Noise {
         Noise { usual, top, ranks: BTreeMap::new(), longest: BinaryHeap::new() }
     }
@@ -118,7 +121,7 @@ impl Noise {
         }
     }
 
-    /// Adds the findings to a page.
+    /// Adds the results to a page.
     pub(super) fn tell(self, trace: &Trace, page: &mut Page) {
         let mut all = RankNoise::default();
         for rank in self.ranks.values() {

@@ -1,15 +1,15 @@
-//! Finds the 80th percentile of a stream of values, in 50 bytes.
+//! Estimates the 80th percentile of a stream of values in 44 bytes. The P2 algorithm of Jain and Chlamtac
+//! (Communications of the ACM 28(10), 1985) moves five markers along a parabola. It is exact for up to five values.
 //!
-//! Not the median: where a chunk often has next to nothing to do in a handler, and now and then its work, the median is that
-//! nothing. P2 of Jain and Chlamtac (Communications of the ACM 28(10), 1985): five markers, moved along a parabola. Exact for up to
-//! five values, an estimate after that.
+//! The median would be unsuitable. Many chunks have next to nothing to do in most handlers and all work in few of them.
+//! Then the median is next to nothing.
 
-/// The usual value.
+/// The percentile that counts as usual.
 const PART: f64 = 0.8;
-/// Places that markers should have: the ends, the quantile, and half way to each end.
+/// Quantiles of the five markers: the ends, the percentile, and half way to each end.
 const PARTS: [f64; 5] = [0.0, PART / 2.0, PART, (1.0 + PART) / 2.0, 1.0];
 
-/// The fourth quintile so far.
+/// The estimate so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuantileEstimator {
     heights: [f32; 5],
@@ -35,7 +35,7 @@ impl QuantileEstimator {
         (1..4).for_each(|marker| self.adjust(marker));
     }
 
-    /// Moves a marker by one place if it is more than that from where it is meant to be.
+    /// Moves a marker by one place if it is at least one place away from its quantile.
     fn adjust(&mut self, marker: usize) {
         let place = |marker: usize| f64::from(self.places[marker]);
         let height = |marker: usize| f64::from(self.heights[marker]);
@@ -67,7 +67,7 @@ impl QuantileEstimator {
         self.count
     }
 
-    /// The value that four in five do not exceed, or an estimate of it. 0 if there was none.
+    /// The value that four in five values do not exceed, exact or estimated; 0 without values.
     pub(super) fn value(&self) -> f64 {
         let few = (f64::from(self.count) * PART).ceil() as usize;
         f64::from(self.heights[if self.count <= 5 { few.saturating_sub(1) } else { 2 }])

@@ -1,12 +1,12 @@
-//! Scores how far a value is from the others.
+//! Computes how far a value is from the others.
 
 use std::cmp::Ordering;
 
 use lb_strategies::median;
 
-/// The part of the median that counts as the usual distance where values hardly differ: one percent does not matter.
+/// Smallest usual distance as a fraction of the median, because differences of one percent do not matter.
 const FLOOR: f64 = 0.01;
-/// And at least this, so that shares of nothing have no score.
+/// Smallest usual distance, so that values near 0 get no score.
 const LEAST: f64 = 1e-3;
 
 /// A value with its score.
@@ -21,7 +21,7 @@ pub(super) struct Scored<W> {
 }
 
 impl<W> Scored<W> {
-    /// Equals stay in their order.
+    /// Orders by score, the largest first. Equal scores keep their order in a stable sort.
     pub(super) fn strangest_first(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score)
     }
@@ -32,7 +32,7 @@ impl<W> Scored<W> {
     }
 }
 
-/// The scores of some values, which must be numbers. Takes O(n log n).
+/// The scores of `values`, which must not be NaN. Takes O(n log n).
 pub(super) fn scored<W>(figure: &'static str, values: Vec<(W, f64)>) -> Vec<Scored<W>> {
     let middle = median(values.iter().map(|(_, value)| *value).collect()).unwrap_or(0.0);
     let off = median(values.iter().map(|(_, value)| (value - middle).abs()).collect()).unwrap_or(0.0);
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn the_score_counts_median_deviations() {
         let scores = scored("load", (1..).zip([2.0, 4.0, 3.0, 100.0, 1.0]).collect::<Vec<(u32, f64)>>());
-        // Median 3; distances 1 1 0 97 2, their median 1.
+        // The median is 3. The distances are 1 1 0 97 2, with median 1.
         let found: Vec<f64> = scores.iter().map(|score| score.score).collect();
         assert_eq!(found, [1.0, 1.0, 0.0, 97.0, 2.0]);
         assert!(scores.iter().all(|score| (score.median - 3.0).abs() < 1e-12));

@@ -1,4 +1,4 @@
-//! The profile as pictures: a bar a rank, or areas over time, both with kinds stacked.
+//! Draws the profile as stacked kinds: one bar per rank, or areas over time.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use super::super::palette::{self, IDLE, LOST, RUNTIME, UNKNOWN};
 use super::{in_order, ranks};
 
 const SIZE: (f64, f64) = (960.0, 460.0);
-/// Bars, at most: more ranks than this are drawn as averages of several.
+/// Largest number of bars. More ranks are drawn as averages of several ranks.
 const BARS_MAX: usize = 256;
 
-/// Layers from below: a name, a colour, and the activities whose time it is.
+/// Layers of a stack from the bottom: name, colour and activities of each.
 pub(crate) struct Layers {
     layers: Vec<(String, &'static str, Vec<Activity>)>,
 }
 
 impl Layers {
-    /// One layer per kind, then the runtime, lost time and idle time: as in figure 4 of cloud-refine.
+    /// One layer per kind, then the runtime, lost time, unaccounted time and idle time, as in figure 4 of cloud-refine.
     pub(crate) fn new(trace: &Trace, total: &BTreeMap<Activity, Line>) -> Layers {
         let is_kind = |activity: &Activity| matches!(activity, Activity::Kind(_) | Activity::Iterations);
         let lines = in_order(total);
@@ -49,7 +49,7 @@ impl Layers {
         self.layers.iter().map(|(name, colour, _)| (name.clone(), (*colour).to_owned())).collect()
     }
 
-    /// One stack: times by activity, and the rest of the wall time as unaccounted.
+    /// Draws one stack: the time of each layer's activities. The rest of the wall time is unaccounted.
     pub(crate) fn stack(
         &self,
         svg: &mut Svg,
@@ -71,7 +71,7 @@ impl Layers {
     }
 }
 
-/// A bar a rank, the average first.
+/// Draws one bar per rank, after the average.
 pub(super) fn bars(trace: &Trace, spent: &TimeBreakdown) -> String {
     let total = spent.total();
     let layers = Layers::new(trace, &total);
@@ -87,7 +87,7 @@ pub(super) fn bars(trace: &Trace, spent: &TimeBreakdown) -> String {
     let (mut svg, area) = frame("time of ranks by kind of message", &layers);
     let place = area.width / (ranks.len() as f64 + 0.5);
     for (number, (name, lines, parts)) in ranks.iter().enumerate() {
-        // The average stands apart.
+        // A gap separates the average from the ranks.
         let left = area.left + place * (number as f64 + if number > 0 { 0.5 } else { 0.0 } + 0.1);
         let time_ns = |activity| lines.get(&activity).map_or(0.0, |line| line.total_ns);
         layers.stack(&mut svg, Area { left, width: 0.8 * place, ..area }, name, time_ns, parts);
@@ -117,7 +117,7 @@ fn together(ranks: &[Bar]) -> Bar {
     sum
 }
 
-/// The whole machine over time.
+/// Draws all workers together over time.
 pub(super) fn areas(trace: &Trace, spent: &TimeBreakdown) -> String {
     let total = spent.total();
     let layers = Layers::new(trace, &total);
@@ -127,7 +127,7 @@ pub(super) fn areas(trace: &Trace, spent: &TimeBreakdown) -> String {
     svg.finish()
 }
 
-/// A stack for each bin.
+/// Draws one stack per bin.
 pub(crate) fn over_time(
     svg: &mut Svg,
     area: Area,

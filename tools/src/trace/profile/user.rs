@@ -1,4 +1,4 @@
-//! Names of the program itself: spans, marks and counters.
+//! Prints the spans, marks and counters that the program itself named, for `profile --user`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::page::{Cell, Page, Table, columns};
 use crate::trace::select::{Selection, Window};
 
-/// Figures of the spans of one name. Times are ns.
+/// Figures of the spans of one name, times in ns.
 #[derive(Default)]
 struct Span {
     count: u64,
@@ -30,11 +30,11 @@ struct Counter {
     sum: f64,
     least: f64,
     most: f64,
-    /// The last, and when.
+    /// Time and value of the last.
     last: (u64, f64),
 }
 
-/// All that the program named in a stretch of time.
+/// All spans, marks and counters in a span of time.
 struct User {
     window: Window,
     spans: BTreeMap<NameId, Span>,
@@ -42,7 +42,7 @@ struct User {
     counters: BTreeMap<NameId, Counter>,
 }
 
-/// Takes memory by name, and time by event. What could not be read comes beside it.
+/// The page of the command, and what could not be read. Memory grows with the names, time with the events.
 pub(super) fn page(trace: &Trace, selection: &Selection) -> (Page, Vec<Problem>) {
     let scope = Scope::selected(trace, selection);
     let window = scope.window;
@@ -100,7 +100,7 @@ impl Observer<'_> for User {
 }
 
 impl User {
-    /// Those with most time first.
+    /// Table of spans, the most time first.
     fn spans(&self, trace: &Trace, all_ns: f64) -> Table {
         let columns = columns("span | count | time_ns: total | mean_ns: mean | longest_ns: longest | share");
         let mut table = Table::new("spans", "spans", &columns);

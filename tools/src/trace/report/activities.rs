@@ -1,6 +1,6 @@
-//! Activities of workers, numbered so that a byte says which: a page has millions of them.
+//! Numbers the activities of workers in one byte each, because a page contains millions of them.
 //!
-//! States have fixed numbers, message kinds come after them, the heaviest first as far as profiles tell. Kinds beyond
+//! States have fixed numbers. Message kinds follow, the heaviest first according to profiles. Kinds beyond
 //! [`KINDS_MAX`] share one number.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use trace_reader::Trace;
 use crate::trace::analysis::time_breakdown::Parts;
 use crate::trace::palette;
 
-/// Kinds that have a number of their own.
+/// Largest number of kinds with a number of their own.
 pub(super) const KINDS_MAX: usize = 200;
 
 pub(super) const IDLE: u8 = 0;
@@ -19,10 +19,10 @@ pub(super) const LOST: u8 = 1 + Part::ALL.len() as u8;
 const ITERATIONS: u8 = LOST + 1;
 const OTHER: u8 = ITERATIONS + 1;
 const FIRST_KIND: u8 = OTHER + 1;
-/// In place of an activity: nothing is known.
+/// Number for time without a recorded activity.
 pub(super) const NOTHING: u8 = 255;
 
-/// The four parts that make up a worker's time.
+/// The four states of a worker, which divide its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Chunks,
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// Its name, and the class of its colour.
+    /// The name of the state, which is also the class of its colour.
     pub(super) fn name(self) -> &'static str {
         match self {
             State::Chunks => "chunks",
@@ -68,9 +68,9 @@ impl State {
 pub(super) struct Activities {
     names: Vec<String>,
     kinds: BTreeMap<NameId, u8>,
-    /// The colour of each kind by its name.
+    /// Colour of each kind, by the name of the kind.
     colours: BTreeMap<String, &'static str>,
-    /// Kinds that have no number of their own.
+    /// Number of kinds that share the number `OTHER`.
     pub(super) others: usize,
 }
 
@@ -97,7 +97,7 @@ impl Activities {
         activities
     }
 
-    /// The number of a kind, which may be new.
+    /// The number of a kind. A new kind gets the next number.
     pub(super) fn kind(&mut self, trace: &Trace, kind: NameId) -> u8 {
         if let Some(&number) = self.kinds.get(&kind) {
             return number;
@@ -120,7 +120,7 @@ impl Activities {
         }
     }
 
-    /// The same of one that has been numbered.
+    /// The number of an activity that already has one.
     pub(super) fn known(&self, activity: Activity) -> u8 {
         match activity {
             Activity::Kind(kind) => self.kinds.get(&kind).copied().unwrap_or(OTHER),

@@ -1,21 +1,21 @@
-//! The syncs of a run, and which of them are shown one by one. Their records may hold any numbers.
+//! Selects the syncs that the page shows individually. Their records may contain any numbers.
 
 use crate::trace::analysis::facts::Facts;
 use crate::trace::analysis::sync_effect::{SyncEffect, finite};
 
-/// Numbers a rank and sync that are embedded.
+/// Largest number of values per rank and sync that are embedded.
 const BARS_MAX: usize = 60_000;
-/// Syncs that are shown one by one.
+/// Largest number of syncs that are shown individually.
 const SYNCS_MAX: usize = 200;
-/// Ranks that are shown as bars.
+/// Largest number of ranks that are shown as bars.
 pub(super) const RANKS_MAX: usize = 512;
 
 /// The syncs of a run, and which of them are shown.
 pub(super) struct Balance<'t> {
     pub(super) syncs: Vec<SyncEffect<'t>>,
-    /// Places of the syncs that are shown one by one: the most uneven, in order.
+    /// Indices of the syncs that are shown individually: the most uneven ones, in order of time.
     pub(super) shown: Vec<usize>,
-    /// The place of the most uneven.
+    /// Index of the most uneven sync.
     pub(super) worst: Option<usize>,
 }
 
@@ -31,17 +31,17 @@ impl<'t> Balance<'t> {
         Balance { syncs, shown: uneven, worst }
     }
 
-    /// Those that are shown one by one.
+    /// The syncs that are shown individually.
     pub(super) fn shown(&self) -> impl Iterator<Item = &SyncEffect<'t>> {
         self.shown.iter().map(|&place| &self.syncs[place])
     }
 
-    /// The moment to look at one by one: the end of the most uneven phase.
+    /// The time to show in detail, ns: the end of the most uneven phase.
     pub(super) fn focus_ns(&self) -> u64 {
         self.worst.map_or(0, |place| self.syncs[place].report.at_ns)
     }
 
-    /// Moments of the other syncs, the one of median imbalance first.
+    /// Times of all syncs, the sync of median imbalance first.
     pub(super) fn usual_ns(&self) -> impl Iterator<Item = u64> {
         let mut even: Vec<usize> = (0..self.syncs.len()).collect();
         even.sort_by(|&a, &b| found(&self.syncs[a]).total_cmp(&found(&self.syncs[b])).then(a.cmp(&b)));
@@ -52,7 +52,7 @@ impl<'t> Balance<'t> {
     }
 }
 
-/// The imbalance that a sync found; 0 where it says none.
+/// The imbalance that a sync measured; 0 if it is missing.
 pub(super) fn found(sync: &SyncEffect<'_>) -> f64 {
     finite(sync.report.imbalance_before).unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! The timeline and the utilisation as SVG that needs no script.
+//! Draws the timeline and the utilisation as SVG without a script.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,16 +14,16 @@ use super::lanes::{Bin, is_idle};
 use crate::trace::page::duration;
 use crate::trace::supersteps::moments;
 
-/// Shapes are placed from 0 to this; the script knows the same. The page stretches them to its width, but no words.
+/// Width of the coordinates of shapes, also known to the script. The page stretches shapes to its width, but not text.
 pub(super) const PLOT: usize = 1056;
-/// Room for words below shapes.
+/// Space for text below shapes.
 const BELOW: usize = 24;
-/// Rectangles of the static timeline, at most.
+/// Largest number of rectangles in the static timeline.
 const CELLS_MAX: usize = 60_000;
 /// Height of the utilisation.
 const STACK_HEIGHT: usize = 200;
 
-/// A picture as wide as the page, of shapes so high, with words beside and below them.
+/// A picture as wide as the page, with shapes of height `high`, and text beside and below them.
 pub(super) fn picture(id: &str, label: &str, high: usize, shapes: &Markup, words: &Markup) -> Markup {
     html! {
         svg.picture id=[(!id.is_empty()).then_some(id)] height=(high + BELOW) role="img" aria-label=(label) {
@@ -34,7 +34,7 @@ pub(super) fn picture(id: &str, label: &str, high: usize, shapes: &Markup, words
     }
 }
 
-/// A picture whose width is the time of the run, with lines where syncs were: a click shows that moment in the timeline.
+/// A picture with the time of the run as its width, and lines at syncs. A click shows that time in the timeline.
 pub(super) fn over_time(
     id: &str,
     label: &str,
@@ -48,12 +48,12 @@ pub(super) fn over_time(
     html! { div.over-time { (picture(id, label, high, &shapes, &html! { (words) (times) })) } }
 }
 
-/// A word left of the shapes.
+/// Text to the left of the shapes.
 pub(super) fn left_word(y: f64, word: &str) -> Markup {
     html! { text.end x="-8" y=(format!("{:.1}", y + 4.0)) { (word) } }
 }
 
-/// A word below or among the shapes, around a place from 0 to [`PLOT`].
+/// Text below or among the shapes, centred at `x` from 0 to [`PLOT`].
 pub(super) fn word_at(x: f64, y: usize, word: &str) -> Markup {
     html! { text.middle x=(format!("{:.2}%", 100.0 * x / PLOT as f64)) y=(y) { (word) } }
 }
@@ -72,7 +72,7 @@ pub(super) fn row_name(figures: &Figures, row: usize) -> String {
     }
 }
 
-/// Height of a row of the timeline.
+/// Height of a row of the timeline, in pixels.
 pub(super) fn row_height(rows: usize) -> usize {
     match rows {
         0..=8 => 32,
@@ -83,19 +83,19 @@ pub(super) fn row_height(rows: usize) -> usize {
     }
 }
 
-/// Tells whether each row has room for its name.
+/// Returns whether this row has space for its name.
 pub(super) fn named(row: usize, height: usize) -> bool {
     height >= 10 || row.is_multiple_of(12usize.div_ceil(height))
 }
 
-/// Rectangles by class, each class one path.
+/// Rectangles by class, each class as one path.
 #[derive(Default)]
 pub(super) struct Paths(BTreeMap<String, String>);
 
 impl Paths {
     pub(super) fn rectangle(&mut self, class: &str, x: usize, y: f64, width: usize, height: f64) {
         let path = self.0.entry(class.to_owned()).or_default();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(path, "M{x} {y:.1}h{width}v{height:.1}h-{width}z");
     }
 
@@ -134,7 +134,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     over_time("", label, rows * height, report, (&paths.html(), &names))
 }
 
-/// Bins merged to at most `bins`, as place, width and contents. Equal bins are one; bins without work are left out.
+/// Merges a level into at most `bins` bins: place, width, contents. Equal neighbours are one; bins without work go.
 fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
     let mut merged: Vec<(usize, usize, Bin)> = Vec::new();
     let bins = bins.min(level.len()).max(1);
@@ -143,7 +143,7 @@ fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
         let part = &level[from..to];
         let sums: [u32; 4] =
             std::array::from_fn(|state| part.iter().map(|bin| u32::from(bin.shares[state])).sum());
-        // Steps of a sixteenth: neighbours are then often alike.
+        // Rounds to a sixteenth, so that neighbours are often equal.
         let shares = sums.map(|sum| ((sum / part.len().max(1) as u32 + 7) / 16 * 16).min(255) as u8);
         let busiest = part.iter().filter(|bin| !is_idle(bin)).max_by_key(|bin| bin.shares[0]);
         let bin = Bin { kind: busiest.map_or(NOTHING, |bin| bin.kind), shares };
@@ -157,7 +157,7 @@ fn merged(level: &[Bin], bins: usize) -> Vec<(usize, usize, Bin)> {
     merged
 }
 
-/// A moment's place among shapes.
+/// Horizontal coordinate of a time.
 pub(super) fn x_of(at_ns: u64, elapsed_ns: u64) -> f64 {
     PLOT as f64 * at_ns.min(elapsed_ns) as f64 / elapsed_ns.max(1) as f64
 }
@@ -182,7 +182,7 @@ pub(super) fn few_ticks(most: f64) -> Vec<f64> {
     all.into_iter().step_by(every).collect()
 }
 
-/// A time at a tick: without the digits that all ticks have as zeros.
+/// A time at a tick, without trailing zeros.
 pub(super) fn tick(ns: f64) -> String {
     let (number, unit) = match ns {
         _ if ns <= 0.0 => return "0".into(),
@@ -194,7 +194,7 @@ pub(super) fn tick(ns: f64) -> String {
     format!("{} {unit}", (number * 1000.0).round() / 1000.0)
 }
 
-/// A line with ticks, and their times.
+/// The line of the time axis with ticks, and the text at the ticks.
 fn time_axis(elapsed_ns: u64, bottom: usize) -> (Markup, Markup) {
     let places =
         || ticks(0.0, elapsed_ns as f64).into_iter().map(|at_ns| (at_ns, x_of(at_ns as u64, elapsed_ns)));
@@ -205,7 +205,7 @@ fn time_axis(elapsed_ns: u64, bottom: usize) -> (Markup, Markup) {
     (lines, html! { @for (at_ns, x) in places() { (word_at(x, bottom + 18, &tick(at_ns))) } })
 }
 
-/// Draws how all workers' time was split, over time: with chunks as one, and by kind.
+/// Draws the shares of all workers' time over time, with all chunks together and by kind.
 pub(super) fn utilisation(report: &Report<'_>) -> Markup {
     let figures = &report.figures;
     let kinds = figures.heaviest_kinds();
@@ -231,7 +231,7 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
         State::Chunks => "other".to_owned(),
         state => state.name().to_owned(),
     };
-    // Kinds below, then all else.
+    // Kinds come first, at the bottom.
     let mut layers: Vec<(String, Vec<u64>)> = Vec::new();
     let mut order: Vec<u8> = figures.stack.keys().copied().collect();
     order.sort_by_key(|activity| {
@@ -253,7 +253,7 @@ fn stacked(figures: &Figures, kinds: &[u8]) -> Markup {
             let wide_ns = grid.bin_ns.min(figures.elapsed_ns.saturating_sub(begin_ns)).max(1);
             let high = STACK_HEIGHT as f64 * ns as f64 / (wide_ns as f64 * workers as f64);
             let high = high.min(below[bin]);
-            // Rounded before they are subtracted: neighbours meet.
+            // Rounds before subtracting, so that neighbours meet.
             let tenths = |at_ns| (x_of(at_ns, figures.elapsed_ns) * 10.0).round() / 10.0;
             let (x, end) = (tenths(begin_ns), tenths(begin_ns + grid.bin_ns));
             if high >= 0.05 && end > x {
@@ -276,7 +276,7 @@ pub(super) fn legend(entries: impl IntoIterator<Item = (String, String)>) -> Mar
     }
 }
 
-/// A stretch of time as people write it.
+/// A span of time in words.
 pub(super) fn stretch(from_ns: u64, to_ns: u64) -> String {
     format!("{} to {}", duration(from_ns as f64), duration(to_ns as f64))
 }

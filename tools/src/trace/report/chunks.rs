@@ -1,4 +1,4 @@
-//! Figures of each chunk. Memory grows with chunks, not with events.
+//! Collects figures of each chunk. Memory grows with the number of chunks, not of events.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use caribou::trace::{ChunkId, Event, RUNTIME, What};
 use super::tables::TimelinePosition;
 use crate::trace::analysis::events::WorkerName;
 
-/// Arrivals at ranks that are remembered.
+/// Largest number of arrivals that are stored.
 const ARRIVALS_MAX: usize = 1_000_000;
 
-/// One chunk. Times are ns.
+/// Figures of one chunk, times in ns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chunk {
     pub(super) cpu_ns: u64,
     pub(super) lost_ns: u64,
     pub(super) executions: u64,
     pub(super) longest_ns: u64,
-    /// Place of the longest execution.
+    /// Position of the longest execution in the timeline.
     pub(super) longest: Option<TimelinePosition>,
-    /// From when on it was on which rank, as the ranks tell: in no order.
+    /// Time of each arrival and the rank, in no order.
     pub(super) places: Vec<(u64, u32)>,
-    /// Its load at the last sync.
+    /// Load at the last sync.
     pub(super) load_ns: Option<u64>,
-    /// Its state at the last sync.
+    /// Size of its state at the last sync, in bytes.
     pub(super) state_bytes: u64,
     pub(super) moves: u64,
-    /// Its last rank.
+    /// Last rank.
     pub(super) rank: u32,
     seen_ns: u64,
     load_sync: u64,
@@ -86,23 +86,23 @@ impl Chunks {
         known
     }
 
-    /// CPU time of chunks that had a handler, ns.
+    /// CPU time in ns of chunks that had a handler.
     pub(super) fn cpu_ns(&self) -> BTreeMap<ChunkId, f64> {
         let ran = self.known.iter().filter(|(_, chunk)| chunk.executions > 0);
         ran.map(|(&id, chunk)| (id, chunk.cpu_ns as f64)).collect()
     }
 
-    /// In the order of arrays and keys.
+    /// All chunks, ordered by array and key.
     pub(super) fn all(&self) -> impl Iterator<Item = (ChunkId, &Chunk)> {
         self.known.iter().filter(|(id, _)| **id != RUNTIME).map(|(&id, chunk)| (id, chunk))
     }
 
-    /// Tells whether not all arrivals are remembered.
+    /// Returns whether some arrivals were not stored.
     pub(super) fn forgot_arrivals(&self) -> bool {
         self.arrivals > ARRIVALS_MAX
     }
 
-    /// The heaviest first.
+    /// All chunks, the heaviest first.
     pub(super) fn sorted(&self) -> Vec<(ChunkId, &Chunk)> {
         let mut chunks: Vec<_> = self.all().collect();
         chunks.sort_by_key(|(id, chunk)| (std::cmp::Reverse(chunk.cpu_ns), *id));

@@ -1,6 +1,5 @@
-//! The figures behind the pictures, once, as JSON: for the script, and for programs that read the page.
-//!
-//! Long lists of numbers are little-endian arrays in base64.
+//! Embeds the figures of the pictures as JSON, for the script and for programs that read the page. Long lists of
+//! numbers are little-endian arrays in base64.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +14,10 @@ use super::detail_windows::{DetailWindow, Exact, UNKNOWN};
 use crate::trace::analysis::events::WorkerName;
 use crate::trace::critical_path::Step;
 
-/// Steps of the critical path that are embedded.
+/// Largest number of steps of the critical path that are embedded.
 const STEPS_MAX: usize = 6000;
 
-/// The JSON, in which nothing can end the element that it is in.
+/// The JSON, with characters escaped that could end the enclosing HTML element.
 pub(super) fn json(report: &Report<'_>) -> String {
     value(report).to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
@@ -57,16 +56,16 @@ fn value(report: &Report<'_>) -> Value {
     })
 }
 
-/// An array of each figure of its slices. Begins are counted from the begin of the stretch, in units that four bytes hold.
+/// One array per figure of the slices. Begins are relative to the begin of the window, in units that fit in four bytes.
 fn exact(stretch: &DetailWindow) -> Value {
     let unit_ns = (stretch.to_ns - stretch.from_ns) / i32::MAX as u64 + 1;
-    // The first of a row may begin before.
+    // The first slice of a row may begin before the window.
     let begin = |slice: &Exact| {
         let since_ns = slice.begin_ns as f64 - stretch.from_ns as f64;
         ((since_ns / unit_ns as f64) as i32).to_le_bytes()
     };
     let long = |slice: &Exact| ((slice.end_ns - slice.begin_ns) as f32).to_le_bytes();
-    // How long before the slice its message was sent; not a number if that is not known.
+    // Time from the send of the message to the slice; NaN if it is unknown.
     let sent =
         |slice: &Exact| slice.sent.map_or(f32::NAN, |(_, at_ns)| slice.begin_ns.saturating_sub(at_ns) as f32);
     let list = |bytes: &dyn Fn(&Exact) -> Vec<u8>| {
@@ -88,7 +87,7 @@ fn exact(stretch: &DetailWindow) -> Value {
     })
 }
 
-/// Work on the critical path: the row, from and until when.
+/// Work on the critical path: row, begin and length.
 fn path(report: &Report<'_>) -> Value {
     let steps = report.details.as_ref().map_or(&[][..], |details| &details.path.1);
     let steps = bounded(steps, report.figures.elapsed_ns);
@@ -101,7 +100,7 @@ fn path(report: &Report<'_>) -> Value {
     })
 }
 
-/// The same with so few steps that a page holds them: on each worker those with ever longer time between them are one.
+/// Reduces the number of steps: merges steps of one worker, with increasing tolerance for the time between them.
 fn bounded(steps: &[Step], elapsed_ns: u64) -> Vec<Step> {
     let mut bounded = steps.to_vec();
     let mut gap_ns = elapsed_ns / 65_536 + 1;
@@ -140,7 +139,7 @@ fn syncs(report: &Report<'_>) -> Value {
     shown.collect()
 }
 
-/// Lines in the timeline, few enough to be told apart.
+/// Times of lines in the timeline, at most about 5000.
 fn sync_times(report: &Report<'_>) -> Vec<u64> {
     let times = report.balance.syncs.iter().map(|sync| sync.report.at_ns);
     let every = report.balance.syncs.len().div_ceil(5000).max(1);

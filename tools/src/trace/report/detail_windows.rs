@@ -1,4 +1,4 @@
-//! Stretches of the run in which each slice is kept as it was, with the sender of its message: few enough for a page.
+//! Collects single slices, with the senders of their messages, in parts of the run that are small enough for the page.
 
 use caribou::trace::{ChunkId, Event, RUNTIME, What};
 use rustc_hash::FxHashMap;
@@ -11,50 +11,50 @@ use crate::trace::analysis::events::{Observer, Scope, WorkerRef, by_worker};
 use crate::trace::analysis::messages::{Name, name};
 use crate::trace::select::Window;
 
-/// Slices that are kept: of the whole run if it has no more, else of a first stretch and of a second one.
+/// Largest number of slices: of the whole run, or else of a first and a second window.
 const SLICES_MAX: u64 = 40_000;
 const FIRST_MAX: u64 = 28_000;
 const SECOND_MAX: u64 = 12_000;
-/// Names that are told apart; the names of later slices are left out.
+/// Largest number of names. Names of later slices are left out.
 const NAMES_MAX: usize = 65_535;
-/// In place of a name or row: not known.
+/// Stands for an unknown name or row.
 pub(super) const UNKNOWN: u16 = u16::MAX;
 
-/// Slices one by one.
+/// The windows with single slices.
 #[derive(Debug, Default)]
 pub(super) struct DetailWindows {
-    /// Tells whether they are the whole run.
+    /// Whether the windows cover the whole run.
     pub(super) whole: bool,
-    /// In the order of time; they do not overlap.
+    /// In order of time, without overlap.
     pub(super) all: Vec<DetailWindow>,
-    /// Names of chunks that slices refer to.
+    /// Names of chunks to which slices refer.
     pub(super) names: Vec<String>,
 }
 
-/// A stretch of time, and what happened in it.
+/// A window with its slices.
 #[derive(Debug, Default)]
 pub(super) struct DetailWindow {
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    /// Reason that it is shown, after "that lead".
+    /// Reason why the window was selected. The page prints it in brackets after the times.
     pub(super) why: &'static str,
-    /// In the order of workers, then of time; idle time is not among them.
+    /// Slices by worker and then by time, without idle time.
     pub(super) slices: Vec<Exact>,
-    /// Begin of the slices of each row.
+    /// Index of the first slice of each row.
     pub(super) offsets: Vec<usize>,
 }
 
-/// A slice as it was.
+/// A single slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Exact {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) lost_ns: u64,
     pub(super) activity: u8,
-    /// Its chunk, and the chunk that sent its message, by their places in the names.
+    /// Its chunk, and the chunk that sent its message, as indices in `names`.
     pub(super) chunk: u16,
     pub(super) sender: u16,
-    /// The row that its message was sent from, and when, if that is in the stretch.
+    /// Row and time of the send of its message, if the send is in the window.
     pub(super) sent: Option<(u16, u64)>,
 }
 
@@ -63,7 +63,7 @@ impl DetailWindows {
         let mut names = Names::default();
         let ranges = ranges(figures, balance);
         let whole = ranges.len() == 1 && ranges[0].bins == (0, figures.count_grid.bins);
-        // Rows of several workers have no room for slices that overlap.
+        // A row of several workers has no space for slices that overlap.
         let ranges = if figures.workers_per_row == 1 { ranges } else { Vec::new() };
         let all = ranges.iter().map(|range| DetailWindow::read(trace, figures, range, &mut names)).collect();
         DetailWindows {
@@ -73,12 +73,12 @@ impl DetailWindows {
         }
     }
 
-    /// Slices of all of them.
+    /// Number of slices in all windows.
     pub(super) fn slices(&self) -> usize {
         self.all.iter().map(|stretch| stretch.slices.len()).sum()
     }
 
-    /// Messages of which both ends are known, between different rows.
+    /// Number of messages with a send in the window.
     pub(super) fn messages(&self) -> usize {
         let sent =
             |stretch: &DetailWindow| stretch.slices.iter().filter(|slice| slice.sent.is_some()).count();
@@ -90,7 +90,7 @@ fn chunk_name(trace: &Trace, chunk: ChunkId) -> String {
     if chunk == RUNTIME { "the runtime".into() } else { trace.chunk_name(chunk) }
 }
 
-/// Chunks by the numbers that slices have for them.
+/// Numbers of chunks in slices.
 #[derive(Default)]
 struct Names {
     known: Vec<ChunkId>,
@@ -112,13 +112,13 @@ impl Names {
     }
 }
 
-/// Bins of a stretch, from and up to, and why it was chosen.
+/// First and last bin of a window, and the reason for its selection.
 struct Range {
     bins: (usize, usize),
     why: &'static str,
 }
 
-/// The whole run if its slices fit; else what leads to the most uneven sync, and what leads to the one of median imbalance.
+/// The whole run if its slices fit. Otherwise windows that lead to the most uneven sync and to a median sync.
 fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
     let (grid, counts) = (figures.count_grid, &figures.counts);
     if counts.iter().sum::<u64>() <= SLICES_MAX {
@@ -137,12 +137,12 @@ fn ranges(figures: &Figures, balance: &Balance<'_>) -> Vec<Range> {
     ranges
 }
 
-/// The bins around one with at most `most` slices, without the bins that are taken.
+/// The bins around `focus` with at most `most` slices, without the bins in `taken`.
 fn around(counts: &[u64], focus: usize, most: u64, taken: (usize, usize)) -> (usize, usize) {
     let (mut first, mut end, mut sum) = (focus, focus, 0);
     let free = |bin: usize| bin < counts.len() && !(taken.0..taken.1).contains(&bin);
     loop {
-        // Three bins before the moment for one after it: what led to it is of more interest.
+        // Takes three bins before the focus for each bin after it, because the causes are of more interest.
         let (can_back, can_go_on) = (first > 0 && free(first - 1), free(end));
         let back = can_back && (end - focus >= (focus - first).div_ceil(3) || !can_go_on);
         let bin = if back { first - 1 } else { end };
@@ -162,7 +162,7 @@ impl DetailWindow {
         let stretch = DetailWindow { from_ns, to_ns, why: range.why, ..DetailWindow::default() };
         let scope = Scope::of(&trace.ranks, Window { from_ns, to_ns });
         let mut slices = Slices { figures, names, stretch, handled: FxHashMap::default() };
-        // What is wrong with a block has been told before.
+        // Problems of blocks were reported before.
         by_worker(&scope, &mut [&mut slices]);
         let Slices { mut stretch, handled, .. } = slices;
         stretch.offsets.resize(figures.rows.len() + 1, stretch.slices.len());
@@ -172,13 +172,13 @@ impl DetailWindow {
     }
 }
 
-/// The row of a worker. Each has one of its own where slices are shown.
+/// The row of a worker. If single slices are shown, each worker has its own row.
 fn row(figures: &Figures, place: WorkerRef<'_>) -> usize {
     figures.row_of(place.name()).unwrap_or(usize::from(UNKNOWN))
 }
 
-/// Collects slices, and which of them handled which message. Handlers are read before sends, worker by worker: they are
-/// few, and their senders may be anywhere.
+/// Collects slices, and the slice that handled each message. Handlers are read before all sends: handlers in the window
+/// are few, and their senders may be on any worker.
 struct Slices<'s> {
     figures: &'s Figures,
     names: &'s mut Names,
@@ -200,7 +200,7 @@ impl Observer<'_> for Slices<'_> {
     }
 }
 
-/// Finds where the messages of slices were sent from.
+/// Finds the sends of the messages that slices handled.
 struct Senders<'s> {
     figures: &'s Figures,
     handled: &'s FxHashMap<Name, usize>,

@@ -1,5 +1,5 @@
-//! Pictures and counts for a page alone: from events, and from the profiles where events are missing. Sums of time come
-//! from [`Spent`](crate::trace::analysis::spent::Spent).
+//! Collects the figures that only the report needs, from events, and from profiles where events are missing. Sums of
+//! time come from [`TimeBreakdown`](crate::trace::analysis::time_breakdown::TimeBreakdown).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,13 +12,13 @@ use super::lanes::{Grid, Lane, Row, Slice, levels};
 use crate::trace::analysis::events::{Observer, WorkerName, WorkerRef};
 use crate::trace::analysis::time_breakdown::activity;
 
-/// Rows of the timeline; of more workers, several share a row.
+/// Largest number of rows in the timeline. More workers share rows.
 pub(super) const ROWS_MAX: usize = 256;
-/// Bins of the picture of utilisation.
+/// Bins in the picture of utilisation.
 const STACK_BINS: usize = 290;
-/// Bins in which events are counted, to find a stretch that can be shown one by one.
+/// Bins in which events are counted, to select the windows that are shown in detail.
 const COUNT_BINS: usize = 4096;
-/// Kinds that are told apart in the picture of utilisation.
+/// Kinds with their own colour in the picture of utilisation.
 const KINDS_SHOWN: usize = 8;
 /// Counters that are plotted.
 pub(super) const COUNTERS_MAX: usize = 12;
@@ -26,75 +26,75 @@ pub(super) const COUNTERS_MAX: usize = 12;
 const POINTS: usize = 500;
 /// Marks that are drawn.
 pub(super) const MARKS_MAX: usize = 200;
-/// Names of spans that are told apart.
+/// Names of spans that are distinguished.
 const SPANS_MAX: usize = 200;
-/// Resumes that are remembered.
+/// Handlers `resume` that are stored.
 const RESUMES_MAX: usize = 100_000;
 
 /// The values of one counter.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
     pub(super) name: NameId,
-    /// In each bin the last time and value.
+    /// Last time and value in each bin.
     pub(super) points: BTreeMap<usize, (u64, f64)>,
     pub(super) values: u64,
 }
 
-/// Time of each activity in each bin, ns.
+/// Time of each activity in each bin, in ns.
 type Stack = BTreeMap<u8, Vec<u64>>;
 
-/// Everything that a pass over the events tells.
+/// Figures from one pass over the events.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) elapsed_ns: u64,
     pub(super) activities: Activities,
     /// Rank and worker, in order.
     pub(super) workers: Vec<WorkerName>,
-    /// Workers whose events tell of less time than their profile, which is drawn instead.
+    /// Number of workers drawn from their profile, because their events have less time than the profile.
     pub(super) from_profile: usize,
-    /// Workers that share a row of the timeline.
+    /// Number of workers per row of the timeline.
     pub(super) workers_per_row: usize,
     pub(super) rows: Vec<Row>,
     pub(super) levels: Vec<Grid>,
-    /// Over all workers.
+    /// Sums over all workers.
     pub(super) stack: Stack,
     pub(super) stack_grid: Grid,
-    /// Slices in each of some thousand bins.
+    /// Number of slices in each of `COUNT_BINS` bins.
     pub(super) counts: Vec<u64>,
     pub(super) count_grid: Grid,
     pub(super) chunks: Chunks,
-    /// Lost time in each activity, as events tell.
+    /// Lost time in each activity, according to events.
     pub(super) lost_ns: BTreeMap<u8, u64>,
-    /// From the place of a rank to the place of another, in the order of the trace: messages, bytes.
+    /// Messages and bytes from one rank to another, by their indices in the trace.
     pub(super) sent: BTreeMap<(usize, usize), (u64, u64)>,
-    /// Messages to ranks that left no trace.
+    /// Messages to ranks without a trace.
     pub(super) sent_elsewhere: u64,
     pub(super) counters: Vec<Counter>,
     pub(super) marks: Vec<(u64, NameId)>,
     pub(super) marks_total: u64,
     pub(super) spans: BTreeMap<NameId, (u64, u64)>,
-    /// Resumes of one chunk, and which it is.
+    /// Times of the handlers `resume` of one chunk, and that chunk.
     pub(super) resumes_ns: Vec<u64>,
     pub(super) resumes_of: Option<ChunkId>,
 }
 
-/// Figures as events are shown, worker by worker.
+/// Collects [`Figures`] from events, worker by worker.
 pub(super) struct Gathering<'t> {
     trace: &'t Trace,
     figures: Figures,
-    /// The worker whose events come, and those after it.
+    /// The current worker and those after it, each with the index of its rank.
     workers: VecDeque<(usize, WorkerRef<'t>)>,
     open: Option<Open>,
 }
 
-/// A worker while it is drawn.
+/// The current worker.
 struct Open {
     lane: Lane,
-    /// Its row without it.
+    /// The row before this worker was added.
     before: Row,
     stack: Stack,
     stack_grid: Grid,
-    /// CPU time, and wall time of what has none.
+    /// CPU time, and wall time of activities without CPU time.
     drawn_ns: u64,
 }
 
@@ -141,7 +141,7 @@ impl<'t> Gathering<'t> {
         })
     }
 
-    /// Ends the worker in front: by its profile, if its events tell of less time.
+    /// Ends the current worker. If its events have less time than its profile, draws the profile instead.
     fn close(&mut self) {
         self.open();
         let Some(mut open) = self.open.take() else { return };
@@ -188,7 +188,7 @@ impl Figures {
         let elapsed_ns = trace.elapsed_ns();
         let workers: usize = trace.ranks.iter().map(|rank| rank.workers as usize).sum();
         let workers_per_row = workers.div_ceil(ROWS_MAX).max(1);
-        // Without events, bins narrower than the profiles' would pretend to know more.
+        // Without events, bins are not narrower than those of the profiles, which would suggest a false precision.
         let widths = trace.ranks.iter().flat_map(|rank| &rank.profiles).filter(|all| !all.rows.is_empty());
         let profile_ns = widths.map(|profile| profile.bin_ns).max().unwrap_or(0);
         let least_ns = if trace.events() == 0 { profile_ns } else { 0 };
@@ -217,7 +217,7 @@ impl Figures {
         }
     }
 
-    /// Lays the parts of each profile bin one after the other: the shares are right, the order is not known.
+    /// Draws the parts of each profile bin one after the other. Their shares are right, but their order is unknown.
     fn draw_profile(&mut self, trace: &Trace, profile: &Profile, open: &mut Open) {
         let rows: Vec<_> =
             profile.rows.iter().map(|row| (self.activities.number(trace, row.activity), row)).collect();
@@ -240,7 +240,7 @@ impl Figures {
         Some(Slice { begin_ns: event.begin_ns, end_ns: event.end_ns, activity, lost_ns })
     }
 
-    /// The same of an event that has been seen before.
+    /// The slice of an event with an activity that already has a number.
     pub(super) fn known_slice(&self, event: &Event) -> Option<Slice> {
         let (activity, lost_ns) = activity(event)?;
         let activity = self.activities.known(activity);
@@ -279,7 +279,7 @@ impl Figures {
     }
 
     fn sent(&mut self, trace: &Trace, from: usize, to: u32, bytes: u64) {
-        // Ranks are in order, and in most traces all are there.
+        // Ranks are in order, and in most traces all are present.
         let guess = trace.ranks.get(to as usize).filter(|rank| rank.rank == to).map(|_| to as usize);
         let Some(to) = guess.or_else(|| trace.ranks.binary_search_by_key(&to, |rank| rank.rank).ok()) else {
             self.sent_elsewhere += 1;
@@ -314,7 +314,7 @@ impl Figures {
         Some(place / self.workers_per_row)
     }
 
-    /// The kinds that get a colour of their own in the picture of utilisation, the heaviest first.
+    /// The kinds with their own colour in the picture of utilisation, the heaviest first.
     pub(super) fn heaviest_kinds(&self) -> Vec<u8> {
         let sums = self.stack.iter().filter(|(activity, _)| State::of(**activity) == State::Chunks);
         let mut sums: Vec<_> = sums.map(|(&activity, bins)| (activity, bins.iter().sum::<u64>())).collect();

@@ -1,25 +1,24 @@
-//! The time of workers, merged into bins of several widths: a picture of any part of a run has a level whose bins are
-//! about as wide as its pixels.
-//!
-//! Slices of a worker come in order, so each level has one open bin, and memory does not grow with events.
+//! Merges the time of workers into bins of several widths (levels). For a picture of any part of the run, one level has
+//! bins about as wide as the pixels. Slices of a worker come in order. So each level has one open bin, and memory does
+//! not grow with the number of events.
 
 use super::activities::{IDLE, LOST, NOTHING, State};
 
-/// Bins of all rows together on the finest level.
+/// Largest number of bins of all rows on the finest level.
 const BINS_MAX: usize = 262_144;
-/// Bins of a row on the coarsest level.
+/// Number of bins of a row on the coarsest level.
 const COARSEST: usize = 1024;
 const FINEST: usize = 65_536;
-/// A level has this number of times the bins of the next coarser one.
+/// Ratio of the numbers of bins of two adjacent levels.
 const FACTOR: usize = 4;
 
-/// A stretch of one worker's time.
+/// A slice of one worker's time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) activity: u8,
-    /// The part of it that was not CPU time.
+    /// Part of the slice that was not CPU time.
     pub(super) lost_ns: u64,
 }
 
@@ -31,7 +30,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// So many bins, or fewer that are not narrower than `least_ns`, up to `elapsed_ns`.
+    /// At most about `bins` bins up to `elapsed_ns`, each at least `least_ns` wide.
     pub(super) fn new(elapsed_ns: u64, bins: usize, least_ns: u64) -> Grid {
         let bin_ns = (elapsed_ns / bins as u64 + 1).max(least_ns).max(1);
         Grid { bin_ns, bins: (elapsed_ns / bin_ns + 1) as usize }
@@ -41,7 +40,7 @@ impl Grid {
         ((at_ns / self.bin_ns) as usize).min(self.bins - 1)
     }
 
-    /// Shows the parts of a slice: bin, activity, time. Those of the lost part are in proportion.
+    /// Divides a slice among bins and passes bin, activity and time. Each bin gets its proportion of the lost time.
     pub(super) fn split(&self, slice: &Slice, mut part: impl FnMut(usize, u8, u64)) {
         let long_ns = slice.end_ns - slice.begin_ns;
         let (mut left_ns, mut lost_left_ns) = (long_ns, slice.lost_ns);
@@ -78,8 +77,8 @@ pub(super) fn levels(elapsed_ns: u64, rows: usize, least_ns: u64) -> Vec<Grid> {
     levels
 }
 
-/// A bin of a row: what most of its handler time was, and how its time was split, 255 is all of it. What is missing to
-/// 255 was not recorded.
+/// A bin of a row: the activity with most time, kinds before other activities, and the shares of states. 255 is the
+/// whole bin. What is missing to 255 was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bin {
     pub(super) kind: u8,
@@ -87,11 +86,11 @@ pub(super) struct Bin {
     pub(super) shares: [u8; 4],
 }
 
-/// A row of the timeline: one worker, or several that were merged.
+/// A row of the timeline: one worker, or several merged workers.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) workers: u64,
-    /// Of each level, each bin.
+    /// The bins of each level.
     cells: Vec<Vec<Cell>>,
     grids: Vec<Grid>,
 }
@@ -115,14 +114,14 @@ impl Row {
     pub(super) fn level(&self, level: usize) -> impl Iterator<Item = Bin> + '_ {
         let workers = self.workers.max(1) as f32;
         self.cells[level].iter().map(move |cell| {
-            // What is there is seen, however little.
+            // A share above 0 is at least 1, so that it is visible.
             let byte =
                 |share: f32| (share / workers * 255.0).round().max(f32::from(u8::from(share > 0.0))) as u8;
             Bin { kind: cell.kind, shares: cell.shares.map(byte) }
         })
     }
 
-    /// Adds a worker, whose slices come in order.
+    /// Adds a worker. Its slices must come in order.
     pub(super) fn worker(mut self) -> Lane {
         self.workers += 1;
         let open = self.grids.iter().map(|_| Open { bin: 0, ns: [0; 256], touched: Vec::new() }).collect();
@@ -130,13 +129,13 @@ impl Row {
     }
 }
 
-/// One worker being added to a row.
+/// A row while a worker is added.
 pub(super) struct Lane {
     row: Row,
     open: Vec<Open>,
 }
 
-/// The bin of a level that slices fall into now.
+/// The current bin of a level.
 struct Open {
     bin: usize,
     ns: [u64; 256],
@@ -179,7 +178,7 @@ impl Open {
             let share = (ns as f64 / grid.bin_ns as f64).min(1.0) as f32;
             let state = State::of(activity);
             cell.shares[state as usize] += share;
-            // A kind, if there was any; what else there was is told by the shares.
+            // Prefers kinds, because the shares show the other states.
             let rank = if state == State::Chunks { share + 2.0 } else { share };
             if rank > cell.kind_share || cell.kind == NOTHING {
                 (cell.kind, cell.kind_share) = (activity, rank);
@@ -188,7 +187,7 @@ impl Open {
     }
 }
 
-/// Tells whether nothing but idle time is in a bin.
+/// Returns whether a bin has only idle time.
 pub(super) fn is_idle(bin: &Bin) -> bool {
     bin.kind == NOTHING || bin.kind == IDLE
 }

@@ -1,4 +1,4 @@
-//! Ranks and chunks over time: how busy each rank was, and where each chunk was.
+//! Draws maps over time: how busy each rank was, and where each chunk was.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,25 +11,25 @@ use super::chunks::Chunk;
 use super::figures::Figures;
 use crate::trace::palette::KINDS;
 
-/// Shades of the heat map; the style sheet has as many.
+/// Number of shades in the heat map, which the style sheet also defines.
 pub(super) const SHADES: usize = 16;
-/// Cells of the heat map, and of a row of it.
+/// Largest number of cells in the heat map, and in one of its rows.
 const CELLS_MAX: usize = 12_000;
 const ROW_CELLS_MAX: usize = 264;
-/// Heat maps: a class, and its place among the shares of a bin.
+/// The heat maps: class, and index of the state in the shares of a bin.
 const PARTS: [(&str, usize); 3] = [("busy", 0), ("lost", 2), ("idle", 3)];
-/// Rows of the map of chunks.
+/// Largest number of rows in the map of chunks.
 pub(super) const CHUNKS_MAX: usize = 400;
-/// Height of the map of chunks, and of a row of it.
+/// Height of the map of chunks, and smallest and largest height of a row.
 const CHUNKS_HIGH: f64 = 420.0;
 const CHUNK_HIGH: (f64, f64) = (2.0, 16.0);
-/// Letters of a name left of a row.
+/// Letters of a name to the left of a row.
 const NAME_MAX: usize = 15;
 
-/// A name, and in each bin the shares of time in each state.
+/// A name, and the shares of the states in each bin.
 type Row = (String, Vec<[f64; 4]>);
 
-/// One row per rank; or the rows of the timeline, where these are several workers.
+/// One row per rank. If rows of the timeline have several workers, the rows of the timeline.
 fn rows(figures: &Figures) -> Vec<Row> {
     let mut rows: Vec<(String, u32, Vec<[f64; 4]>, f64)> = Vec::new();
     for (number, row) in figures.rows.iter().enumerate() {
@@ -59,7 +59,7 @@ fn add(sum: &mut [f64; 4], other: &[f64; 4]) {
     sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
 }
 
-/// Draws how much of the time each rank was busy, lost and idle: a map for each.
+/// Draws three maps, of the shares in which each rank was busy, lost time, and was idle.
 pub(super) fn heat(report: &Report<'_>) -> Markup {
     let rows = rows(&report.figures);
     let high = row_height(rows.len());
@@ -86,7 +86,7 @@ pub(super) fn heat(report: &Report<'_>) -> Markup {
     over_time("heat", label, rows.len() * high, report, (&shapes, &names))
 }
 
-/// Neighbours of one shade, from and to; those without any are left out.
+/// Merges neighbours of one shade: from, to, shade. Cells of shade 0 are left out.
 fn shades(bins: &[[f64; 4]], part: usize, rows: usize) -> Vec<(usize, usize, usize)> {
     let cells = (CELLS_MAX / rows.max(1)).clamp(32, ROW_CELLS_MAX).min(bins.len());
     let mut shades: Vec<(usize, usize, usize)> = Vec::new();
@@ -104,7 +104,7 @@ fn shades(bins: &[[f64; 4]], part: usize, rows: usize) -> Vec<(usize, usize, usi
     shades
 }
 
-/// Draws where each chunk was over time, coloured by rank; none if no chunk is known to have been anywhere.
+/// Draws the rank of each chunk over time, coloured by rank; none if no arrival is recorded.
 pub(super) fn chunks(report: &Report<'_>) -> Option<Markup> {
     let (trace, figures) = (report.trace, &report.figures);
     let mut chunks: Vec<_> = figures.chunks.all().filter(|(_, chunk)| !chunk.places.is_empty()).collect();
@@ -135,7 +135,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Option<Markup> {
     Some(over_time("chunk-map", label, all_high as usize, report, (&shapes, &names)))
 }
 
-/// The classes of the colours of ranks, and their names.
+/// The classes of the colours of ranks, and the names of the ranks.
 pub(super) fn rank_colours(report: &Report<'_>) -> impl Iterator<Item = (String, String)> {
     let ranks = report.trace.ranks.iter().take(KINDS.len());
     ranks.map(|rank| (rank_class(rank.rank), format!("rank {}", rank.rank)))
@@ -145,7 +145,7 @@ fn rank_class(rank: u32) -> String {
     format!("k{}", rank as usize % KINDS.len())
 }
 
-/// Places of a chunk in the order of time.
+/// The arrivals of a chunk in order of time.
 fn in_order(chunk: &Chunk) -> Vec<(u64, u32)> {
     let by_time: BTreeMap<u64, u32> = chunk.places.iter().copied().collect();
     by_time.into_iter().collect()

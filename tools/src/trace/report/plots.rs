@@ -1,4 +1,4 @@
-//! Lines, bars and a matrix as SVG that needs no script.
+//! Draws lines, bars and a matrix as SVG without a script.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use super::charts::{PLOT, few_ticks, left_word, over_time, picture, tick, word_a
 use super::figures::Figures;
 
 const HEIGHT: usize = 150;
-/// Rows and columns of the matrix; of more ranks, several share one.
+/// Largest number of rows and columns in the matrix. More ranks share rows and columns.
 const MATRIX_MAX: usize = 64;
-/// Bars that are told apart by their value, written above.
+/// Largest number of ranks for which bars are labelled `rank N` instead of `N`.
 const LABELLED_MAX: usize = 8;
 
-/// One line of a plot: class, and its points.
+/// The class of a line, and its points.
 pub(super) type Line = (&'static str, Vec<(u64, f64)>);
 
-/// Values over time; `name` writes a value at a tick. The axis begins at 0, or below if values do.
+/// Values over time. `name` formats a value at a tick. The axis begins at 0, or below if there are negative values.
 pub(super) fn lines(
     label: &str,
     report: &Report<'_>,
@@ -26,7 +26,7 @@ pub(super) fn lines(
     name: impl Fn(f64) -> String,
 ) -> Markup {
     let elapsed_ns = report.figures.elapsed_ns;
-    // Differences of the rest are numbers.
+    // Keeps differences of values finite.
     let bounded = |value: f64| value.clamp(-1e300, 1e300);
     let values = || lines.iter().flat_map(|(_, points)| points.iter().map(|point| bounded(point.1)));
     let most = values().fold(0.0, f64::max);
@@ -46,7 +46,7 @@ pub(super) fn lines(
         @for value in values() { path.grid d=(format!("M0 {:.1}h{PLOT}", y_of(value))) {} }
         @for (class, points) in lines {
             path class=(format!("line {class}")) d=(path(points)) {}
-            // A line without length is a dot.
+            // A line of length 0 is drawn as a dot.
             @if points.len() <= 60 { @for &(at_ns, value) in points {
                 path class=(format!("line dot {class}"))
                     d=(format!("M{:.1} {:.1}h0", x_of(at_ns, elapsed_ns), y_of(value))) {}
@@ -57,7 +57,7 @@ pub(super) fn lines(
     over_time("", label, HEIGHT, report, (&shapes, &words))
 }
 
-/// Loads of the ranks at one sync: measured before, predicted, and measured in the phase after it.
+/// Bars of the loads of ranks at one sync: measured before it, predicted, and measured in the phase after it.
 pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     let outcome = &report.balance.syncs[place];
     let (sync, predicted) = (outcome.report, outcome.predicted_ns());
@@ -91,11 +91,11 @@ pub(super) fn rank_bars(report: &Report<'_>, place: usize) -> Markup {
     picture("rank-bars", label, HEIGHT, &shapes, &words)
 }
 
-/// Messages and bytes from and to ranks, or groups of them.
+/// Messages and bytes between ranks, or between groups of ranks.
 pub(super) struct Matrix {
     pub(super) ranks_per_cell: usize,
     pub(super) side: usize,
-    /// Row by row: messages, bytes.
+    /// Messages and bytes, row by row.
     pub(super) cells: Vec<(u64, u64)>,
 }
 
@@ -119,7 +119,7 @@ impl Matrix {
         }
     }
 
-    /// The darker, the more; what `words` say of a cell is shown on hover.
+    /// Draws the matrix, which is darker for more messages. Hovering over a cell shows the text of `words`.
     pub(super) fn html(&self, rank_at: impl Fn(usize) -> u32, words: impl Fn(u64, u64) -> String) -> Markup {
         let cell = (420 / self.side.max(1)).clamp(6, 48);
         let most = self.cells.iter().map(|cell| cell.0).max().unwrap_or(0).max(1) as f64;

@@ -1,4 +1,4 @@
-//! The page: its sections in order. A section without data is one line that says what to record.
+//! Builds the page from its sections. A section without data is a line that explains how to record the data.
 
 mod pages;
 mod places;
@@ -38,7 +38,7 @@ const SECTIONS: [Section; 13] = [
 
 pub(super) fn html(report: &Report<'_>) -> Markup {
     let program = report.trace.run.arguments.first().map_or("a run", String::as_str);
-    // Only scripts that carry it run: none that a name smuggles in.
+    // Only scripts with this nonce run, so a name in the trace cannot add a script.
     let nonce = format!("{:016x}", report.figures.elapsed_ns ^ 0x0063_6172_6962_6f75);
     let policy = format!("default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'");
     html! {
@@ -83,7 +83,7 @@ pub(super) fn html(report: &Report<'_>) -> Markup {
     }
 }
 
-/// The colours of the palette as a style sheet, lighter in the dark; and the shades of heat maps.
+/// The palette as a style sheet, lighter in dark mode, and the shades of heat maps.
 fn colours() -> String {
     let both = |colour: &str| format!("light-dark({colour},{})", palette::lighter(colour, 0.25));
     let kinds = palette::KINDS.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Tables with a caption, heads, and values by which a script can sort.
+//! Formats HTML tables with a caption, heads, and values by which the script sorts.
 
 use maud::{Markup, html};
 
@@ -6,15 +6,15 @@ use super::figures::Figures;
 use crate::trace::analysis::events::WorkerName;
 use crate::trace::page::{self, Cell};
 
-/// Columns that leave much of a wide page empty.
+/// Number of columns up to which a table does not fill a wide page.
 const FEW: usize = 6;
 
-/// A share as people write it: the unit stays on the line of the number.
+/// A share in percent. A no-break space keeps the unit on the line of the number.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}\u{a0}%", 100.0 * share)
 }
 
-/// Text in which commands and names stand between backticks.
+/// Converts text with commands and names between backticks.
 pub(super) fn prose(text: &str) -> Markup {
     html! {
         @for (number, part) in text.split('`').enumerate() {
@@ -23,12 +23,12 @@ pub(super) fn prose(text: &str) -> Markup {
     }
 }
 
-/// The sort key of a cell; text is its own key.
+/// The sort key of a cell; none for text, which is its own key.
 fn value(cell: &Cell) -> Option<String> {
     (!matches!(cell, Cell::Text(_))).then(|| cell.value())
 }
 
-/// A place in the timeline.
+/// A position in the timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TimelinePosition {
     from_ns: u64,
@@ -37,7 +37,7 @@ pub(super) struct TimelinePosition {
 }
 
 impl TimelinePosition {
-    /// Of all workers.
+    /// A position without a worker.
     pub(super) fn over(from_ns: u64, to_ns: u64) -> TimelinePosition {
         TimelinePosition { from_ns, to_ns, worker: None }
     }
@@ -47,20 +47,20 @@ impl TimelinePosition {
     }
 }
 
-/// Rows under heads; the first cell of a row is its head.
+/// Rows below heads. The first cell of a row is its head.
 #[derive(Default)]
 pub(super) struct Table<'h> {
     pub(super) id: &'static str,
     pub(super) caption: String,
     pub(super) heads: Vec<&'h str>,
     pub(super) rows: Vec<Vec<Cell>>,
-    /// Place of each row in the timeline, and the row of the worker there; none if no row is.
+    /// Position of each row in the timeline, and the timeline row of its worker; empty if no row has a position.
     pub(super) places: Vec<Option<(TimelinePosition, Option<usize>)>>,
 }
 
 impl<'h> Table<'h> {
-    /// The table of another command, no more than `most` rows of it. Rows that say when, or of which chunk, can be looked at
-    /// in the timeline.
+    /// The table of another command, at most `most` rows of it. Rows with a time link to the timeline; rows with a
+    /// chunk do so in the script.
     pub(super) fn of(
         id: &'static str,
         caption: &str,
@@ -74,7 +74,7 @@ impl<'h> Table<'h> {
         Table { rows, ..shown }.at(places, figures)
     }
 
-    /// The same table, with the places of its rows in the timeline.
+    /// Sets the positions of rows in the timeline.
     pub(super) fn at(mut self, places: Vec<Option<TimelinePosition>>, figures: &Figures) -> Table<'h> {
         let row = |place: TimelinePosition| place.worker.and_then(|worker| figures.row_of(worker));
         self.places = places.into_iter().map(|place| place.map(|place| (place, row(place)))).collect();
@@ -88,7 +88,7 @@ impl<'h> Table<'h> {
         let numbers: Vec<bool> = (0..self.heads.len()).map(number).collect();
         let place = |number: usize| self.places.get(number).copied().flatten();
         html! {
-            // It may be wider than the page, and is then scrolled: by keyboard as well.
+            // A table wider than the page scrolls, also by keyboard.
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table id=[(!self.id.is_empty()).then_some(self.id)] class=[(self.heads.len() <= FEW).then_some("few")] {
                     caption { (self.caption) }
@@ -113,7 +113,7 @@ impl<'h> Table<'h> {
     }
 }
 
-/// Place of a row of the table of another command, if its columns say so: by their names in JSON.
+/// Position of a row of another command's table, from the columns with these names in JSON.
 fn place(table: &page::Table, row: &[Cell]) -> Option<TimelinePosition> {
     let number = |key: &str| match row.get(table.column(key)?)? {
         Cell::Ns(number) if *number >= 0.0 => Some(*number as u64),
@@ -128,7 +128,7 @@ fn place(table: &page::Table, row: &[Cell]) -> Option<TimelinePosition> {
     Some(TimelinePosition { from_ns, to_ns: from_ns.saturating_add(long_ns), worker })
 }
 
-/// The same, folded until the reader opens it.
+/// A table that is folded until the reader opens it.
 pub(super) fn folded(summary: &str, table: &Table<'_>) -> Markup {
     html! { details { summary { (summary) } (table.html()) } }
 }

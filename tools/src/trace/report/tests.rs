@@ -1,4 +1,4 @@
-//! Pages of traces that are large, wide, or not to be trusted; pages of ordinary traces are tested in a browser.
+//! Tests pages of traces that are large, wide or hostile. Pages of ordinary traces are tested in a browser.
 
 use caribou::report::SyncReport;
 use caribou::trace::{
@@ -19,7 +19,7 @@ fn page(trace: &Scratch) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// The rows of a table: the sort keys, or the text of cells without one.
+/// The rows of a table: sort keys, or the text of cells without a key.
 fn rows(html: &str, table: &str) -> Vec<Vec<String>> {
     let (_, table) = html.split_once(&format!("<table id=\"{table}\"")).unwrap();
     let rows = table.split("</table>").next().unwrap().split("<tr").skip(2);
@@ -170,7 +170,7 @@ fn sums_of_time_are_those_of_the_summary_and_of_the_profile() {
             .names(&["Halo", "Edge"].map(|text| Name { array: Some(ArrayId(0)), text: text.into() }))
             .unwrap();
         writer.events(0, &[handler(0, 9_950_000 + u64::from(rank), 0)]).unwrap();
-        // What the profile knows exactly, events tell nearly.
+        // The profile is exact, and the events are nearly so.
         let mut profile = Profile::default();
         let mut add = |activity, at_ns, ns| profile.add(activity, at_ns, at_ns + ns, ns, 3, ns / 2);
         add(Activity::Kind(NameId(0)), 0, 7_000_003 + u64::from(rank));
@@ -232,7 +232,7 @@ fn advice_is_that_of_the_summary() {
         }
         writer.finish(&End { elapsed_ns: 1_000_000, ..End::default() }).unwrap();
     }
-    // What stands between backticks is code there.
+    // Text between backticks is `code` in the page.
     let html = page(&scratch).replace("<code>", "`").replace("</code>", "`");
     let summary = caribou(&["trace", "summary", scratch.text()]).unwrap();
     let advice: Vec<&str> = summary.lines().filter_map(|line| line.strip_prefix("=> ")).collect();

@@ -1,4 +1,4 @@
-//! The first sentences of a report: what happened, whether balancing helped, what to look at.
+//! Writes the first sentences of a report: what happened, whether balancing helped, and advice.
 
 use super::Report;
 use super::activities::State;
@@ -9,7 +9,7 @@ use crate::trace::competing_processes;
 use crate::trace::lb::answer;
 use crate::trace::page::{duration, plural};
 
-/// A sentence, and whether it is a reason to worry.
+/// A sentence, and whether it reports a problem.
 pub(super) struct Sentence {
     pub(super) text: String,
     pub(super) worry: bool,
@@ -32,7 +32,7 @@ pub(super) fn sentences(report: &Report<'_>) -> Vec<Sentence> {
     sentences
 }
 
-/// Makes a sentence of a line that a command says: a capital and a full stop.
+/// Converts a line of a command to a sentence, with a capital letter and a full stop.
 pub(super) fn sentence(text: &str) -> String {
     capital(text) + "."
 }

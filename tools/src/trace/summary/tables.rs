@@ -1,4 +1,4 @@
-//! The tables of a summary: what the run was, where its time went, what was sent, what was recorded.
+//! Builds the tables of a summary: the run, its time, its traffic, and its events.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::super::analysis::lost_time::LostTime;
 use super::super::analysis::time_breakdown::{Ending, Source, TimeBreakdown};
 use super::super::page::{Cell, Table, columns, duration, moment, plural};
 
-/// Idle time of a pool at its end.
+/// Rows of idle time at the end of a pool.
 const TAIL: &str = "idle, waiting for the last worker";
 const COLLECTING: &str = "idle, collecting the result";
-/// Hosts named one by one.
+/// Hosts that are named.
 const HOSTS_MAX: usize = 8;
-/// Of the command line, in characters.
+/// Characters of the command line that are printed.
 const COMMAND_MAX: usize = 200;
 
-/// The run in one line.
+/// Describes the run in one line.
 pub(super) fn headline(trace: &Trace) -> String {
     let program = trace.run.arguments.first().map_or("a run", String::as_str);
     let program = program.rsplit('/').next().unwrap_or(program);
@@ -32,10 +32,10 @@ pub(super) fn headline(trace: &Trace) -> String {
     )
 }
 
-/// The state of a run of which all is there.
+/// The state of a run with a complete trace.
 pub(crate) const COMPLETE: &str = "complete";
 
-/// Tells whether all of the run is there.
+/// Describes whether the trace of the run is complete.
 pub(crate) fn state(trace: &Trace) -> String {
     let failed = trace.ranks.iter().find_map(|rank| Some((rank.rank, rank.end.as_ref()?.failed.as_ref()?)));
     let cut_off = trace.ranks.iter().filter(|rank| rank.end.is_none()).count();
@@ -90,7 +90,7 @@ fn hosts(trace: &Trace) -> String {
     }
 }
 
-/// The parts of all workers' time; they add up to it.
+/// Table of the parts of all workers' time, which add up to it.
 pub(super) fn time(trace: &Trace, spent: &TimeBreakdown, taken: &LostTime) -> Table {
     let parts = spent.parts();
     let source = match spent.source {
@@ -130,7 +130,7 @@ pub(super) fn time(trace: &Trace, spent: &TimeBreakdown, taken: &LostTime) -> Ta
     table
 }
 
-/// Handlers and messages, in all and by second.
+/// Table of handlers and messages, as totals and per second.
 pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&EventCounts>) -> Table {
     let columns = columns("what: counted | count | per_second: per second | bytes | from");
     let mut table = Table::new("traffic", "", &columns);
@@ -159,7 +159,7 @@ pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&Even
         let handled = ends.fold(0u64, |sum, end| sum.saturating_add(end.messages));
         row("deliveries handled", handled, None, "records");
     }
-    // None of some arrays does not mean that nothing was sent to them.
+    // If only some arrays were recorded, zero sends do not mean that nothing was sent.
     let told = |census: &&EventCounts| census.sent() > 0 || arrays_recorded(trace).is_empty();
     if let Some(census) = census.filter(|_| trace.run.arrows > 0).filter(told) {
         for (name, traffic) in
@@ -172,7 +172,7 @@ pub(super) fn traffic(trace: &Trace, spent: &TimeBreakdown, census: Option<&Even
     table
 }
 
-/// Numbers of events of each sort.
+/// Table of the number of events of each kind.
 pub(super) fn events(census: &EventCounts) -> Table {
     let mut table = Table::new("events", "", &[("sort", "events"), ("count", "count")]);
     for (sort, &count) in EVENT_KINDS.iter().zip(&census.counts).filter(|(_, count)| **count > 0) {

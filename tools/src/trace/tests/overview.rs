@@ -1,4 +1,4 @@
-//! `summary`, `profile`, `utilisation` and `lb`: their figures against sums made here from the events and records.
+//! Tests `summary`, `profile`, `utilisation` and `lb` against sums over the events and records.
 #![expect(clippy::float_cmp, reason = "sums of whole numbers below 2^53 are exact")]
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ fn near(one: f64, other: f64, within: f64) {
     assert!((one - other).abs() <= within, "{one} is not {other}");
 }
 
-/// Time, calls and longest of each activity of a rank between two times: the sum over the overlaps of all events.
+/// Time, calls and longest call of each activity of a rank between two times: the sum over the overlaps of all events.
 type Sums = BTreeMap<(u32, String), (f64, u64, u64)>;
 
 fn sums(trace: &Trace, from_ns: u64, to_ns: u64) -> Sums {
@@ -71,7 +71,7 @@ fn sums(trace: &Trace, from_ns: u64, to_ns: u64) -> Sums {
     sums
 }
 
-/// Of all ranks.
+/// The sums over all ranks.
 fn of_all(sums: &Sums, name: &str) -> (f64, u64, u64) {
     let mine = sums.iter().filter(|((_, other), _)| other == name).map(|(_, sum)| *sum);
     mine.fold((0.0, 0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, sum.2.max(one.2)))
@@ -97,7 +97,7 @@ fn the_profile_of_the_run_is_the_sum_of_its_events() {
         let of_rank = rows(&page, "activities_by_rank")
             .iter()
             .find(|row| row["rank"] == *rank && row["activity"] == name.as_str());
-        // The made-up profile has no departures.
+        // The synthetic profile has no departures.
         assert!(name == "migrate" || of_rank.unwrap()["time_ns"] == *ns, "{rank} {name}");
     }
 }
@@ -168,7 +168,7 @@ fn a_map_in_text_shows_ten_ranks_and_the_extremes() {
     let text = caribou(&["trace", "utilisation", dir.text(), "--sort", "rank", "--bins", "40"]).unwrap();
     assert!(text.contains("from blank for 0 % of a bin to █ for 100 %"), "{text}");
     let strips: Vec<&str> = text.lines().filter(|line| line.contains('|')).collect();
-    // All, ten at even distances, the least and the most busy.
+    // All ranks, ten at even distances, the least busy and the busiest.
     assert!((12..=13).contains(&strips.len()), "{text}");
     let widths = strips.iter().map(|line| line.chars().skip_while(|&c| c != '|').count());
     assert!(widths.into_iter().all(|width| width == 42), "{text}");
@@ -410,7 +410,7 @@ fn a_summary_counts_events_and_messages_and_names_the_disturbed_rank() {
     );
 }
 
-/// The run record of a trace made by hand.
+/// The run record of a hand-made trace.
 fn run_of(ranks: u32, rank: u32) -> RunRecord {
     let workers = vec![1; ranks as usize];
     RunRecord { ranks, rank, workers, run_id: "by hand".into(), arrows: 1, ..RunRecord::default() }
@@ -422,7 +422,7 @@ fn handler(begin_ns: u64, end_ns: u64, lost_ns: u64) -> Event {
     Event { begin_ns, end_ns, what }
 }
 
-/// Every way to call the commands.
+/// Runs all commands in all forms.
 fn all_commands(dir: &Scratch) -> Vec<(Vec<String>, Result<String, String>)> {
     let svg = dir.path().join("any.svg");
     let commands = [
@@ -568,7 +568,7 @@ fn records_may_say_anything() {
         let around = words.contains(&"--before-after".to_owned());
         assert!(said.is_ok() || around, "{words:?}: {said:?}");
     }
-    // A phase on both sides of the sync: not all are as odd.
+    // An odd trace may have no phase on one side of the sync.
     let around = caribou(&["trace", "utilisation", dir.text(), "--around-sync", "1"]);
     assert!(around.is_ok() || around.is_err_and(|line| line.contains("no phase both before and after")));
 }
@@ -610,7 +610,7 @@ fn a_pool_has_a_tail_until_its_last_iteration_and_then_collects_the_result() {
         let mut run = run_of(2, rank);
         (run.shape, run.lb) = (Shape::Pools, "ruper".into());
         let mut writer = Writer::create(dir.path(), &run).unwrap();
-        // Bins of 100 ns of which the rank works in the first ones, and is idle in the others.
+        // Bins of 100 ns. The rank works in the first bins and is idle in the others.
         let row = |activity, bins: std::ops::Range<usize>| {
             let ns: Vec<u64> = (0..bins.end).map(|bin| if bins.contains(&bin) { 100 } else { 0 }).collect();
             Row { activity, calls: vec![1; ns.len()], longest_ns: ns.clone(), ns }

@@ -1,4 +1,4 @@
-//! `timeline`, `histogram`, `outliers`, `chunks` and `comm`, against figures worked out here.
+//! Tests `timeline`, `histogram`, `outliers`, `chunks` and `comm` against independently computed figures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,7 +34,7 @@ fn idle(begin_ns: u64, end_ns: u64) -> Event {
     Event { begin_ns, end_ns, what: What::Idle }
 }
 
-/// A trace of ranks with one worker each, which did these things.
+/// A trace of ranks with one worker each and these events.
 fn written(name: &str, run: &RunRecord, ranks: &[Vec<Event>]) -> Scratch {
     let dir = Scratch::new(name);
     for (rank, events) in (0..).zip(ranks) {
@@ -161,7 +161,7 @@ fn the_picture_accounts_for_every_slice() {
         .unwrap();
     let line = text.lines().find(|line| line.contains("shorter than a pixel")).unwrap();
     let merged: usize = line.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
-    // Those that are alone in their pixel are drawn as they are.
+    // A slice that is alone in its pixel is drawn as it is.
     assert!(merged <= slices && merged + 4 * 300 >= slices, "{merged} of {slices}");
     let drawn = fs::read_to_string(&svg).unwrap();
     assert!(drawn.contains(line.strip_prefix("note: ").unwrap()), "the picture says it as well");
@@ -370,7 +370,7 @@ fn handlers_that_seldom_have_work_are_not_long_when_they_have() {
     let dir = written("b-bimodal", &run_of(Shape::Arrays), &[events, vec![idle(0, 10)]]);
     let page = json(&["outliers", dir.text(), "--noise"]);
     assert_eq!((sum(&page, "noise_by_rank", "work"), sum(&page, "noise_by_rank", "noise")), (0, 0));
-    // Nor is a chunk too small that has its work in executions of which most are not.
+    // A chunk is not too small if most of its work is in long executions, even if most executions are short.
     let long = |step: u64| if step.is_multiple_of(20) { 80_000 } else { 500 };
     let at = |step: u64| step * 100_000;
     let events = (0..40).map(|step| handler(at(step), at(step) + long(step), 0, 0, 0, 0)).collect();
@@ -484,7 +484,7 @@ fn a_chunk_that_comes_back_late_is_no_ping_pong_wherever_one_looks() {
     };
     let depart = |at_ns, to| Event::point(at_ns, What::Depart { chunk: chunk(1), rank: to, bytes: 8 });
     let arrive = |at_ns| Event::point(at_ns, What::Arrive { chunk: chunk(1), bytes: 8 });
-    // Away for six phases, of which the first rank sees nothing.
+    // The chunk is away for six phases, and the first rank has no events of them.
     let home = vec![load(0), depart(110, 1), arrive(730), load(7)];
     let away: Vec<Event> =
         [arrive(120)].into_iter().chain((1..7).map(load)).chain([depart(720, 0)]).collect();

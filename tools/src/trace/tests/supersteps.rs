@@ -1,4 +1,4 @@
-//! What commands say of a program in supersteps, against figures worked out here.
+//! Tests what commands print about a program in supersteps, against independently computed figures.
 
 use std::fs;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use serde_json::Value;
 use super::Scratch;
 use crate::tests::{caribou, caribou_says};
 
-/// Ten steps of two workers: four of 40 us, then a new division with copies, and six of 20 us. In the last one a job is
-/// dropped.
+/// Ten steps of two workers: four of 40 us, a new division with copies, and six of 20 us. The last has a dropped job.
 fn steps() -> Vec<StepRecord> {
     let step = |step: u64| {
         let long_ns = if step < 4 { 40_000 } else { 20_000 };
@@ -35,7 +34,7 @@ fn steps() -> Vec<StepRecord> {
             }
         };
         let reason = divided.then(|| "worker 1 is four times as slow".to_owned());
-        // With copies each worker has all units.
+        // With copies, each worker has all units.
         let (moved, copies) = (if divided { 100 } else { 0 }, if step < 4 { 1 } else { 2 });
         StepRecord {
             step,
@@ -148,7 +147,7 @@ fn records_of_any_numbers_are_borne() {
     caribou(&["trace", "report", trace, "-o", html.to_str().unwrap()]).unwrap();
 }
 
-/// Computes nothing, and takes its time: the last units are slow, and for a while others are.
+/// Only sleeps. Units from 20 on are slow, and after 20 steps units from 10 on.
 struct Slow;
 
 impl Supersteps for Slow {

@@ -1,16 +1,16 @@
-//! The messages of a picture: the ones longest under way.
+//! Selects the messages with the longest latency, for the arrows of a picture.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::super::analysis::messages::Message;
 
-/// The slowest of many messages.
+/// The messages with the longest latency.
 pub(super) struct Slowest {
-    /// The fastest of them on top.
+    /// The message with the shortest latency is on top.
     arrows: BinaryHeap<Reverse<Arrow>>,
     most: usize,
-    /// Number in all.
+    /// Number of all messages.
     pub(super) seen: u64,
 }
 
@@ -32,7 +32,7 @@ impl Slowest {
         self.arrows.len()
     }
 
-    /// In the order in which they were handled.
+    /// The selected messages in the order in which they were handled.
     pub(super) fn messages(&self) -> Vec<Message> {
         let mut arrows: Vec<&Arrow> = self.arrows.iter().map(|Reverse(arrow)| arrow).collect();
         arrows.sort_by_key(|arrow| arrow.number.0);
@@ -40,10 +40,10 @@ impl Slowest {
     }
 }
 
-/// An arrow in the order of the time it was under way.
+/// A message, ordered by latency.
 struct Arrow {
     latency_ns: u64,
-    /// Of two equals, the one that came first.
+    /// For equal latencies, the earlier message counts as longer.
     number: Reverse<u64>,
     message: Message,
 }

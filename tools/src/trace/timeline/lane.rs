@@ -1,10 +1,9 @@
-//! One row of a picture while it is drawn: wide slices as they are, the rest merged pixel by pixel.
-//!
-//! However many slices come, a lane has at most a few shapes per pixel; merged slices are counted.
+//! Builds one row of a picture: wide slices as they are, and slices narrower than a pixel merged. For any number of
+//! slices, a lane has at most a few shapes per pixel. Merged slices are counted.
 
 use super::view::Class;
 
-/// A row while it is drawn; lanes are one high until they are put in their place.
+/// A row of the picture, in pixels from its left edge.
 #[derive(Default)]
 pub(super) struct Lane {
     pub(super) shapes: Vec<Shape>,
@@ -15,7 +14,7 @@ pub(super) struct Lane {
     spanned: Option<i64>,
 }
 
-/// Something in a lane, pixels from its left edge.
+/// A shape in a lane, in pixels from its left edge.
 pub(super) struct Shape {
     pub(super) from: f64,
     pub(super) to: f64,
@@ -39,7 +38,7 @@ struct Group {
 }
 
 impl Lane {
-    /// A slice that is narrower than a pixel.
+    /// Adds a slice that is narrower than a pixel.
     pub(super) fn narrow(&mut self, from: f64, to: f64, class: Class, worked_ns: u64, lost_ns: u64) {
         if self.group.as_ref().is_some_and(|group| group.from.floor() < from.floor()) {
             self.close();
@@ -56,7 +55,7 @@ impl Lane {
         }
     }
 
-    /// Ends the group that is open.
+    /// Ends the current group.
     pub(super) fn close(&mut self) {
         let Some(group) = self.group.take() else { return };
         if group.slices > 1 {
@@ -72,14 +71,14 @@ impl Lane {
         }
     }
 
-    /// Tells whether there is a mark in this pixel already; if there is, the next one is merged with it.
+    /// Returns whether this pixel already has a mark. If it has, the next mark is merged.
     pub(super) fn has_mark(&mut self, pixel: i64) -> bool {
         let has = self.marked.replace(pixel) == Some(pixel);
         self.merged += u64::from(has);
         has
     }
 
-    /// The same for spans that are narrower than a pixel.
+    /// The same for spans narrower than a pixel.
     pub(super) fn has_span(&mut self, pixel: i64) -> bool {
         let has = self.spanned.replace(pixel) == Some(pixel);
         self.merged += u64::from(has);

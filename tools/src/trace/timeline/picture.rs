@@ -1,8 +1,8 @@
-//! The timeline as a picture: a lane a row, slices in the colour of their kind, arrows for messages.
+//! Draws the timeline as a picture: a lane per row, slices in the colour of their kind, and arrows for messages.
 //!
-//! Slices narrower than a pixel are merged with their neighbours in the same pixel and show what took most of it; how many
-//! is written below. The picture is never larger than its pixels and arrows, however long the run. (Figure 1 of cloud-refine:
-//! idle is nearly white, so that the cost of a neighbour for the others is seen at once.)
+//! Slices narrower than a pixel are merged per pixel, which shows the class with most time; a note states their number.
+//! So the size of the picture is bounded by its pixels and arrows. Idle time is nearly white, so that the effect of a
+//! neighbour on other ranks is visible, as in figure 1 of cloud-refine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ use super::view::{Class, Slice, View};
 
 const LEFT: f64 = 110.0;
 const TOP: f64 = 56.0;
-/// All lanes together, where they are many.
+/// Height of all lanes together in pixels, if there are many.
 const LANES_HIGH: f64 = 900.0;
-/// Slices of at least this width have a hint.
+/// Smallest width in pixels of slices that have a hint.
 const HINT_WIDE: f64 = 3.0;
 
-/// A timeline while it is drawn.
+/// A timeline picture.
 pub(super) struct TimelineImage {
     window: Window,
     pixels: f64,
@@ -83,7 +83,7 @@ impl TimelineImage {
         }
     }
 
-    /// Draws what takes no time of its own: marks and spans.
+    /// Draws marks and spans, which are drawn over slices.
     pub(super) fn annotate(&mut self, trace: &Trace, row: usize, event: &Event) {
         let (from, to) = (self.x(event.begin_ns), self.x(event.end_ns));
         let lane = self.lane(row);
@@ -99,7 +99,7 @@ impl TimelineImage {
         lane.shapes.push(Shape { from, to: to.max(from + 0.5), form, hint: Some(hint) });
     }
 
-    /// Keeps the messages that were longest under way.
+    /// Keeps the messages with the longest latency between different workers.
     pub(super) fn message(&mut self, place: WorkerRef<'_>, event: &Event) {
         let Some(matcher) = &mut self.matcher else { return };
         let Some(message) = matcher.see(place, event).other() else { return };
@@ -114,7 +114,7 @@ impl TimelineImage {
         self.slowest.add(message);
     }
 
-    /// The picture, and its omissions.
+    /// The picture, and notes about omissions.
     pub(super) fn finish(mut self, trace: &Trace, view: &View) -> (Svg, Vec<String>) {
         self.lanes.resize_with(view.rows().max(self.lanes.len()), Lane::default);
         self.lanes.iter_mut().for_each(Lane::close);
@@ -275,7 +275,7 @@ impl TimelineImage {
     }
 }
 
-/// Words, shortened to fit into `pixels` pixels.
+/// Shortens a text to `pixels` pixels.
 fn shortened(words: &str, pixels: f64) -> String {
     let most = (pixels / 6.5) as usize;
     match words.chars().count() > most {

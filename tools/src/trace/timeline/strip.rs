@@ -1,4 +1,4 @@
-//! A row as characters: each shows what took most of its time.
+//! Builds a row of characters, each of which shows the class that took most of its time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use super::super::page::{Cell, Table};
 use super::super::select::Window;
 use super::view::{Class, Slice};
 
-/// Letters for kinds, in the order of the time they took.
+/// Letters for kinds, in the order of their time.
 const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Letters for ranks.
 const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// For kinds that are left without a letter.
+/// For kinds and ranks beyond the letters.
 const OTHER: char = '+';
 
-/// Classes in each column of a row.
+/// Time of each class in each column of a row.
 pub(super) struct Strip {
     window: Window,
-    /// Few classes share a column: a list is the fastest map.
+    /// A list, because few classes share a column.
     columns: Vec<Vec<(Class, u64)>>,
     marks: BTreeSet<usize>,
 }
@@ -54,10 +54,10 @@ impl Strip {
         }
     }
 
-    /// Begin of a column.
+    /// Begin of a column in ns.
     fn edge_ns(&self, number: usize) -> u64 {
         let along = u128::from(self.window.length_ns()) * number as u128;
-        // Columns begin at the first ns of which `column` says that it is theirs.
+        // Rounds up, so that each column begins at the first ns that `column` assigns to it.
         self.window.from_ns + along.div_ceil(self.columns.len() as u128) as u64
     }
 
@@ -70,7 +70,7 @@ impl Strip {
         self.marks.iter().copied()
     }
 
-    /// Time of these classes in the window, ns.
+    /// Time of these classes in the window, in ns.
     pub(super) fn ns(&self, of: impl Fn(&Class) -> bool) -> u64 {
         self.columns.iter().flatten().filter(|(class, _)| of(class)).map(|(_, ns)| ns).sum()
     }
@@ -85,7 +85,7 @@ impl Strip {
     }
 }
 
-/// The column that a moment lies in; the nearest if it lies in none.
+/// The column of a time; the nearest column if the time is outside of the window.
 pub(super) fn column(window: Window, width: usize, at_ns: u64) -> usize {
     let along_ns = u128::from(at_ns.saturating_sub(window.from_ns));
     let column = along_ns * width as u128 / u128::from(window.length_ns().max(1));
@@ -99,7 +99,7 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    /// Letters for all that happened in these rows.
+    /// Assigns letters to all classes in these rows.
     pub(super) fn new(strips: &[Strip]) -> Legend {
         let mut totals = BTreeMap::new();
         for (class, ns) in strips.iter().flat_map(|strip| &strip.columns).flatten() {

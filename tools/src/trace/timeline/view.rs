@@ -1,4 +1,4 @@
-//! Rows of a timeline, and what an event is there.
+//! Assigns events to rows of a timeline, and classifies them.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::super::analysis::events::{WorkerName, WorkerRef};
 use super::super::chunks::is_called;
 use super::super::select::Selection;
 
-/// Rows of workers, at most.
+/// Largest number of rows of workers.
 const WORKERS_MAX: usize = 512;
-/// Rows of chunks, at most.
+/// Largest number of rows of chunks.
 const CHUNKS_MAX: usize = 100;
 
-/// Classes of stretches of a row.
+/// Class of a slice in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Kind(NameId),
     Iterations,
-    /// In a chunk's row: it ran on this rank.
+    /// In the row of a chunk: the chunk ran on this rank.
     Rank(u32),
     Moving,
     Runtime,
@@ -28,18 +28,18 @@ pub(super) enum Class {
     Lost,
 }
 
-/// A stretch of a row, ns.
+/// A slice in a row, times in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     pub(super) row: usize,
     pub(super) class: Class,
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
-    /// The end of it that was not CPU time.
+    /// Time at the end of the slice that was not CPU time.
     pub(super) lost_ns: u64,
 }
 
-/// The rows.
+/// The rows of a timeline.
 pub(super) enum View {
     Workers {
         rows: BTreeMap<WorkerName, usize>,
@@ -48,7 +48,7 @@ pub(super) enum View {
     Chunks {
         wanted: Vec<String>,
         rows: Vec<ChunkId>,
-        /// The row of each chunk that has been seen; none for chunks that are not selected.
+        /// The row of each chunk that has been seen; none for chunks without a row.
         known: FxHashMap<ChunkId, Option<usize>>,
         left_out: u64,
     },
@@ -73,7 +73,7 @@ impl Class {
 }
 
 impl View {
-    /// A row for each chunk of these names, or if there are none for each worker selected.
+    /// One row per chunk of these names. Without names, one row per selected worker.
     pub(super) fn new(trace: &Trace, selection: &Selection, chunks: &[String]) -> View {
         if !chunks.is_empty() {
             let wanted = chunks.to_vec();
@@ -87,7 +87,7 @@ impl View {
         View::Workers { left_out: (workers.len() - rows.len()) as u64, rows }
     }
 
-    /// Those of the workers selected whose events it needs.
+    /// Removes the workers that have no row.
     pub(super) fn places<'t>(&self, mut places: Vec<WorkerRef<'t>>) -> Vec<WorkerRef<'t>> {
         if let View::Workers { rows, .. } = self {
             places.retain(|place| rows.contains_key(&place.name()));
@@ -95,7 +95,7 @@ impl View {
         places
     }
 
-    /// Number of rows by now.
+    /// Number of rows so far.
     pub(super) fn rows(&self) -> usize {
         match self {
             View::Workers { rows, .. } => rows.len(),
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// The rows in the order in which people look for them.
+    /// The rows in display order.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.rows()).collect();
         if let View::Chunks { rows, .. } = self {
@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// The slice of this event in one of the rows, if it takes time there.
+    /// The slice of this event in its row; none if the event takes no time.
     pub(super) fn slice(&mut self, trace: &Trace, place: WorkerRef<'_>, event: &Event) -> Option<Slice> {
         let by_chunk = matches!(self, View::Chunks { .. });
         let (class, lost_ns) = match event.what {
@@ -141,7 +141,7 @@ impl View {
         Some(Slice { row, class, begin_ns: event.begin_ns, end_ns: event.end_ns, lost_ns })
     }
 
-    /// The row that this event belongs to.
+    /// The row of this event.
     pub(super) fn row(&mut self, trace: &Trace, place: WorkerRef<'_>, event: &Event) -> Option<usize> {
         if let View::Workers { rows, .. } = self {
             return rows.get(&place.name()).copied();
@@ -149,7 +149,7 @@ impl View {
         self.row_of_chunk(trace, chunk_of(&event.what)?)
     }
 
-    /// End of a message: at a worker, or at a chunk.
+    /// The row of one end of a message: of the worker, or of the chunk.
     pub(super) fn known_row(&self, worker: WorkerName, chunk: ChunkId) -> Option<usize> {
         match self {
             View::Workers { rows, .. } => rows.get(&worker).copied(),
@@ -157,7 +157,7 @@ impl View {
         }
     }
 
-    /// One that did something, asked for or not.
+    /// A chunk that has events, selected or not.
     pub(super) fn any_chunk(&self) -> Option<ChunkId> {
         match self {
             View::Workers { .. } => None,
@@ -180,7 +180,7 @@ impl View {
         row
     }
 
-    /// Note on what has no row for want of room.
+    /// A note if there are too many workers or chunks for rows.
     pub(super) fn left_out(&self) -> Option<String> {
         match self {
             View::Workers { left_out, .. } if *left_out > 0 => {

@@ -1,4 +1,4 @@
-//! Every worker in the phase before a sync and in the one after it: did balancing help? Figure 4 of cloud-refine.
+//! Compares each worker before and after a sync, to show the effect of balancing (figure 4 of cloud-refine).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ use super::super::select::Window;
 use super::{Options, Sort};
 use crate::{Error, output};
 
-/// Bars of a picture, at most: more workers are drawn as averages of several.
+/// Largest number of bars. More workers are drawn as averages of several workers.
 const BARS_MAX: usize = 256;
 
 pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
@@ -52,7 +52,7 @@ pub(super) fn run(trace: &Trace, options: &Options, out: &mut dyn Write) -> Resu
     Ok(page.write(options.format, out)?)
 }
 
-/// The phase that a sync ends, and the one that it begins.
+/// The phase before a sync, and the phase after it.
 fn phases(trace: &Trace, chosen: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Window, Window) {
     let elapsed_ns = trace.elapsed_ns();
     let begin_ns = |outcome: &SyncEffect<'_>| began_ns(outcome.report).min(elapsed_ns);
@@ -67,7 +67,7 @@ fn phases(trace: &Trace, chosen: &SyncEffect<'_>, all: &[SyncEffect<'_>]) -> (Wi
 
 type Pair<'s> = (&'s Worker, &'s Worker);
 
-/// Workers before and after, those with most idle time before it first.
+/// Each worker before and after. The worker with most idle time before the sync is first.
 fn pairs<'s>(before: &'s TimeBreakdown, after: &'s TimeBreakdown, sort: Sort) -> Vec<Pair<'s>> {
     let mut pairs: Vec<Pair<'s>> = before.workers.iter().zip(&after.workers).collect();
     if sort == Sort::Busy {
@@ -120,7 +120,7 @@ fn table(before: &TimeBreakdown, after: &TimeBreakdown, pairs: &[Pair<'_>]) -> T
     table
 }
 
-/// Two groups of bars, the average first in each, workers in the same order.
+/// Draws two groups of bars with the workers in the same order, each after the average.
 fn draw(
     trace: &Trace,
     chosen: &SyncEffect<'_>,

@@ -1,4 +1,4 @@
-//! The parts of the time stacked over time, and below a map of ranks for each of the three that matter.
+//! Draws the parts of time stacked over time, and maps of ranks over time for busy, idle and lost time.
 
 use presentation::svg::{Anchor, Area, Svg};
 use trace_reader::Trace;
@@ -11,9 +11,9 @@ use super::map::{Cut, Map, Row};
 
 const WIDTH: f64 = 960.0;
 const STACKED: f64 = 180.0;
-/// Rows of a map, at most: more ranks are drawn as averages of several.
+/// Largest number of rows of a map. More ranks are drawn as averages of several ranks.
 const ROWS_MAX: usize = 64;
-/// Shades of a map: neighbours of one shade are one rectangle.
+/// Number of shades in a map. Adjacent cells of one shade are one rectangle.
 const SHADES: f64 = 20.0;
 
 pub(super) fn svg(trace: &Trace, map: &Map) -> String {
@@ -75,7 +75,7 @@ fn stack(svg: &mut Svg, area: Area, map: &Map) {
     }
 }
 
-/// A line where each sync or division was, one a pixel.
+/// Draws a line at each sync or division, at most one per pixel.
 fn syncs(svg: &mut Svg, area: Area, trace: &Trace, map: &Map) {
     let window = map.bins.window;
     let mut last = f64::NEG_INFINITY;
@@ -90,10 +90,10 @@ fn syncs(svg: &mut Svg, area: Area, trace: &Trace, map: &Map) {
     }
 }
 
-/// A row of the map: its name, and its bins.
+/// A row of the map: its name and its bins.
 type Line = (String, Vec<Parts>);
 
-/// Ranks, or groups of them.
+/// The rows, each for a rank or a group of ranks.
 fn rows(ranks: &[Row]) -> Vec<Line> {
     let each = ranks.len().div_ceil(ROWS_MAX).max(1);
     let row = |ranks: &[Row]| {
@@ -115,7 +115,7 @@ fn heat(svg: &mut Svg, area: Area, rows: &[Line], colour: [f64; 3], of: fn(&Part
     let height = area.height / rows.len().max(1) as f64;
     for (number, (name, bins)) in rows.iter().enumerate() {
         let top = area.top + height * number as f64;
-        // As many names as there is room for.
+        // Labels only as many rows as have space.
         if number % (11.0 / height).ceil() as usize == 0 {
             svg.sized_text((area.left - 6.0, top + height / 2.0 + 4.0), 10, Anchor::End, name);
         }
@@ -136,7 +136,7 @@ fn heat(svg: &mut Svg, area: Area, rows: &[Line], colour: [f64; 3], of: fn(&Part
     }
 }
 
-/// From white to a colour.
+/// Mixes white with a colour.
 fn mixed(colour: [f64; 3], share: f64) -> String {
     let [red, green, blue] = colour.map(|full| (255.0 + (full - 255.0) * share).round() as u8);
     format!("#{red:02x}{green:02x}{blue:02x}")

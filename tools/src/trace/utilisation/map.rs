@@ -1,4 +1,4 @@
-//! Map of ranks over time, and where the syncs are.
+//! Computes the parts of time of each rank in each bin, and the bins with syncs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use super::super::analysis::time_breakdown::{Parts, TimeBreakdown, Worker};
 use super::super::select::Selection;
 use super::super::supersteps::moments;
 
-/// Ranks by bins.
+/// Parts of time by rank and bin.
 pub(crate) struct Map {
     pub(crate) bins: Bins,
     pub(crate) rows: Vec<Row>,
-    /// All ranks, all the time.
+    /// Sum over all ranks and bins.
     pub(crate) total: Cut,
-    /// All ranks in each bin.
+    /// Sum over all ranks in each bin.
     pub(crate) all: Vec<Cut>,
-    /// Bins in which there was a sync.
+    /// Bins with a sync or a new division.
     pub(crate) syncs: BTreeSet<usize>,
 }
 
@@ -30,16 +30,16 @@ pub(crate) struct Row {
     pub(crate) bins: Vec<Cut>,
 }
 
-/// Parts of a stretch of time.
+/// Parts of a span of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cut {
     pub(crate) parts: Parts,
-    /// Lost time that the hypervisor took.
+    /// Part of the lost time that the hypervisor took.
     pub(crate) steal_ns: f64,
 }
 
 impl Row {
-    /// Part of the time that it was busy with chunks.
+    /// Fraction of time in chunks.
     pub(crate) fn busy(&self) -> f64 {
         self.total.parts.share(self.total.parts.chunks_ns)
     }

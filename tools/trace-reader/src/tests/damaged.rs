@@ -1,4 +1,4 @@
-//! Files that were whole once.
+//! Tests files that were complete and then damaged.
 
 use caribou::trace::block::INDEXED_MAX;
 use caribou::trace::encoding::Encoder;
@@ -51,7 +51,7 @@ fn every_flipped_byte_is_found_and_no_event_is_made_up() {
             if trace.problems.is_empty() && problems.is_empty() {
                 assert_eq!(found, all, "byte {at} xor {flip:#x} changes events unnoticed");
             }
-            // Names may be lost with their block; all else must be as it was written.
+            // Names may be lost with their block. All other data must be as written.
             let when =
                 |(rank, worker, event): &(u32, u32, Event)| (*rank, *worker, event.begin_ns, event.end_ns);
             let mut rest = all.iter();
@@ -64,7 +64,7 @@ fn every_flipped_byte_is_found_and_no_event_is_made_up() {
 fn a_block_that_cannot_be_read_does_not_take_the_next_with_it() {
     let dir = Scratch::new("next-block");
     let early = Block::new(Kind::Events, 0, 2, (0, 1 << 52), &{
-        // The second of these lies outside of the block's time, and would hide all that comes after it.
+        // The second event is outside of the block's time. If it were accepted, all later events would be refused.
         let mut bytes = Vec::new();
         let mut encoder = Encoder::default();
         encoder.encode(&Event { begin_ns: 0, end_ns: 1 << 52, what: What::Idle }, &mut bytes);
@@ -149,7 +149,7 @@ fn names_after_some_that_are_damaged_are_not_taken_for_them() {
 fn a_file_with_too_many_blocks_for_an_index_was_not_cut_off() {
     let dir = Scratch::new("no-index");
     let mut writer = Writer::create(&dir.0, &run_record(0, 1, 1)).unwrap();
-    // With those of the run and the end one more than fit.
+    // Together with the blocks of the run and of the end, one more than the index can list.
     let none = Block::new(Kind::Samples, 0, 0, (0, 0), b"[]");
     (0..INDEXED_MAX - 1).for_each(|_| writer.write(&none).unwrap());
     writer.finish(&end_record()).unwrap();

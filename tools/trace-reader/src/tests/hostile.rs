@@ -1,4 +1,4 @@
-//! Forged files.
+//! Tests forged files.
 
 use caribou::trace::block::{HEADER, Header, INDEX_MAGIC, RAW_MAX};
 use caribou::trace::encoding::Encoder;
@@ -54,7 +54,7 @@ fn pipes_and_unreadable_files_are_told_and_do_not_hang() {
     let told: Vec<String> = trace.problems.iter().map(Problem::to_string).collect();
     let said = |what: &str| assert!(told.iter().any(|line| line.contains(what)), "{what}: {told:?}");
     said("rank-00001.trace: byte 0: left out: it is no file");
-    // Root may read it all the same, and finds nothing in it.
+    // Root can read the file, and finds no trace in it.
     said("rank-00002.trace: byte 0: left out: it ");
 }
 
@@ -104,7 +104,7 @@ fn a_block_that_promises_four_gigabytes_is_not_believed() {
 #[test]
 fn records_that_unpack_to_more_than_memory_are_left_out() {
     let dir = Scratch::new("bombs");
-    // 16 KiB in the file, 4 MiB of JSON, 50 MiB and more in memory.
+    // 16 KiB in the file, 4 MiB of JSON, and at least 50 MiB in memory.
     let many = RAW_MAX / 3 - 10;
     let json = format!("[{}{{}}]", "{},".repeat(many - 1));
     let looks = format!("[{{\"takers\":{json}}}]");
@@ -185,7 +185,7 @@ fn a_profile_of_too_many_bins_is_left_out_and_a_wide_one_is_no_time() {
     assert_eq!(trace.elapsed_ns(), 1 << 53, "the longest there is");
 }
 
-/// A file with this index; each entry is a place and a header.
+/// The bytes of a file with this index. Each entry is an offset and a header.
 fn with_index(blocks: &[Block], entries: &[(u64, Header)]) -> Vec<u8> {
     let mut bytes = bytes_of(blocks);
     let raw: Vec<u8> = entries

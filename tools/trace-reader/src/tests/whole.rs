@@ -1,4 +1,4 @@
-//! Whole traces: read as they were written.
+//! Tests that complete traces are read as written.
 
 use std::sync::Arc;
 

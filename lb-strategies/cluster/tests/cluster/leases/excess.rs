@@ -1,35 +1,36 @@
-//! Time beyond the ideal: scenarios of the RUPER-LB paper and its sweeps, and whole tasks of unequal cost.
+//! Tests how far `leases` ends after the ideal time, in scenarios and sweeps of the RUPER-LB paper, and with unequal
+//! tasks.
 
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
 use lb_strategies::pool::{Nanos, Pool, SECOND};
 use virtual_cluster::{PoolRun, RunPool, Traces, Worker};
 
-/// Speeds of a scenario: of a worker at a time in seconds.
+/// The speed of a worker at a time in seconds.
 type Speed<'s> = &'s dyn Fn(Worker, f64) -> f64;
 
-/// The shape of a pool, its speeds, and the policy to run it under.
+/// A pool, its speeds, and the policy that runs it.
 struct Scenario<'s> {
     name: String,
     iterations: u64,
     workers: Vec<u32>,
     speed: Speed<'s>,
-    /// Speeds hold for so long.
+    /// Time for which speeds are constant, ns.
     step: Nanos,
     rtt: Nanos,
     spec: &'s str,
-    /// Seconds of a piece.
+    /// Length of a piece, s.
     chunk: f64,
 }
 
 impl<'s> Scenario<'s> {
-    /// Pieces of a second instead of a tenth: a tenth of the events, and the same shape.
+    /// With pieces of 1 s instead of 0.1 s, which gives a tenth of the events and similar results.
     fn new(name: &str, iterations: u64, workers: Vec<u32>, speed: Speed<'s>) -> Self {
         let (step, rtt) = (5 * SECOND, SECOND / 100);
         Self { name: name.into(), iterations, workers, speed, step, rtt, spec: "leases,chunk=1", chunk: 1.0 }
     }
 
-    /// With pieces of a tenth of a second, the default.
+    /// With pieces of 0.1 s, the default.
     fn finely(self) -> Self {
         Self { spec: "leases", chunk: 0.1, ..self }
     }
@@ -43,7 +44,7 @@ impl<'s> Scenario<'s> {
         ranks.flat_map(|(rank, &workers)| (0..workers).map(move |number| Worker { rank, number })).collect()
     }
 
-    /// The earliest time at which all could be done: `min {T : sum of speeds integrated up to T >= I}`.
+    /// The earliest time at which all could be done, s: `min {T : sum of speeds integrated up to T >= I}`.
     fn ideal(&self) -> f64 {
         let (names, step) = (self.names(), self.step as f64 / SECOND as f64);
         let (mut left, mut time) = (self.iterations as f64, 0.0);
@@ -64,7 +65,7 @@ impl<'s> Scenario<'s> {
         RunPool::new(&pool, &*policy, &mut vcpus).links(self.rtt / 2).run()
     }
 
-    /// Runs it; seconds above the ideal. At most `0.001 T + 2 chunk + 4 RTT`, the pieces of a second included.
+    /// Runs the scenario. Returns the seconds beyond the ideal, which must be at most `0.001 T + 2 chunk + 4 RTT`.
     fn check(&self) -> f64 {
         let (ideal, run) = (self.ideal(), self.run());
         assert!(run.is_complete(self.iterations), "{}: {:?}", self.name, run.closed);
@@ -79,12 +80,12 @@ fn linear(worker: Worker, _: f64) -> f64 {
     1000.0 + 150.0 * f64::from(worker.number)
 }
 
-/// Rank 1 falls to a twentieth.
+/// Rank 1 falls to a twentieth of its speed.
 fn collapse_of_rank_1(at: f64) -> impl Fn(Worker, f64) -> f64 {
     move |worker, t| if worker.rank.0 == 1 && t >= at { 50.0 } else { 1000.0 }
 }
 
-/// Rank 1 is slow every other 250 s; all its workers together, or half of them at a time.
+/// Rank 1 is slow every other 250 s: all its workers together, or half of them at a time.
 fn waves(phase: f64, together: bool) -> impl Fn(Worker, f64) -> f64 {
     move |worker, t| {
         let half = if together { 0.0 } else { f64::from(worker.number % 2) };
@@ -93,7 +94,7 @@ fn waves(phase: f64, together: bool) -> impl Fn(Worker, f64) -> f64 {
     }
 }
 
-/// A neighbour with a tide of 8 parts of 2400 s.
+/// A neighbour whose load changes in 8 steps of 2400 s.
 fn tide(worker: Worker, t: f64) -> f64 {
     const TIDE: [f64; 8] = [0.35, 0.55, 0.8, 0.95, 0.9, 0.7, 0.85, 0.6];
     let place = (2.0 * f64::from(worker.number) - 7.0) / 7.0;
@@ -110,7 +111,7 @@ fn on_one_rank_unequal_and_changing_workers_end_together() {
         if worker.number == 3 && (820.0..1720.0).contains(&t) { 0.0 } else { linear(worker, t) }
     };
     let (l3, l4) = (falls(100.0, 1500.0), falls(50.0, 2850.0));
-    // Pieces of a second, but the last ones are smaller.
+    // Pieces last 1 s, but the last ones are shorter.
     assert!(Scenario::new("L1", 20_000_000, vec![8], &linear).check() < 0.1);
     assert!(Scenario::new("L2", 4_000_000, vec![4], &doubling).check() < 0.1);
     Scenario::new("L3", 30_000_000, vec![8], &l3).check();
@@ -125,14 +126,14 @@ fn a_collapse_of_a_worker_costs_a_piece_whenever_it_comes() {
         let speed =
             |worker: Worker, t: f64| if worker.number == 7 && t >= f64::from(at) { 50.0 } else { 1000.0 };
         let excess = Scenario::new(&format!("S2 {at}"), 24_000_000, vec![8], &speed).finely().check();
-        // Less than the piece it was at takes at a twentieth of the speed.
+        // Less than the time that the current piece takes at a twentieth of the speed.
         assert!(excess < 2.1, "{at}: {excess}");
     }
 }
 
 #[test]
 fn a_collapse_of_a_rank_costs_a_piece_whenever_it_comes() {
-    // Later ones are the sweep `S1` of `scenarios`.
+    // Later collapses are in the sweep `S1` of `scenarios`.
     for at in (2000..2400).step_by(110) {
         let speed = collapse_of_rank_1(f64::from(at));
         Scenario::new(&format!("S1 {at}"), 48_000_000, vec![8, 8], &speed).finely().check();
@@ -163,7 +164,7 @@ fn a_tide_takes_few_messages() {
     }
 }
 
-/// A number in 0..1 that looks random.
+/// A number in 0..1, pseudo-random.
 fn uniform(seed: u64) -> f64 {
     let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -171,7 +172,7 @@ fn uniform(seed: u64) -> f64 {
     ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Costs in seconds with a standard deviation of their logarithm of 1.5.
+/// Lognormal costs in seconds; the standard deviation of the logarithm is 1.5.
 fn lognormal(count: u64, mean: f64, seed: u64) -> Vec<f64> {
     let normal = |at: u64| {
         let (u, v) = (uniform(4 * at + 1 + seed), uniform(4 * at + 3 + seed));

@@ -1,6 +1,6 @@
-//! Promises of a pool under any speeds, delays and late comers, over thousands of seeds.
+//! Checks the promises of a pool under `leases`, with random speeds, delays and late workers, over thousands of seeds.
 //!
-//! A failure names its seed; `Trial::new(seed)` is the whole story of a run.
+//! A failure names its seed. `Trial::new(seed)` repeats the run.
 
 use lb_strategies::POOLS;
 use lb_strategies::Rank;
@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use virtual_cluster::{Links, PoolRun, RunPool, Traces, Worker};
 
-/// Links that delay every message by another time.
+/// Links that delay every message by a random time.
 struct Jitter {
     rng: Pcg64Mcg,
     longest: Nanos,
@@ -49,7 +49,7 @@ impl Trial {
         let mut late = Vec::new();
         for (rank, &workers) in (0..).map(Rank).zip(&workers) {
             for number in 0..workers {
-                // The first of all is there: it shows when the pool is stopped.
+                // The first worker of all is never late, because it notices when the pool is stopped.
                 if (rank.0, number) != (0, 0) && rng.random_range(0..5) == 0 {
                     late.push((Worker { rank, number }, rng.random_range(0..2 * SECOND)));
                 }
@@ -61,7 +61,7 @@ impl Trial {
 
     fn run(&self) -> PoolRun {
         let seed = self.seed;
-        // A third of the time a worker stands still; else its speed is anything from 10 to 10 000.
+        // A third of the time a worker stops; else its speed is between 10 and 10 000.
         let mut vcpus = Traces::new(SECOND / 10, move |worker: Worker, t: f64| {
             let place =
                 (u64::from(worker.rank.0) << 40) + (u64::from(worker.number) << 32) + (t * 10.0) as u64;
@@ -126,8 +126,7 @@ fn with_copies_every_index_is_committed_once() {
     assert!(discarded > 100, "only {discarded} iterations were copied in vain");
 }
 
-/// The second at which worker 0 is released if worker 1 of rank `of` stands still for an hour in the last tasks of a
-/// second each.
+/// The time at which worker 0 is released, s, if worker 1 of rank `of` stops for an hour in the last tasks of 1 s each.
 fn over_despite_a_standstill(of: u32, workers: Vec<u32>, spec: &str) -> f64 {
     let mut vcpus = Traces::new(SECOND / 10, move |worker: Worker, t: f64| {
         if worker.rank.0 == of && worker.number == 1 && (9.5..3600.0).contains(&t) { 0.0 } else { 1.0 }

@@ -1,18 +1,17 @@
-//! A new plan where Algorithm 1 stalls: chunks are so coarse that no donor has one that fits.
+//! Makes a new plan where Algorithm 1 stalls, because no donor has a chunk small enough for a receiver.
 //!
-//! The placement is planned anew in three ways, each with more moves than the one before, and each followed by
-//! exchanges between the latest rank and the earliest ones. The first plan that reaches the tolerance is taken:
+//! Three plans are tried, each with more moves than the one before. Each is followed by exchanges between the latest
+//! rank and the earliest ranks. The first plan that reaches the tolerance is taken:
 //!
-//! 1. Algorithm 1 with the largest chunks first, aiming at half of the tolerance, and where that leaves donors
-//!    on beyond the tolerance.
-//! 2. The same, aiming at the tolerance.
+//! 1. Algorithm 1 with the largest chunks first, down to half of the tolerance. If donors are left, the level doubles
+//!    beyond the tolerance.
+//! 2. The same, down to the tolerance.
 //! 3. Packing as in `greedy-refine`: heaviest first, and a chunk that does not fit goes where it finishes first. Only
-//!    packing clears a rank for a chunk that nearly fills one.
+//!    packing clears a rank for a chunk that nearly fills a rank.
 //!
-//! If none reaches it, the plan that ends first is taken; of about equal ones the plan with fewest moves.
-//!
-//! It aims at half of the tolerance: at the tolerance itself, the noise of the next phase would start another refinement.
-//! So more chunks would move in the long run.
+//! If no plan reaches the tolerance, the plan that ends first is taken. Of plans that end at about the same time, the
+//! one with the fewest moves wins. Plans aim at half of the tolerance, because noise would start another refinement in
+//! the next phase at the tolerance itself.
 
 use super::{Donors, Plan, Refine, swap_chunks};
 use crate::arrays::finish_first::by_falling_load;
@@ -20,12 +19,12 @@ use crate::arrays::metrics::Moved;
 use crate::arrays::snapshot::Snapshot;
 use crate::arrays::strategies::greedy_refine;
 
-/// The part of the tolerance that is aimed at.
+/// The part of the tolerance that plans aim at.
 const AIM: f64 = 0.5;
-/// Algorithm 1 drains to twice the least time at most: the other ways handle later ranks.
+/// Algorithm 1 drains donors at most to twice the least time. Exchanges and packing handle later ranks.
 const LEVEL_MAX: f64 = 1.0;
 
-/// The best plan for coarse chunks from `start`, never worse than the `stalled` one of Algorithm 1.
+/// The best plan for coarse chunks from `start`, never worse than the `stalled` plan of Algorithm 1.
 pub(super) fn refine(
     refine: &Refine,
     snapshot: &Snapshot,
@@ -60,7 +59,8 @@ pub(super) fn refine(
     plans.into_iter().min_by_key(cost).expect("the stalled one at least")
 }
 
-/// Every chunk stays where it ends by `limit_ns`, heaviest first; the others go where they finish first.
+/// Chunks are placed heaviest first. A chunk stays if its rank finishes by `limit_ns`, else it goes where it finishes
+/// first.
 fn packed(refine: &Refine, snapshot: &Snapshot, start: &Plan, limit_ns: u64) -> Plan {
     let mut plan = Plan { loads: start.pinned(snapshot, refine.background), ..start.clone() };
     let order = by_falling_load(snapshot);

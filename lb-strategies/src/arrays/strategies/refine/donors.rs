@@ -1,8 +1,8 @@
-//! The chunks of the donors, each donor ready to give up the best one for a receiver.
+//! Finds the chunk that a donor (an overloaded rank) should give to a receiver.
 //!
-//! A donor's chunks are cut into classes by falling load: a class holds the loads within `band` of its heaviest. The
-//! heaviest class goes first. Inside a class the order is by index, and the chunk nearest to the receiver goes first.
-//! With a band of 0 a class holds equal loads only, and the order is the paper's: largest first.
+//! The chunks of a donor are divided into classes by falling load. A class holds the loads within `band` of its
+//! heaviest, and the heaviest class goes first. Within a class, the chunk with the index nearest to the receiver goes
+//! first. With a band of 0, the order is the paper's: largest first.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use super::Plan;
 use crate::arrays::snapshot::Snapshot;
 use crate::rank::Rank;
 
-/// A chunk that may go.
+/// A chunk that may leave its donor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) ticks: u64,
@@ -20,27 +20,28 @@ pub(crate) struct Candidate {
     pub(crate) position: usize,
 }
 
-/// The offers of all donors in one vector, donor by donor, each donor's by falling load.
+/// The candidates of all donors in one vector: donor by donor, each by falling load.
 ///
-/// They serve every plan that begins where they were gathered: a chunk that its donor no longer holds is skipped.
+/// They can be used for every plan that starts from the same placement: a chunk that its donor has given away is
+/// skipped.
 pub(crate) struct Donors<'a> {
     snapshot: &'a Snapshot,
     candidates: Vec<Candidate>,
-    /// Per rank; empty for a rank that is no donor.
+    /// By rank; empty for a rank that is no donor.
     of: Vec<DonorQueue>,
 }
 
-/// The offers of one donor.
+/// The candidates of one donor.
 #[derive(Clone, Default)]
 struct DonorQueue {
     all: Range<usize>,
-    /// The rest of the class in turn, by rising id.
+    /// The rest of the present class, by rising index.
     class: VecDeque<Candidate>,
     /// The chunks of the lighter classes.
     lighter: Range<usize>,
 }
 
-/// From which end of the index order a donor gives.
+/// The end of the index order from which a donor gives chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexEnd {
     Lowest,
@@ -48,10 +49,10 @@ pub(crate) enum IndexEnd {
 }
 
 impl<'a> Donors<'a> {
-    /// Collects the chunks that may leave ranks that finish after `limit_ns`. Chunks without load stay: moving
-    /// them is vain.
+    /// Collects the movable chunks of ranks that finish after `limit_ns`. Chunks without load stay, because moving them
+    /// gains nothing.
     pub(crate) fn gather(snapshot: &'a Snapshot, plan: &Plan, limit_ns: u64) -> Self {
-        // A counting sort: sizes, then starts, then every offer to its place.
+        // A counting sort: count, compute the starts, then place every candidate.
         let mut is_donor = vec![false; snapshot.ranks.len()];
         for &rank in &plan.loads.available {
             is_donor[rank.index()] = plan.headroom(rank, limit_ns).is_none();
@@ -82,7 +83,7 @@ impl<'a> Donors<'a> {
         Self { snapshot, candidates: offers, of }
     }
 
-    /// Lets `donor` begin anew with the heaviest class.
+    /// Restarts `donor` with its heaviest class.
     pub(crate) fn reset(&mut self, donor: Rank) {
         let held = &mut self.of[donor.index()];
         held.class.clear();
@@ -90,10 +91,10 @@ impl<'a> Donors<'a> {
     }
 
     /// Takes from `donor` the largest chunk of at most `room` ticks that it holds in `plan`. Of chunks within `band` of
-    /// each other it takes the one nearest to `end`.
+    /// each other, it takes the one nearest to `end`.
     ///
-    /// A chunk that does not fit is not looked at again before [`Donors::offer_all`]: there must not be more room than
-    /// the last time.
+    /// A chunk that does not fit is skipped until [`Donors::reset`]. So `room` must never be larger than in the calls
+    /// before.
     pub(crate) fn take(
         &mut self,
         plan: &Plan,
@@ -123,7 +124,7 @@ impl<'a> Donors<'a> {
 }
 
 impl DonorQueue {
-    /// Takes the fitting offer of the class nearest `end`.
+    /// Takes the candidate of the class that fits and is nearest to `end`.
     fn take(&mut self, room: u64, end: IndexEnd) -> Option<Candidate> {
         let fits = |offer: &Candidate| offer.ticks <= room;
         let found = match end {

@@ -1,9 +1,9 @@
-//! The loop of Algorithm 1 at one level. Every available rank above a limit is a donor. Every available rank below it, or
-//! below a lower limit, is a receiver.
+//! Runs the loop of Algorithm 1 at one level. Every available rank above a limit is a donor. Every available rank below
+//! this limit, or below a lower one, is a receiver.
 //!
-//! `overHeap` of the paper is a priority queue of ranks whose completion times change. `underSet` is a plain heap: its
-//! top falls with each move, which is most of the loop. A queue with an index by rank takes 1.6 to 3.5 times as long
-//! there (10^6 chunks on 10^4 ranks).
+//! `overHeap` of the paper is a priority queue of ranks whose completion times change. `underSet` is a plain heap,
+//! because only its top changes, by falling with each move. A queue with an index by rank takes 1.6 to 3.5 times as
+//! long there (10^6 chunks on 10^4 ranks).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +15,12 @@ use super::Plan;
 use super::donors::{Donors, IndexEnd};
 use crate::rank::Rank;
 
-/// Ranks by completion time, ns, the latest first; of equal ones the lowest rank. The order is total, so no hash shows in it.
+/// Ranks by completion time, ns, the latest first; of equal ranks the lowest. The order is total, so it hides the hash
+/// order.
 type OverHeap = PriorityQueue<Rank, (u64, Reverse<Rank>), FxBuildHasher>;
 
-/// A room and a rank, in one integer: heaps spend their time comparing. The most room first; of equal ones the lowest rank.
+/// Headroom and rank in one integer, which is fast to compare. The most headroom comes first; of equal ranks the
+/// lowest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct HeadroomKey(u128);
 
@@ -36,19 +38,17 @@ impl HeadroomKey {
     }
 }
 
-/// The completion times above which ranks give and up to which they receive.
+/// The limits of completion times for donors and receivers.
 pub(super) struct Limits {
-    /// Ranks that finish later give chunks away until they do not.
+    /// Ranks that finish later give chunks away until they finish by this time.
     pub(super) donor_ns: u64,
-    /// Others receive chunks as long as they finish by this time, which is not above the other limit.
+    /// Receivers get chunks as long as they finish by this time, which is at most `donor_ns`.
     pub(super) receiver_ns: u64,
 }
 
-/// Moves chunks off ranks that finish late, without letting another one finish late.
-///
-/// Returns whether no rank is left that should give.
+/// Moves chunks off ranks that finish late, so that no other rank finishes late. Returns true if no donor is left.
 pub(super) fn offload(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
-    // The most room never grows: a rank that becomes a receiver has less than it just gave.
+    // The largest headroom never grows, because a donor that becomes a receiver has less room than the chunk it gave.
     let (mut over, mut under) = (OverHeap::default(), BinaryHeap::new());
     for &rank in &plan.loads.available {
         if plan.headroom(rank, limits.donor_ns).is_none() {
@@ -97,7 +97,7 @@ mod tests {
     use crate::arrays::strategy::Background;
     use crate::arrays::synthetic::Workload;
 
-    /// The same loop without heaps: it looks through all ranks for each move.
+    /// The same loop without heaps, which searches all ranks for each move.
     fn rescanned(plan: &mut Plan, donors: &mut Donors<'_>, limits: &Limits, band: f64) -> bool {
         let (mut over, mut under) = (Vec::new(), Vec::new());
         for rank in plan.loads.available.clone() {
@@ -132,7 +132,7 @@ mod tests {
         all_settled && over.is_empty()
     }
 
-    /// Many loads are equal, and many ranks alike, so that ties decide.
+    /// Many loads and ranks are equal, so ties occur often.
     fn snapshots() -> impl Strategy<Value = Snapshot> {
         let chunk = (1..5_u64, any::<prop::sample::Index>(), any::<bool>());
         let ranks = prop::collection::vec(prop::sample::select(vec![0.5, 1.0, 1.0, 2.0]), 2..12);

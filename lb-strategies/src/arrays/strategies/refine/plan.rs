@@ -1,4 +1,4 @@
-//! A placement in the making: the current rank of each chunk, and the load of every rank.
+//! A placement under construction: the rank of each chunk, and the load of every rank.
 
 use crate::arrays::finish_first::{FinishFirst, by_falling_load};
 use crate::arrays::loads::Loads;
@@ -6,12 +6,12 @@ use crate::arrays::snapshot::{Assignment, Snapshot};
 use crate::arrays::strategy::Background;
 use crate::rank::Rank;
 
-/// An assignment with its loads, kept in step.
+/// An assignment and the loads that follow from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) assignment: Assignment,
     pub(crate) loads: Loads,
-    /// The time that levels are relative to: no placement finishes earlier.
+    /// The time that levels are relative to. No placement finishes earlier.
     pub(crate) least_ns: f64,
 }
 
@@ -42,21 +42,21 @@ impl Plan {
         Self { assignment, loads, least_ns }
     }
 
-    /// The same with ranks that take a nanosecond per tick, so that ticks are equalised rather than times.
+    /// The same plan with ranks that take 1 ns per tick, so that ticks are equalised instead of times.
     pub(crate) fn in_ticks(mut self) -> Self {
         self.loads.capacity.fill(1.0);
         self.least_ns = self.loads.fair_ns();
         self
     }
 
-    /// The same with levels that are not below the time of the heaviest chunk on its best rank.
+    /// The same plan with levels relative to at least the time of the heaviest chunk on its best rank.
     pub(crate) fn above_heaviest(mut self, snapshot: &Snapshot, model: Background) -> Self {
         let heaviest_ns = self.pinned(snapshot, model).heaviest_ns(snapshot);
         self.least_ns = self.least_ns.max(heaviest_ns as f64);
         self
     }
 
-    /// The loads that no plan can move, on ranks of the same capacities.
+    /// The loads that no plan can move, on ranks with the capacities of this plan.
     pub(crate) fn pinned(&self, snapshot: &Snapshot, model: Background) -> Loads {
         let mut loads = Loads::pinned(snapshot, model);
         loads.capacity.clone_from(&self.loads.capacity);
@@ -68,18 +68,18 @@ impl Plan {
         (self.least_ns * (1.0 + level)) as u64
     }
 
-    /// The part by which this placement finishes above the least completion time.
+    /// The part by which this plan exceeds the least completion time.
     pub(crate) fn level(&self) -> f64 {
         self.max_ns() as f64 / self.least_ns - 1.0
     }
 
-    /// Completion time of the last available rank. No strategy can change the load that is pinned to an unavailable
-    /// rank.
+    /// Completion time of the last available rank. The load pinned to an unavailable rank is left out, because no
+    /// strategy can change it.
     pub(crate) fn max_ns(&self) -> u64 {
         self.loads.available.iter().map(|&rank| self.loads.completion_ns(rank)).max().unwrap_or(0)
     }
 
-    /// The ticks a rank can take and still finish by the limit; `None` if it already does not.
+    /// The ticks that a rank can take and still finish by the limit; `None` if it finishes later already.
     pub(crate) fn headroom(&self, rank: Rank, limit_ns: u64) -> Option<u64> {
         self.loads.ticks_by(rank, limit_ns).checked_sub(self.loads.ticks[rank.index()])
     }

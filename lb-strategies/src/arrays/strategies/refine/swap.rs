@@ -7,18 +7,18 @@ use super::Plan;
 use crate::arrays::snapshot::Snapshot;
 use crate::rank::Rank;
 
-/// The number of earliest ranks that are tried against the latest one.
+/// Number of earliest ranks that the latest rank is compared with.
 const PARTNERS: usize = 8;
 
-/// Chunks of a rank that may move: (ticks, position in the snapshot), by rising load. Empty until the rank is looked at.
+/// Movable chunks of a rank by rising load: (ticks, position in the snapshot). Empty until the rank is visited.
 type MovableChunks = Vec<(u64, usize)>;
 
-/// The chunks of ranks that were not looked at, linked rank by rank: few ranks are ever looked at.
+/// The chunks of ranks that were not visited, in a linked list per rank, because few ranks are ever visited.
 struct UnvisitedRanks<'a> {
     snapshot: &'a Snapshot,
-    /// Per rank, the position of its last chunk; none once it is looked at.
+    /// By rank, the position of its last chunk; none once the rank is visited.
     last: Vec<Option<usize>>,
-    /// Per chunk, the position of the one before it on the same rank.
+    /// By chunk, the position of the chunk before it on the same rank.
     before: Vec<Option<usize>>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> UnvisitedRanks<'a> {
         Self { snapshot, last, before }
     }
 
-    /// Puts the chunks of a rank in order, the first time.
+    /// Sorts the chunks of a rank, on the first visit.
     fn look_at(&mut self, plan: &Plan, rank: Rank, held: &mut [MovableChunks]) {
         let Some(last) = self.last[rank.index()].take() else { return };
         let chunk = |position: usize| (&self.snapshot.chunks[position], position);
@@ -43,7 +43,7 @@ impl<'a> UnvisitedRanks<'a> {
     }
 }
 
-/// A chunk given, perhaps one got for it, and when the later of the two ranks then finishes.
+/// A chunk given, perhaps a chunk taken for it, and the later completion time of the two ranks afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Swap {
     later_ns: u64,
@@ -52,10 +52,10 @@ struct Swap {
     get: Option<(u64, usize)>,
 }
 
-/// Exchanges chunks until the maximum is at most `settled_ns` or no exchange with the latest rank lowers it.
+/// Exchanges chunks until the maximum is at most `settled_ns`, or until no exchange with the latest rank lowers it.
 ///
-/// Every exchange makes the later of two ranks earlier than the latest was, so the maximum never rises. At most one
-/// exchange per rank, and a few more: the tail is long and gains little.
+/// After an exchange, both ranks finish before the time of the latest rank, so the maximum never rises. There is at
+/// most about one exchange per rank, because later exchanges gain little.
 pub(crate) fn swap_chunks(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64) {
     let mut unseen = UnvisitedRanks::new(snapshot, plan);
     let mut held = vec![MovableChunks::new(); snapshot.ranks.len()];
@@ -89,11 +89,11 @@ pub(crate) fn swap_chunks(snapshot: &Snapshot, plan: &mut Plan, settled_ns: u64)
     }
 }
 
-/// The exchange after which the later of both ranks is earliest.
+/// The exchange after which the later of the two ranks finishes earliest.
 fn best_swap(plan: &Plan, held: &[MovableChunks], latest: Rank, partner: Rank) -> Option<Swap> {
     let [from, to] = [latest, partner].map(|rank| plan.loads.capacity[rank.index()]);
     let [ahead, behind] = [latest, partner].map(|rank| plan.loads.ticks[rank.index()]);
-    // With x ticks less here and more there both finish together: (ahead - x) / from = (behind + x) / to.
+    // With x ticks moved, both finish together: (ahead - x) / from = (behind + x) / to.
     let ideal = (ahead as f64 * to - behind as f64 * from) / (from + to);
     let wanted = |give: u64| give.saturating_sub(ideal.max(0.0) as u64);
     let later_ns = |give: u64, get: u64| {

@@ -1,4 +1,4 @@
-//! Promises of `refine` beyond the ones of every strategy.
+//! Tests of what `refine` promises beyond every strategy.
 
 use super::*;
 use crate::arrays::metrics::{Moved, max_over_avg};
@@ -124,7 +124,7 @@ fn where_no_placement_meets_the_tolerance_the_best_one_is_found() {
 
 #[test]
 fn nobody_makes_way_for_a_giant_that_cannot_end_earlier() {
-    // The giant is alone on its rank already: how the others share the rest does not matter.
+    // The giant is alone on its rank already, so the placement of the others does not matter.
     let snapshot = snapshot_of(&[100, 9, 9, 9, 1], &[0, 1, 1, 1, 2], &[1.0; 3]);
     assert_eq!(Refine::default().assign(&snapshot), Assignment::current(&snapshot));
 }

@@ -1,4 +1,4 @@
-//! Copies on a rank: it begins them, offers its own late pieces, and gives up copies that will not be settled.
+//! Copies late pieces on a rank: starts copies, offers its own late pieces, and gives up copies that remain undecided.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,8 +18,8 @@ impl LeaseRank {
         }
     }
 
-    /// Copies late pieces, by a waiting worker or by an offer to the root. A piece is late if its rest takes longer than
-    /// two copies and round trips.
+    /// Copies late pieces, by a waiting worker or an offer to the root. A piece is late if it needs longer than two
+    /// copies of it and two round trips.
     pub(super) fn copy_late(&mut self, now: Nanos, out: &mut Vec<Output>) {
         if self.copies != Replication::Now || !self.pool.is_empty() {
             return;
@@ -40,7 +40,7 @@ impl LeaseRank {
         }
     }
 
-    /// The root passes on an offer; it may have been this rank's own.
+    /// Runs a copy that the root asks for. The piece may be this rank's own.
     pub(super) fn copy(
         &mut self,
         now: Nanos,
@@ -70,7 +70,7 @@ impl LeaseRank {
     }
 }
 
-/// Says whether the result that a worker keeps apart counts.
+/// The output on whether the result that a worker keeps apart counts.
 pub(super) fn verdict(worker: WorkerId, counts: bool) -> Output {
     if counts { Output::Commit { worker } } else { Output::Discard { worker } }
 }

@@ -1,4 +1,4 @@
-//! Serves workers that wait: indices within their quotas, or their release.
+//! Gives waiting workers indices within their quotas, or releases them.
 
 use super::{Link, RuperRank};
 use crate::pools::machine::Nanos;
@@ -11,7 +11,7 @@ use crate::pools::ruper::worker::Stage;
 use crate::rank::{Rank, WorkerId};
 
 impl RuperRank {
-    /// Serves all waiting workers, again after each rebalance: quotas may have changed.
+    /// Serves all waiting workers, and again after each rebalance, because quotas may have changed.
     pub(super) fn serve(&mut self, now: Nanos, out: &mut Vec<Output>) {
         loop {
             let before = self.task.as_ref().map(Task::rebalances);
@@ -48,12 +48,12 @@ impl RuperRank {
             own.doing = LocalWorkerState::Running { iterations, since: now };
             out.push(Output::Run { worker, range, copy: false });
         } else if self.supply.is_exhausted(task.total()) {
-            // Its quota is older than the total: a rebalance makes them agree.
+            // The quota is older than the total. A rebalance updates it.
             task.rebalance(now, Urgency::Usual);
         }
     }
 
-    /// A worker has reached its quota (paper, §2.1 and §2.2).
+    /// Handles a worker that has reached its quota (paper, §2.1 and §2.2).
     fn may_it_leave(&mut self, now: Nanos, worker: WorkerId, out: &mut Vec<Output>) {
         let Some(task) = &mut self.task else { return };
         let own = &mut self.own_workers[worker.index()];
@@ -74,7 +74,7 @@ impl RuperRank {
         }
     }
 
-    /// Claims indices, if they will soon be short.
+    /// Claims indices if there will soon be too few.
     pub(super) fn claim(&mut self, now: Nanos, commands: &mut Vec<Command>) {
         let Some(task) = &self.task else { return };
         let short = |(worker, own): &(WorkerId, &LocalWorker)| {

@@ -1,4 +1,4 @@
-//! The arithmetic between ranks: the effect of a report, the quota of each rank, and the granted indices.
+//! Computes the effect of a report, the quota of each rank, and the granted indices.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::pools::ruper::share::{Participant, share};
 use crate::rank::Rank;
 
 impl RootMonitor {
-    /// A rank, maybe rank 0 itself, reports.
+    /// Handles the report of a rank, which may be rank 0 itself.
     pub(super) fn measure(
         &mut self,
         now: Nanos,
@@ -26,7 +26,7 @@ impl RootMonitor {
         let peer = &mut self.peers[rank.0 as usize];
         let ratio = peer.guess.measure(now, elapsed, predicted, &self.settings);
         peer.confirmed = registered;
-        // As in the paper, a rank that asks to finish is due again after the same time.
+        // As in the paper, a request to finish does not change the time between the reports of a rank.
         if reason == Reason::Requested {
             peer.interval = next_mpi_interval(&self.settings, peer.interval, ratio);
         }
@@ -38,11 +38,11 @@ impl RootMonitor {
         }
     }
 
-    /// Shares the iterations by the speeds of the ranks; gives the seconds to the end.
+    /// Divides the iterations by the speeds of the ranks. Returns the time to the end, s.
     pub(super) fn balance(&mut self) -> f64 {
         let (mut parties, mut quotas) = (Vec::new(), Vec::new());
         for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
-            // An absent rank without a quota has missed the deadline.
+            // An absent rank without a quota missed the deadline.
             if peer.stage == Stage::Absent && peer.assigned == 0 {
                 continue;
             }
@@ -67,7 +67,7 @@ impl RootMonitor {
         }
     }
 
-    /// Grants a rank indices; with its quota, if that allows fewer than it claims.
+    /// Grants indices to a rank. Returns the quota, too, if it allows fewer indices than claimed.
     pub(crate) fn claim(&mut self, rank: Rank, count: u64) -> (Vec<Range<u64>>, Option<u64>) {
         let quota = self.peers[rank.0 as usize].assigned;
         let Some(grants) = &mut self.grants else { return (Vec::new(), None) };

@@ -1,4 +1,4 @@
-//! The balance between ranks, message by message.
+//! Tests the balance between ranks message by message.
 
 use super::super::message::Reason;
 use super::*;
@@ -71,12 +71,12 @@ fn only_a_reporting_rank_gets_a_new_quota() {
     let mut root = balancing(9000, 3, "");
     let assign = |quota| send(1, RuperMessage::Assign { sequence: 0, quota });
     assert_eq!(receive(&mut root, 300, 1, report(300, 300)), [Command::SetTotal(3000), assign(3000)]);
-    // Rank 0 does 2 per second, rank 1 does 1: rank 0 gets two thirds of the remaining 6000 - 900.
+    // Rank 0 does 2 iterations per second, rank 1 does 1. So rank 0 gets two thirds of the remaining 6000 - 900.
     assert_eq!(tick(&mut root, 300, 600), [Command::SetTotal(600 + 3400)]);
     assert_eq!(root.peers[1].assigned, 300 + 1700);
 }
 
-/// Race 4 of the published protocol: when the report of any rank ends the balance, all are told in the same step.
+/// When the report of any rank ends the balance, all ranks get their quotas in the same step, unlike in the paper.
 #[test]
 fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
     let mut root = balancing(900, 3, "");
@@ -109,8 +109,7 @@ fn the_end_is_told_to_all_at_once_with_all_that_is_missing_to_them() {
     assert_eq!(root.wake_at(), Nanos::MAX);
 }
 
-/// Races 3 and 9: the share of an absent rank is redistributed, and a late rank gets an equal part
-/// of the rest.
+/// The share of an absent rank is redistributed, and a rank that starts late gets an equal part of the rest.
 #[test]
 fn a_rank_that_starts_late_gets_a_part_of_what_is_left() {
     let mut root = RootMonitor::new(&Settings::of(""), &Pool::new(900, vec![2; 3]));
@@ -144,8 +143,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 }
 
 proptest! {
-    /// Invariants 3, 4, 10 and 15: after a balance quotas add up; none is below what its rank was granted; none changes
-    /// after the end.
+    /// After a balance quotas add up, none is below the indices granted to its rank, and none changes after the end.
     #[test]
     fn quotas_of_ranks_add_up_and_cover_what_was_granted(steps in steps()) {
         let mut root = RootMonitor::new(&Settings::of("t-min-mpi=20"), &Pool::new(1000, vec![2; 4]));

@@ -1,4 +1,4 @@
-//! The answer to a worker that has reached its quota and asks to leave (paper, §2.1 and §2.2)
+//! Decides whether a worker that has reached its quota may leave (paper, §2.1 and §2.2).
 
 use super::{Task, TaskError};
 use crate::pools::machine::Nanos;
@@ -8,25 +8,25 @@ use crate::rank::WorkerId;
 /// The answer to a worker that has reached its quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// It may leave.
+    /// The worker may leave.
     Release,
-    /// It may not yet.
+    /// The worker may not leave yet.
     Denied(Denial),
 }
 
 /// The reason why a worker may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denial {
-    /// It has reported less than its quota.
+    /// The worker has reported less than its quota.
     MoreWork,
-    /// The end is far, as of the last rebalance: another one may give it more.
+    /// The end was far at the last rebalance, so another rebalance may give the worker more.
     Rebalance,
-    /// The balance between ranks goes on: the total may grow.
+    /// The balance between ranks goes on, so the total may grow.
     BalancePending,
 }
 
 impl Task {
-    /// A worker that has made its final report asks to leave. The first reason that applies, applies.
+    /// Answers a worker that asks to leave after its final report. Reasons are checked in the order of [`Denial`].
     pub(crate) fn finish(&mut self, worker: WorkerId) -> Result<Finish, TaskError> {
         let index = self.working(worker)?;
         let worker = &mut self.workers[index];
@@ -44,12 +44,12 @@ impl Task {
         Ok(Finish::Release)
     }
 
-    /// A worker waits for another quota, or for its release.
+    /// Notes that a worker waits for another quota or for its release.
     pub(crate) fn park(&mut self, now: Nanos, worker: WorkerId) {
         self.workers[worker.index()].park(now);
     }
 
-    /// A worker goes on; its next report is a whole interval away.
+    /// Lets a worker continue. Its next report is due after a whole interval.
     pub(crate) fn unpark(&mut self, now: Nanos, worker: WorkerId) {
         let index = worker.index();
         self.workers[index].unpark(now);

@@ -1,4 +1,4 @@
-//! The rebalance of a task (paper, Fig. 3 left), and its prediction of the time to the end.
+//! Rebalances the workers of a task, and predicts the time to the end (paper, Fig. 3 left).
 
 use super::Task;
 use crate::pools::machine::Nanos;
@@ -6,25 +6,25 @@ use crate::pools::ruper::parameters::seconds;
 use crate::pools::ruper::share::{Participant, share};
 use crate::pools::ruper::worker::{Stage, Worker};
 
-/// The urgency of a rebalance: it may wait, or it must be made now.
+/// Whether a rebalance may be postponed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// It keeps its distance to the last, and near the end it leaves quotas alone.
+    /// It keeps a minimum time from the last one, and leaves quotas alone near the end.
     Usual,
-    /// The balance between ranks ends: now, and quotas must add up afterwards.
+    /// It is made at once, and quotas must add up afterwards, because the balance between ranks ends.
     Forced,
 }
 
 /// The forecast of the last rebalance.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
-    /// Iterations not registered then.
+    /// Iterations that were not reported then.
     pub(super) remaining: u64,
     /// Seconds to the end, infinite if unknown (paper: t_res).
     pub(super) eta: f64,
 }
 
-/// The times of rebalances.
+/// The times of the last and the next rebalance, and their number.
 #[derive(Clone, Debug)]
 pub(super) struct Rebalances {
     pub(super) last: Option<Nanos>,
@@ -33,15 +33,15 @@ pub(super) struct Rebalances {
 }
 
 impl Task {
-    /// Reads the progress of all workers, and shares the rest by speed (paper, Fig. 3 left).
+    /// Divides the remaining iterations among the workers by speed (paper, Fig. 3 left).
     pub(crate) fn rebalance(&mut self, now: Nanos, urgency: Urgency) {
         if self.workers.iter().all(|worker| !worker.is_working()) {
-            // A late start sets the next one.
+            // A worker that starts late schedules the next rebalance.
             self.rebalances.next = Nanos::MAX;
             return;
         }
         let spaced = self.spaced();
-        // When all is done there is nothing to wait for.
+        // If everything is done, there is no reason to wait.
         if now < spaced && urgency == Urgency::Usual && self.registered() < self.total {
             self.rebalances.next = self.rebalances.next.min(spaced);
             return;
@@ -63,7 +63,7 @@ impl Task {
         self.across.finish_raised |= ends && !self.across.over;
     }
 
-    /// Rank 0 has assigned this process another number. No quota changes before the next rebalance.
+    /// Sets the total that rank 0 has assigned to this process. Quotas change at the next rebalance.
     pub(crate) fn set_total(&mut self, total: u64) {
         let Forecast { remaining, eta } = self.forecast;
         let speed = remaining as f64 / eta;
@@ -87,7 +87,7 @@ impl Task {
         if speed > 0.0 { left as f64 / speed } else { f64::INFINITY }
     }
 
-    /// The assignment step: workers that have not started have nothing, finished ones keep their quotas.
+    /// The assignment step. Workers that have not started get nothing, and finished workers keep their quotas.
     pub(super) fn assign(&mut self) {
         let finished = self.workers.iter().filter(|worker| worker.stage == Stage::Finished);
         let budget = self.total.saturating_sub(finished.map(|worker| worker.done).sum());

@@ -1,4 +1,4 @@
-//! The golden vectors of a task, and its invariants under any reports of its workers.
+//! Tests a task by computed examples, and its invariants under any reports of its workers.
 
 use super::*;
 use crate::pools::machine::SECOND;
@@ -12,7 +12,7 @@ fn settings(more: &str) -> Settings {
     Settings::of(&format!("t-min=20,{more}"))
 }
 
-/// Total 1000 at 100 s: A has done 100 at 10 a second, as of 90 s; B 60 at 5, as of 95 s; C has finished with 40.
+/// Total 1000, at 100 s. A has done 100 at 10/s, as of 90 s; B has done 60 at 5/s, as of 95 s; C has finished 40.
 fn three_workers(settings: &Settings) -> Task {
     let mut task = Task::new(settings, 1000, 3);
     let starts = [(A, 80, 100, 90), (B, 83, 60, 95), (C, 80, 40, 90)];
@@ -28,7 +28,6 @@ fn quotas(task: &Task) -> Vec<u64> {
     task.workers.iter().map(|worker| worker.assigned).collect()
 }
 
-/// Golden vector 2.
 #[test]
 fn a_rebalance_shares_what_is_left_by_speed_and_adds_up() {
     let mut task = three_workers(&settings(""));
@@ -40,7 +39,7 @@ fn a_rebalance_shares_what_is_left_by_speed_and_adds_up() {
     assert_eq!(quotas(&task), [633, 327, 40]);
 }
 
-/// Golden vector 2b: shares of the rest, by counts of different ages, end at different times.
+/// Shares of the rest, computed from counts of different ages, end at different times.
 #[test]
 fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
     let mut task = three_workers(&settings(""));
@@ -50,7 +49,6 @@ fn quotas_based_on_registered_counts_end_as_far_apart_as_the_reports_were() {
     assert!((ends[0] - 143.3).abs() < 0.05 && (ends[1] - 148.4).abs() < 0.05, "{ends:?}");
 }
 
-/// Golden vector 4, and invariant 6.
 #[test]
 fn another_total_moves_the_end_and_back() {
     for (total, remaining, eta) in [(1300, 1100, 61.875), (700, 500, 28.125), (100, 0, 0.0)] {
@@ -65,7 +63,6 @@ fn another_total_moves_the_end_and_back() {
     }
 }
 
-/// Golden vector 5, and invariant 14.
 #[test]
 fn the_first_reason_to_stay_is_the_one_given() {
     let mut task = Task::new(&settings(""), 40, 2);
@@ -86,7 +83,6 @@ fn the_first_reason_to_stay_is_the_one_given() {
     assert_eq!(task.finish(C), Err(TaskError::WorkerOutOfRange));
 }
 
-/// Golden vector 7.
 #[test]
 fn a_remainder_goes_to_the_first_workers() {
     assert_eq!(quotas(&Task::new(&settings(""), 10, 4)), [3, 3, 2, 2]);
@@ -116,7 +112,8 @@ fn rebalances_keep_their_distance_unless_forced() {
     assert_eq!((task.rebalances(), task.rebalance_at()), (2, 400 * SECOND + 1));
 }
 
-/// Near the end quotas stay (paper, §2.1); with ranks pending they do not, and the task asks to finish (paper, §2.2).
+/// Near the end quotas stay (paper, §2.1). While the balance between ranks goes on, they do not, and the task asks to
+/// finish (paper, §2.2).
 #[test]
 fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
     let mut task = three_workers(&Settings::of("t-min=60"));
@@ -132,7 +129,7 @@ fn near_the_end_quotas_stay_once_the_balance_between_ranks_is_over() {
     assert_ne!(quotas(&task), before);
 }
 
-/// A worker keeps the iterations it is at, unless one iteration is as good as another.
+/// A worker keeps the iterations that it is executing, unless iterations are interchangeable.
 #[test]
 fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
     for (counts, expected) in [("indexed", [700, 260, 40]), ("fungible", [633, 327, 40])] {
@@ -147,7 +144,7 @@ fn a_worker_is_relieved_of_what_it_is_at_only_if_iterations_are_fungible() {
 #[derive(Clone, Debug)]
 enum Step {
     Start(WorkerId),
-    /// Takes iterations within the quota, and reports those it had before.
+    /// Takes iterations within the quota, and reports the earlier ones.
     Report(WorkerId, u64),
     Rebalance,
     Total(u64),
@@ -182,7 +179,6 @@ fn holds(task: &Task) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    /// Invariants 2, 3, 7, 10, 14 and 16.
     #[test]
     fn after_a_rebalance_or_a_late_start_quotas_add_up_to_the_total(steps in steps(), fungible: bool) {
         let settings = settings(if fungible { "counts=fungible" } else { "" });

@@ -1,11 +1,10 @@
-//! The messages of Perfetto's TrackEvent format that are written, with their field numbers.
-//!
-//! A subset, written by hand: the whole schema takes minutes to compile. Perfetto's own decoder reads what comes out
+//! Defines the messages of Perfetto's TrackEvent format that the export writes, with their field numbers. It is a
+//! subset written by hand, because the whole schema takes minutes to compile. Perfetto's own decoder reads the output
 //! (`check_perfetto.py`).
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(in crate::trace::export) struct TracePacket {
-    /// ns.
+    /// In ns.
     #[prost(uint64, optional, tag = "8")]
     pub(in crate::trace::export) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
@@ -14,7 +13,7 @@ pub(in crate::trace::export) struct TracePacket {
     pub(in crate::trace::export) track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "12")]
     pub(in crate::trace::export) interned_data: Option<InternedData>,
-    /// 1: names begin anew, 2: names are used.
+    /// 1: names begin anew. 2: names are used.
     #[prost(uint32, optional, tag = "13")]
     pub(in crate::trace::export) sequence_flags: Option<u32>,
     #[prost(bool, optional, tag = "42")]

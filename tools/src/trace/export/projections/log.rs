@@ -1,7 +1,7 @@
-//! The logs: one file a row, each with its own counter of events, in order of time.
+//! Writes the logs of Projections: one file per row, with records in order of time and an event counter.
 //!
-//! Many rows are written at once, more than a process may hold files open: each collects its lines and opens its
-//! file when that is much. Files that became large are compressed at the end, one by one.
+//! There may be more rows than a process can have open files. So each row buffers its lines and opens its file only
+//! when the buffer is full. Large files are compressed at the end, one by one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -13,9 +13,9 @@ use flate2::write::GzEncoder;
 use super::record::{NUMBER_MAX, Record, Source};
 use crate::Error;
 
-/// Records of a row before they are written.
+/// Size of a row's buffer in bytes.
 const BUFFER: usize = 64 << 10;
-/// A log longer than this is compressed.
+/// Size in bytes above which a log is compressed.
 const PLAIN_MAX: u64 = 1 << 20;
 
 /// The log of one row.
@@ -23,7 +23,7 @@ pub(super) struct Log {
     path: PathBuf,
     row: u32,
     buffer: Vec<u8>,
-    /// The time of the last record: none may be earlier.
+    /// Time of the last record. No later record may have an earlier time.
     last_us: u64,
     event: u32,
     /// CPU time of the row so far.
@@ -51,12 +51,12 @@ impl Log {
         Ok(self.event)
     }
 
-    /// A source for messages that no row sent.
+    /// A source for a message that no row sent.
     pub(super) fn own_source(&mut self, bytes: u64) -> Result<Source, Error> {
         Ok(Source { row: self.row, event: self.next_event()?, bytes })
     }
 
-    /// CPU time of the row so far, us.
+    /// CPU time of the row so far, in us.
     pub(super) fn cpu_us(&self) -> u64 {
         self.cpu_ns / 1000
     }
@@ -76,12 +76,12 @@ impl Log {
         written.map_err(|source| Error::Unwritable { file: self.path.clone(), source })
     }
 
-    /// Time of its last record, us.
+    /// Time of the last record, in us.
     pub(super) fn last_us(&self) -> u64 {
         self.last_us
     }
 
-    /// Ends the log when all logs end. Returns the size of the file.
+    /// Ends the log at the common end of all logs. Returns the size of the file.
     pub(super) fn finish(mut self, end_us: u64) -> Result<u64, Error> {
         self.write(end_us, &Record::EndComputation)?;
         self.flush()?;

@@ -1,16 +1,14 @@
-//! The records of a Projections log (VERSION 7.0), each a line of numbers.
-//!
-//! Times are us since the export's start. Nothing here checks: [`log`](super::log) brings records into an order that the
-//! viewer bears.
+//! Defines the records of a Projections log (VERSION 7.0), each a line of numbers. Times are us since the start of the
+//! export. The module [`log`](super::log) is responsible for the order of records.
 
 use std::io::{self, Write};
 
-/// The type of all messages: `ForArrayElt`. The viewer asks only for it in one old view.
+/// Message type of all messages: `ForArrayElt`. Only one old view of the viewer uses the type.
 const MESSAGE: u32 = 21;
-/// The largest number that the viewer reads without cutting it.
+/// Largest number that the viewer reads without truncation.
 pub(super) const NUMBER_MAX: u32 = i32::MAX as u32;
 
-/// The message that an entry handles: numbered by the row that sent it.
+/// The message that an entry handles. The sending row numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub(super) row: u32,
@@ -18,7 +16,7 @@ pub(super) struct Source {
     pub(super) bytes: u64,
 }
 
-/// One line.
+/// One line of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Record {
     /// A message leaves this row.
@@ -81,7 +79,7 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// Writes its line, as of a time.
+    /// Appends the line of this record with the time `at_us`.
     pub(super) fn write(&self, at_us: u64, out: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Record::Creation { entry, event, row, bytes } => {
@@ -112,7 +110,7 @@ impl Record {
             Record::BracketedNote { end_us, name, text } => {
                 writeln!(out, "29 {at_us} {end_us} {name} {} {text}", text.len())
             }
-            // The viewer reads neither exponents nor infinity nor NaN.
+            // The viewer reads neither exponents nor infinite values nor NaN.
             Record::Statistic { phase, value, row, name } if value.is_finite() && value.abs() < 1e15 => {
                 writeln!(out, "32 {at_us} {phase} {value:.6} {row} {name}")
             }
@@ -125,7 +123,7 @@ fn length(bytes: u64) -> u32 {
     bytes.min(u64::from(NUMBER_MAX)) as u32
 }
 
-/// A text that every reader of these files reads alike: ASCII on one line, without double blanks, never empty.
+/// Converts a text so that all readers of these files read the same: ASCII, one line, no double blanks, not empty.
 pub(super) fn plain(text: &str) -> String {
     let ascii = text.chars().map(|letter| match letter {
         letter if letter.is_whitespace() || letter.is_control() => ' ',
@@ -137,7 +135,7 @@ pub(super) fn plain(text: &str) -> String {
     if words.is_empty() { "unnamed".into() } else { words }
 }
 
-/// The same as it stands between quotes; a parenthesis without its partner becomes a bracket.
+/// Like [`plain`], for use between quotes. If parentheses are not balanced, they become brackets.
 pub(in crate::trace::export) fn quoted(text: &str) -> String {
     let text = plain(&text.replace('"', "'"));
     let mut open = 0i32;

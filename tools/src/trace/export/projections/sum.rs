@@ -1,8 +1,8 @@
-//! The `.sum` files: how busy a row was in each of a thousand intervals, and what each entry took in all. The viewer shows
-//! them where logs are too large to be read.
+//! Writes the `.sum` files of Projections: the busy time of a row in up to a thousand intervals, and the total time of
+//! each entry. The viewer shows them if logs are too large to be read.
 //!
-//! Version 4.0: a line that says how many there are of what, the intervals in percent, and a line each for time, calls and
-//! the longest call of the entries; no marks.
+//! The format, version 4.0, has one line with the numbers of intervals and entries, and one with the percentages of the
+//! intervals. Then one line each has the times, calls and longest calls of the entries. There are no marks.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::Error;
 use crate::trace::analysis::bins::{BINS_MAX, Bins};
 use crate::trace::select::Window;
 
-/// Intervals are whole microseconds.
+/// Intervals are multiples of 1 us, here in ns.
 const US: u64 = 1_000;
 
 /// Sums of one row.
@@ -29,7 +29,7 @@ struct Entry {
 }
 
 impl Sum {
-    /// Of a stretch of time, in intervals as short as they may be.
+    /// Sums over the window, in the shortest possible intervals.
     pub(super) fn new(window: Window, entries: usize) -> Sum {
         let interval_ns = window.length_ns().div_ceil(BINS_MAX as u64).next_multiple_of(US).max(US);
         let count = window.length_ns().div_ceil(interval_ns).max(1);
@@ -38,7 +38,7 @@ impl Sum {
         Sum { bins, busy_ns: vec![0.0; bins.count], entries: vec![Entry::default(); entries] }
     }
 
-    /// An entry ran.
+    /// Adds one execution of an entry.
     pub(super) fn add(&mut self, entry: u32, begin_ns: u64, end_ns: u64) {
         let long_ns = end_ns - begin_ns;
         self.bins.spread(begin_ns, end_ns, long_ns as f64, &mut self.busy_ns);

@@ -1,4 +1,4 @@
-//! The `.sts` file: the meaning of the numbers in the logs.
+//! Writes the `.sts` file of Projections, which defines the numbers in the logs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,39 +10,39 @@ use super::record::{plain, quoted};
 use crate::trace::export::names::{self, ITERATIONS, MIGRATE_IN, MIGRATE_OUT, UNKNOWN};
 use crate::trace::export::rows::Rows;
 
-/// Numbers of user events that every export has.
+/// Numbers of the user events that every export has.
 pub(super) const LB_STEP: u32 = 1;
 pub(super) const LB_PLAN: u32 = 2;
-/// In the order of the table; the names that the program gave come after. Contributions are none of them: there is one at the
-/// end of nearly every entry.
+/// User events in the order of their numbers. Names of the program follow. Contributions are left out, because nearly
+/// every entry ends with one.
 const EVENTS: [&str; 4] = ["***LB step***", "LB plan", "***checkpoint***", UNKNOWN];
 
-/// Figures of a rank at each sync, in this order; counters of the program come after.
+/// Statistics of a rank at each sync, in the order of their numbers. Counters of the program follow.
 const STATISTICS: [&str; 7] =
     ["imbalance", "max_load_cpu", "avg_load_cpu", "background", "steal", "vcpu_speed", "chunks"];
 
-/// The runtime's entries, always the same and always the last.
+/// Entries of the runtime after its activities.
 const OTHERS: [&str; 4] = [MIGRATE_OUT, MIGRATE_IN, "reduce", "checkpoint"];
 
-/// All entries of the runtime.
+/// All entries of the runtime, which are always the last entries.
 fn of_runtime() -> impl Iterator<Item = &'static str> {
     Part::ALL.into_iter().map(Part::name).chain(OTHERS)
 }
 
 /// Numbers and their meaning.
 pub(super) struct Symbols {
-    /// Arrays, as chares: their numbers and names.
+    /// Names of arrays, which are called chares here.
     chares: Vec<String>,
-    /// Name and chare.
+    /// Name and chare of each entry.
     entries: Vec<(String, u32)>,
-    /// By [`NameId`].
+    /// Entry of each message kind, by [`NameId`].
     kinds: Vec<Option<u32>>,
-    /// Entries of messages to an array whose kind is not known.
+    /// Entries of messages of unknown kind to each array.
     messages: BTreeMap<ArrayId, u32>,
     unknown: u32,
     iterations: u32,
     runtime: u32,
-    /// Names that the program gave, by [`NameId`]: how many such names come before.
+    /// Index of each name that the program gave in `given_names`, by [`NameId`].
     given: Vec<Option<u32>>,
     given_names: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl Symbols {
         self.kinds.get(kind.0 as usize).copied().flatten().unwrap_or(self.unknown)
     }
 
-    /// A message that leaves: its kind is known only where it is handled.
+    /// Entry of a message at its send, where its kind is unknown.
     pub(super) fn message_to(&self, chunk: ChunkId) -> u32 {
         self.messages.get(&chunk.array).copied().unwrap_or(self.unknown)
     }
@@ -120,7 +120,7 @@ impl Symbols {
         self.entries.len()
     }
 
-    /// The file.
+    /// The text of the file.
     pub(super) fn text(&self, trace: &Trace, rows: &Rows) -> String {
         let mut out = String::new();
         self.write(trace, rows, &mut out).expect("a String takes everything");
@@ -157,11 +157,11 @@ impl Symbols {
     }
 }
 
-/// A moment as Java's `Instant` reads it: 2026-11-21T08:00:00Z.
+/// Formats a Unix time as Java's `Instant` reads it: 2026-11-21T08:00:00Z.
 fn instant(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (day, time) = (seconds / 86_400, seconds % 86_400);
-    // Days from 0000-03-01, in eras of 400 years (Hinnant, `civil_from_days`).
+    // Counts days from 0000-03-01 in eras of 400 years (Hinnant, `civil_from_days`).
     let shifted = day + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn moments_are_those_that_date_prints() {
-        // date -u -d @SECONDS +%FT%TZ
+        // Expected values: date -u -d @SECONDS +%FT%TZ
         for (seconds, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (951_782_399, "2000-02-28T23:59:59Z"),

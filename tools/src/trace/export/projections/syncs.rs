@@ -1,4 +1,4 @@
-//! Balancing in a viewer that knows nothing of it: lines across all rows, notes, and statistics of each phase.
+//! Represents balancing in Projections, which has no records for it, by user events, notes and statistics.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::trace::analysis::sync_effect::began_ns;
 use crate::trace::export::rows::{Row, Rows};
 use crate::trace::select::Window;
 
-/// Chunks' CPU time at one sync: of the rank that had most, of all, and how many ranks said so.
+/// CPU time of chunks at one sync: of the rank with the most, of all ranks, and the number of ranks that reported.
 #[derive(Default)]
 struct Loads {
     most_s: f64,
@@ -20,7 +20,7 @@ struct Loads {
     ranks: u32,
 }
 
-/// Records of each row that are known before its events are read, in order of time, us from the window's begin.
+/// The records of each row that do not depend on events, in order of time, in us since the begin of the window.
 pub(super) fn due(trace: &Trace, rows: &Rows, window: Window) -> Vec<VecDeque<(u64, Record)>> {
     let mut loads: BTreeMap<u64, Loads> = BTreeMap::new();
     for sample in trace.ranks.iter().flat_map(|rank| &rank.samples) {
@@ -55,7 +55,7 @@ pub(super) fn due(trace: &Trace, rows: &Rows, window: Window) -> Vec<VecDeque<(u
     rows.rows.iter().map(of_row).collect()
 }
 
-/// In the order of the table of statistics.
+/// The statistics in the order of their numbers.
 fn statistics(sample: &Sample, loads: &Loads, imbalance: Option<f64>, reference: f64) -> [Option<f64>; 7] {
     [
         imbalance,
@@ -68,7 +68,7 @@ fn statistics(sample: &Sample, loads: &Loads, imbalance: Option<f64>, reference:
     ]
 }
 
-/// A line across all rows where a sync began, and a note over the time it took.
+/// A line across all rows at the begin of each sync, and a note for its duration.
 fn marks(trace: &Trace, window: Window) -> Vec<(u64, Record)> {
     let mut marks = Vec::new();
     for sync in &trace.syncs {

@@ -1,4 +1,4 @@
-//! Chrome JSON, LB data, snapshots and listings, read again.
+//! Tests Chrome JSON, LB data, snapshots and listings by reading them.
 
 use caribou::report::SyncReport;
 use caribou::trace::{Sample, Shape};
@@ -61,7 +61,7 @@ proptest! {
     }
 }
 
-/// The schema of LB data: a key, whether it must be there, and whether its value is right.
+/// Schema of LB data: a key, whether it is required, and a check of its value.
 type Keys = [(&'static str, bool, fn(&Value) -> bool)];
 
 fn valid(value: &Value, keys: &Keys) {

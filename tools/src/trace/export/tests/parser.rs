@@ -1,5 +1,5 @@
-//! A reader of `.sts` and `.log` files that is stricter than the viewer: what the viewer crashes on, hangs on, draws
-//! wrongly or cuts silently is an error here. For tests alone, and written from the format, not from the writer.
+//! Reads `.sts` and `.log` files for tests, and is stricter than the viewer. What makes the viewer crash, hang, draw
+//! wrongly or truncate silently is an error here. It is written from the format, independently of the writer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ pub(super) struct Symbols {
     pub(super) statistics: BTreeMap<i64, String>,
 }
 
-/// An entry that ran.
+/// An execution of an entry.
 #[derive(Debug, PartialEq)]
 pub(super) struct Slice {
     pub(super) entry: i64,
@@ -40,7 +40,7 @@ pub(super) struct Row {
     pub(super) spans: Vec<(i64, i64, i64)>,
     pub(super) marks: Vec<(i64, i64)>,
     pub(super) notes: Vec<String>,
-    /// (phase or -1, value, which).
+    /// Phase or -1, value, and number of the statistic.
     pub(super) statistics: Vec<(f64, f64, i64)>,
     pub(super) end_us: i64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Export {
     pub(super) rows: BTreeMap<i64, Row>,
 }
 
-/// Reads a directory with one export in it.
+/// Reads a directory that contains one export.
 pub(super) fn read_export(dir: &Path) -> Result<Export, String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .map_err(|error| error.to_string())?
@@ -85,7 +85,7 @@ pub(super) fn read_export(dir: &Path) -> Result<Export, String> {
         rows.insert(number, row);
     }
     let expected: Vec<String> = rows.keys().map(|row| format!("{base}.{row}.sum")).collect();
-    // Older ones have none.
+    // Older exports have no sums.
     let complete = sums.len() == expected.len() && expected.iter().all(|name| sums.contains(&name));
     if !sums.is_empty() && !complete {
         return Err(format!("sums {sums:?} of rows {:?}", rows.keys()));
@@ -96,7 +96,7 @@ pub(super) fn read_export(dir: &Path) -> Result<Export, String> {
 }
 
 impl Export {
-    /// Checks what holds between rows.
+    /// Checks relations between rows.
     fn check(&self) -> Result<(), String> {
         let ends: BTreeSet<i64> = self.rows.values().map(|row| row.end_us).collect();
         if ends.len() > 1 {
@@ -114,7 +114,7 @@ impl Export {
         Ok(())
     }
 
-    /// Time in an entry, us, and how often it ran, of the rows that `of` chooses.
+    /// Time in an entry in us and number of calls, over the rows for which `of` is true.
     pub(super) fn total_us(&self, entry: &str, of: impl Fn(i64) -> bool) -> (i64, i64) {
         let slices = self.rows.iter().filter(|(number, _)| of(**number)).flat_map(|(_, row)| &row.slices);
         let named = slices.filter(|slice| self.symbols.entries[&slice.entry] == entry);
@@ -134,7 +134,7 @@ fn small(token: Option<&str>) -> Result<i64, String> {
     }
 }
 
-/// The text between quotes, and what comes after it. A quoted text ends at the first word that ends in a quote.
+/// The text between quotes, and the text after it. The quoted text ends at the first word that ends with a quote.
 fn in_quotes(text: &str) -> Result<(String, &str), String> {
     let rest = text.strip_prefix('"').ok_or_else(|| format!("`{text}` is not quoted"))?;
     let end = rest.find('"').ok_or_else(|| format!("the quote in `{text}` has no end"))?;
@@ -255,7 +255,7 @@ fn check_instant(text: &str) -> Result<(), String> {
     if shape == "0000-00-00T00:00:00Z" { Ok(()) } else { Err(format!("`{text}` is no instant")) }
 }
 
-/// The state of a row while its log is read.
+/// State while the log of a row is read.
 #[derive(Default)]
 struct Reading {
     row: Row,
@@ -264,7 +264,7 @@ struct Reading {
     open: Option<Slice>,
     idle_since: Option<i64>,
     spans: Vec<(i64, i64, i64, i64)>,
-    /// The begin of a pair that must be followed by its end.
+    /// The begin of a pair of records, which its end must follow.
     pair: Option<(i64, i64)>,
     last_event: i64,
     last_cpu_us: i64,
@@ -370,7 +370,7 @@ impl Reading {
         Ok(at_us)
     }
 
-    /// An event number that the row gives: they grow.
+    /// Reads an event number of this row. Event numbers must increase.
     fn event<'a>(&mut self, tokens: &mut impl Iterator<Item = &'a str>) -> Result<i64, String> {
         let event = small(tokens.next())?;
         if event <= self.last_event {
@@ -518,7 +518,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The length and the text after it, from the field with this number on.
+    /// Reads a length and the text after it, from field number `field` on.
     fn note(&mut self, line: &str, field: usize) -> Result<(), String> {
         let rest = line.splitn(field + 1, ' ').nth(field).ok_or("no length")?;
         let (length, text) = rest.split_once(' ').ok_or("no blank after the length")?;
@@ -536,7 +536,7 @@ fn known(token: Option<&str>, table: &BTreeMap<i64, String>) -> Result<i64, Stri
     if table.contains_key(&id) { Ok(id) } else { Err(format!("{id} is not in the table")) }
 }
 
-/// A number with digits and a point: the viewer reads no exponent.
+/// A number with digits and a point, because the viewer reads no exponents.
 fn decimal(token: Option<&str>) -> Result<f64, String> {
     let token = token.ok_or("a number is missing")?;
     let plain = token.strip_prefix('-').unwrap_or(token).chars().all(|l| l.is_ascii_digit() || l == '.');

@@ -1,4 +1,4 @@
-//! The Perfetto export, decoded again.
+//! Tests the Perfetto export by decoding it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::trace::export::perfetto::proto::{
     ThreadDescriptor, TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// Packets of a file.
+/// The packets of a file.
 #[derive(Clone, PartialEq, Message)]
 struct File {
     #[prost(message, repeated, tag = "1")]
@@ -22,17 +22,17 @@ struct File {
 /// The contents of a file as a viewer shows them.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Slices by process and name: ns and count.
+    /// Time in ns and number of slices, by process and name.
     slices: BTreeMap<(i32, String), (u64, u64)>,
-    /// Arrows, from when to when.
+    /// Times of the points of each arrow.
     arrows: BTreeMap<u64, Vec<u64>>,
     points: BTreeMap<String, u64>,
-    /// Counters, by name: how many values.
+    /// Number of values of each counter, by name.
     counts: BTreeMap<String, u64>,
 }
 
-/// Reads a file as strictly as it can be: every track and name is known before it is used, every slice has an end on its
-/// track, every arrow one beginning and at least one end that is not before it.
+/// Reads a file strictly. Tracks and names must be defined before they are used. Each slice must have an end on its
+/// track, and each arrow one begin and at least one later end.
 fn read(bytes: &[u8]) -> Seen {
     let mut packets = File::decode(bytes).unwrap().packet;
     let mut names = BTreeMap::new();
@@ -59,7 +59,7 @@ fn read(bytes: &[u8]) -> Seen {
     let mut last_ns = BTreeMap::new();
     for (packet, event) in packets.iter().filter_map(|packet| Some((packet, packet.track_event.as_ref()?))) {
         if event.r#type() == EventType::Counter {
-            // Several workers count on one track.
+            // Several workers write to the track of one counter.
             continue;
         }
         let before_ns = last_ns.insert(event.track_uuid, packet.timestamp);
@@ -151,7 +151,7 @@ proptest! {
     }
 }
 
-/// The trace of which Perfetto's own decoder has read the bytes.
+/// The packets that Perfetto's own decoder has read.
 fn golden() -> Vec<TracePacket> {
     let text = |iid, name: &str| Interned { iid: Some(iid), name: Some(name.into()) };
     let packet = || TracePacket { trusted_packet_sequence_id: Some(1), ..Default::default() };

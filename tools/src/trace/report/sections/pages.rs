@@ -1,4 +1,4 @@
-//! Findings of other commands, as they say them.
+//! Builds the sections that show pages of other commands: durations, critical path, outliers.
 
 use maud::{Markup, html};
 
@@ -36,7 +36,7 @@ fn too_many(command: &str) -> Markup {
     nothing(&format!("More than {EVENTS_MAX} events: `{command}` tells."))
 }
 
-/// Its sentences, its first `open` tables, and the others folded. Only some tables have an identity.
+/// The sentences of a page, its first `open` tables, and its other tables folded. `ids` are of the first tables.
 fn shown(report: &Report<'_>, page: &Page, open: usize, ids: &[&'static str]) -> Markup {
     let tables = page.tables.iter().filter(|table| table.is_shown()).enumerate().map(|(place, table)| {
         let id = ids.get(place).copied().unwrap_or_default();

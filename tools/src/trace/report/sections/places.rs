@@ -1,4 +1,4 @@
-//! Ranks, chunks, and the traffic between them.
+//! Builds the sections of ranks, of chunks, and of the messages between ranks.
 
 use caribou::trace::{ChunkId, Sample, Shape};
 use maud::{Markup, html};
@@ -51,7 +51,7 @@ pub(super) fn ranks(report: &Report<'_>) -> Markup {
             sum(|sample| sample.wait_ns),
             sum(|sample| sample.steal_ns),
             sum(|sample| sample.throttled_ns.min(sample.wait_ns)),
-            // The vCPUs of a pool are not measured, and it has no chunks.
+            // The speed of vCPUs of a pool is not measured, and a pool has no chunks.
             if speed.is_finite() && speed > 0.0 { Cell::Number(speed) } else { Cell::Empty },
             last.map_or(Cell::Empty, |sample| Cell::Count(sample.chunks)),
             Cell::Text(end.into()),
@@ -130,7 +130,7 @@ pub(super) fn chunks(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Places of each chunk.
+/// The map of chunks over time, with its legend and notes.
 fn places(report: &Report<'_>) -> Markup {
     let Some(map) = maps::chunks(report) else { return html! {} };
     let (ranks, known) = (report.trace.ranks.len(), report.figures.chunks.all().count());

@@ -1,4 +1,4 @@
-//! The steps of a program in supersteps: their times, and the share of each worker.
+//! Builds the section of a program in supersteps: times of steps, and the share of each worker.
 
 use maud::{Markup, html};
 
@@ -10,12 +10,12 @@ use crate::trace::supersteps::{WORDS, answer, divisions_table, long_ns, workers_
 
 /// Points of a line.
 const POINTS_MAX: usize = 1500;
-/// Workers whose shares are drawn, and the class of the line of each.
+/// Classes of the lines of workers. The shares of further workers are not drawn.
 const LINES: [&str; 12] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11"];
 /// Divisions in the table.
 const DIVISIONS_MAX: usize = 200;
 
-/// What there is to show; nothing for a run that recorded no steps.
+/// The section; none for a run without recorded steps.
 pub(super) fn supersteps(report: &Report<'_>) -> Option<Markup> {
     let trace = report.trace;
     let says = answer(trace)?;

@@ -1,4 +1,4 @@
-//! Syncs, and the steps between them.
+//! Builds the sections of syncs and of the phases between them.
 
 use lb_strategies::median;
 use maud::{Markup, html};
@@ -16,7 +16,7 @@ use crate::trace::report::figures::COUNTERS_MAX;
 use crate::trace::report::plots;
 use crate::trace::report::tables::{Table, TimelinePosition, folded, prose};
 
-/// Steps that are listed as slow.
+/// Number of phases that are listed as the slowest.
 const SLOWEST_MAX: usize = 12;
 
 pub(super) fn balancing(report: &Report<'_>) -> Markup {
@@ -144,7 +144,7 @@ fn gap_table(times: &[u64]) -> Table<'static> {
     }
 }
 
-/// The longest phases, and how they compare with the median.
+/// Table of the longest phases, compared with the median.
 fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
     let mut gaps: Vec<(u64, usize)> =
         times.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).zip(0..).collect();
@@ -166,7 +166,7 @@ fn slowest(report: &Report<'_>, times: &[u64]) -> Table<'static> {
     table.at(gaps.iter().map(place).collect(), &report.figures)
 }
 
-/// A number without more digits than it needs.
+/// A number without unnecessary digits.
 fn number(value: f64) -> String {
     if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
         format!("{}", (value * 1e4).round() / 1e4)

@@ -1,4 +1,4 @@
-//! Time: the timeline, the utilisation, and the profile by kind.
+//! Builds the sections of the timeline, the utilisation, and the profile by kind.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::trace::report::figures::MARKS_MAX;
 use crate::trace::report::maps;
 use crate::trace::report::tables::{Table, folded};
 
-/// Rows of tables that are about time.
+/// Rows of tables about time.
 const TIMES_MAX: usize = 24;
 
 pub(super) fn timeline(report: &Report<'_>) -> Markup {
@@ -55,7 +55,7 @@ pub(super) fn timeline(report: &Report<'_>) -> Markup {
     }
 }
 
-/// Reports merged and omitted parts.
+/// Notes about merged and omitted parts.
 fn cuts(report: &Report<'_>, finest_ns: u64) -> Markup {
     let (figures, stretches) = (&report.figures, &report.stretches);
     let slices: u64 = figures.counts.iter().sum();
