@@ -1,7 +1,10 @@
-//! Arrays of chunks: migratable objects that send each other messages.
+//! Arrays of chunks: migratable objects that send each other messages. [`run`](self::run) starts a program of arrays.
 //!
-//! `api` is what users write, and the only generic code; `core` is the control plane of a rank, without threads, clocks
-//! or sockets; `exec` gives it threads and clocks, or one thread and a seed.
+//! | module | content |
+//! |---|---|
+//! | [`api`] | what users write; the only generic code |
+//! | [`core`](self::core) | the control plane of a rank, without threads, clocks or sockets |
+//! | [`exec`] | the executor: threads and clocks for the core, or one thread and a seed |
 
 pub(crate) mod api;
 pub(crate) mod core;

@@ -1,4 +1,4 @@
-//! The interface for users: chunks, and the little that they see of the runtime. The only generic code.
+//! The interface for users: chunks, and the part of the runtime that a chunk can use. The only generic code.
 
 pub(crate) mod chunk;
 pub(crate) mod combine;

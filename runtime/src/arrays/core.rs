@@ -1,18 +1,18 @@
-//! The control plane of one rank, sans IO: no threads, clocks, sockets or randomness; time and messages are arguments.
+//! The control plane of one rank: all protocols between ranks, without threads, clocks, sockets or randomness. Time and
+//! messages are arguments, so production threads and the seeded simulation drive the same code.
 //!
-//! [`rank::RankCore`] takes inputs (a packet, an effect of a handler, "this rank is idle") and hands each to the protocol that
-//! it belongs to. It answers with [`command::Command`]s for [`exec`](super::exec) to run. Production threads and the
-//! seeded simulation drive the same code.
+//! The executor ([`exec`](super::exec)) passes inputs to [`rank::RankCore`]: a packet, an effect of a handler, or that
+//! the rank is idle. `RankCore` hands each input to its protocol and returns [`command::Command`]s for the executor.
 //!
-//! | folder | protocol |
+//! | module | protocol |
 //! |---|---|
-//! | [`routing`] | where each chunk is, which messages are in flight under which routes |
-//! | [`sync`] | chunks come to a sync, rank 0 decides, chunks migrate |
-//! | [`collectives`] | reductions, sections, broadcasts, and the population count they rest on |
+//! | [`routing`] | finds the rank of each chunk, and counts the messages in flight under each set of routes |
+//! | [`sync`] | collects loads at syncs or in windows, decides on rank 0, and migrates chunks |
+//! | [`collectives`] | reductions, reductions over sections, broadcasts, and the population count that they need |
 //! | [`flow`] | flow control: senders wait for receivers, in bytes |
-//! | [`termination`] | quiescence, and the messages that reached no chunk |
-//! | [`checkpoint`] | consistent copies of all ranks, by which a run can be restarted |
-//! | [`lifecycle`] | chunks from their insertion to their removal, what a handler may do, seeds |
+//! | [`termination`] | detects quiescence, and counts the messages that reached no chunk |
+//! | [`checkpoint`] | copies all ranks consistently, so that a run can be restarted |
+//! | [`lifecycle`] | inserts, spawns and removes chunks, and defines what a handler may do |
 
 pub(crate) mod checkpoint;
 pub(crate) mod codec;

@@ -1,7 +1,6 @@
-//! Threads and clocks: runs handlers, and the commands of the core.
-//!
-//! One [`Worker`](worker::Worker) is one thread; worker 0 of a rank also drives its transport
-//! ([`polling`]). The [simulation](simulation) steps the same workers in one thread, in virtual time.
+//! The executor: runs handlers and the commands of the core, with threads and clocks. One [`Worker`](worker::Worker) is
+//! one thread. Worker 0 of a rank also calls its transport ([`polling`]). The [simulation](simulation) steps the same
+//! workers in one thread, in virtual time.
 
 pub(crate) mod build;
 pub(crate) mod cells;

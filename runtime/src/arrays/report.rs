@@ -1,4 +1,4 @@
-//! The report of a run of arrays.
+//! The report of a run of arrays: [`Report`], and the [`Figures`] that each rank contributes.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,21 +18,21 @@ use crate::trace::{SyncReport, SyncTotals};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The part that every run has.
+    /// The part of the report that every shape of program has.
     #[serde(flatten)]
     pub run: RunReport,
-    /// Deliveries handled, on all ranks: messages, starts, resumes, results.
+    /// Number of deliveries handled on all ranks: messages, starts, resumes, results.
     pub messages: u64,
-    /// The largest number of bytes of messages that waited in the mailboxes of one rank, to within about 64 KiB: see
+    /// The largest number of bytes of messages that waited in the mailboxes of one rank, to within about 64 KiB, see
     /// [`Config::mail_limit`](crate::Config::mail_limit).
     pub waiting_bytes_max: u64,
-    /// One record per sync, or per window with a decision, in order. A run with thousands of them keeps every second, every
-    /// fourth and so on, evenly spread ([`SyncReport::sync`] tells which). Of several processes only the process of rank 0 has
-    /// them.
+    /// One record per sync, or per window with a decision, in order. A run with thousands of them keeps every second,
+    /// every fourth and so on, evenly spread: [`SyncReport::sync`] is the number. Only the process of rank 0 has the
+    /// records.
     pub syncs: Vec<SyncReport>,
     /// Sums over all syncs, including the syncs that `syncs` leaves out.
     pub sync_totals: SyncTotals,
-    /// Messages that no chunk received, on all ranks. If there are any, a warning reports them too.
+    /// Messages that no chunk received, on all ranks. If there are any, a warning also reports them.
     pub undelivered: Undelivered,
     #[serde(skip)]
     value: Option<ExitValue>,
@@ -41,13 +41,13 @@ pub struct Report {
 /// The figures of a rank when it stops.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// Deliveries handled.
+    /// Number of deliveries handled.
     pub(crate) messages: u64,
     pub(crate) undelivered_report: UndeliveredReport,
     pub(crate) waiting_bytes_max: u64,
-    /// The first value that a chunk of the rank ended the run with.
+    /// The first value with which a chunk of the rank ended the run.
     pub(crate) value: Option<ExitValue>,
-    /// Rank 0's record; other processes do without.
+    /// The record of rank 0. Other processes have none.
     #[serde(skip)]
     pub(crate) syncs: Vec<SyncReport>,
     #[serde(skip)]
@@ -55,7 +55,7 @@ pub(crate) struct Figures {
 }
 
 impl Report {
-    /// The report of a run with these figures of its ranks, in the order of ranks.
+    /// The report of a run with the figures of its ranks, in the order of ranks.
     pub(crate) fn new(run: RunReport, mut ranks: Vec<Figures>) -> Report {
         let (syncs, sync_totals) = ranks
             .first_mut()
@@ -77,10 +77,10 @@ impl Report {
         }
     }
 
-    /// The value that the run ended with, the same in every process. It is the argument of
-    /// [`Ctx::exit_with`](crate::Ctx::exit_with), or the result of a reduction to [`Target::Exit`](crate::Target::Exit). Such a
-    /// result is a vector of the contributors' type: `Vec<f64>`, `Vec<u64>` or `Vec<i64>`, or of a gather `Vec<(u64, Vec<u8>)>`,
-    /// by packed index.
+    /// The value with which the run ended, the same in every process: the argument of
+    /// [`Ctx::exit_with`](crate::Ctx::exit_with), or the result of a reduction to
+    /// [`Target::Exit`](crate::Target::Exit). Such a result is a vector of the contributors' type: `Vec<f64>`,
+    /// `Vec<u64>` or `Vec<i64>`. The result of a gather is a `Vec<(u64, Vec<u8>)>`, by packed index.
     ///
     /// `T` must be exactly the type that was given. A `&str` is not read as `String`, so give owned values.
     ///
@@ -107,10 +107,11 @@ impl Report {
     /// # Ok::<(), caribou::Error>(())
     /// ```
     ///
-    /// Parts of any type that were gathered are read by [`gathered`](Self::gathered).
+    /// [`gathered`](Self::gathered) reads gathered parts of any type.
     ///
     /// # Errors
-    /// [`Error::Value`] if the run ended without one ([`Ctx::exit`](crate::Ctx::exit)), or with one of another type.
+    /// [`Error::Value`] if the run ended without a value ([`Ctx::exit`](crate::Ctx::exit)), or with one of another
+    /// type.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let none = || Error::Value { why: "no chunk gave one: see Ctx::exit_with and Target::Exit".into() };
         self.value.as_ref().ok_or_else(none)?.read()

@@ -1,4 +1,5 @@
-//! Runs programs of the shape *arrays of chunks*.
+//! Runs programs of the shape *arrays of chunks*: the function [`run`], and [`ArrayProgram`], which implements
+//! [`Shape`].
 
 use std::sync::Arc;
 
@@ -28,23 +29,23 @@ use crate::warn::warn;
 /// [`exit_with`](crate::Ctx::exit_with), a reduction to [`Target::Exit`](crate::Target::Exit), a reply to
 /// [`ReplyTo::run`](crate::ReplyTo::run), or with an error by [`Ctx::fail`](crate::Ctx::fail).
 ///
-/// `setup` is called once on every rank and must do the same on all of them. If the program is started by `mpirun` or `srun`
-/// and built with the feature `mpi`, this process is one rank of the run. Every process must then call `run` with the same
-/// configuration, on its main thread. All return together, but each has its own memory: data that a handler stores for the
-/// program is only in the process of its chunk, see [`Config::launch`]. [`Report`] says what else differs between processes.
-///
-/// A run on two ranks takes about a millisecond to start and to end, one on many ranks more.
+/// `setup` is called once on every rank and must do the same on all of them. If the program is started by `mpirun` or
+/// `srun` and built with the feature `mpi`, this process is one rank of the run. Every process must then call `run`
+/// with the same configuration, on its main thread. All calls return together, but each process has its own memory.
+/// Data that a handler stores outside its chunk is only in the process of the chunk, see [`Config::launch`]. The
+/// differences between processes are in [`Report`].
 ///
 /// # Errors
-/// A handler that panicked, a run that has stalled, a message or chunk that does not survive encoding, contributions that
-/// do not agree, a process that was killed: see [`Error`]. The first one ends the run on all ranks.
+/// A handler that panicked, a run that has stalled, a message or chunk that cannot be encoded and decoded,
+/// contributions that do not agree, a process that was killed: see [`Error`]. The first error ends the run on all
+/// ranks.
 #[expect(clippy::needless_pass_by_value, reason = "a configuration is built where it is used")]
 pub fn run(config: Config, setup: impl Fn(&mut Setup) + Send + Sync) -> Result<Report, Error> {
     run_arrays(&config, &ArrayProgram::new(&config, setup)?)
 }
 
-/// As [`run`], for a program of another shape that is built on arrays: it has its own policy, and its arrays do not sync.
-/// All processes must run the program with the same `text`.
+/// As [`run`], for a program of another shape that is built on arrays. Such a program has its own policy, and its
+/// arrays do not sync. All processes must run the program with the same `text`.
 pub(crate) fn run_layered(
     config: &Config,
     shape: lb_strategies::Shape,
@@ -103,19 +104,19 @@ impl Runtime {
     }
 }
 
-/// What the setup of a rank describes.
+/// The setup of a rank, or the error in it.
 type Described = Result<RankSetup, Error>;
 
 /// The setup of a program of arrays, with its shape and strategy.
 pub(crate) struct ArrayProgram<D> {
     describe: D,
-    /// The shape of the program: a program of another shape may be built on arrays.
+    /// The shape of the program, which may be another shape that is built on arrays.
     shape: lb_strategies::Shape,
-    /// A description of the program.
+    /// A description of the program, which must be the same in all processes.
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "only processes compare what they run"))]
     text: String,
     strategy: Arc<dyn Strategy>,
-    /// The configuration, as far as the setup needs it.
+    /// The part of the configuration that the setup needs.
     config: Config,
 }
 
@@ -160,13 +161,13 @@ impl<D: Fn(Rank, u32) -> Described + Sync> Shape for ArrayProgram<D> {
         workers
     }
 
-    /// The driver is worker 0 as well.
+    /// The thread that drives the rank is also its worker 0.
     fn driver_thread_name(&self, rank: Rank) -> String {
         format!("caribou {rank}.0")
     }
 
     fn set_up(&self, rank: Rank, ranks: u32) -> Result<ReadyArrays, Error> {
-        // Before chunks are made: the elided locks of their containers get the tag of this owner.
+        // Enter before chunks are made, because the elided locks of their containers get the tag of this owner.
         let owner = Owner::new();
         owner.enter();
         let (described, beginning) = set_up(rank, ranks, &self.config, &*self.strategy, &self.describe)?;

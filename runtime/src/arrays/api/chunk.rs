@@ -1,4 +1,4 @@
-//! The trait of chunks: what a program of arrays implements.
+//! The trait [`Chunk`], which a program of arrays implements for its migratable objects.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,15 +18,15 @@ pub enum Load {
     /// The CPU time of its handlers since the last sync, times the speed of the vCPU.
     #[default]
     Measured,
-    /// A model's answer, in ns of work on a vCPU of speed 1.
+    /// The result of a model of the program, in ns of work on a vCPU of speed 1.
     Ticks(u64),
 }
 
-/// A piece of the program's state that reacts to messages and can move between ranks.
+/// A part of the program's state that reacts to messages and can move between ranks.
 ///
-/// A chunk is touched by one thread at a time and never holds a lock. Its handlers are functions from (state, message) to
-/// (state, outbox): what they send leaves when they return. It must be serialisable with everything it needs to go on,
-/// because it may be somewhere else after a sync.
+/// One thread at a time accesses a chunk, and a chunk never holds a lock. Its handlers are functions from (state,
+/// message) to (state, outbox): the messages that they send leave when they return. A chunk must be serialisable with
+/// everything that it needs to go on, because it may be on another rank between any two handlers.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx};
@@ -73,35 +73,35 @@ pub enum Load {
 /// }
 /// ```
 pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
-    /// The chunk's name within its array.
+    /// The type of a chunk's index in its array.
     type Index: Index;
 
-    /// The messages it understands: usually an enum, whose variants name the messages in error messages.
+    /// The type of messages to the chunk: usually an enum. Error messages name the variants.
     ///
-    /// It is encoded when it leaves the process, in a format without names and types: serde must read the fields in the order in
-    /// which it wrote them. The serde attributes `untagged`, `tag`, `flatten` and `skip_serializing_if` work among threads and
-    /// fail on the wire, also in a type inside the message. `CARIBOU_WIRE=always` encodes everything, so that one run on one
-    /// machine finds them. A field with `skip` silently arrives as its default value. The same holds for chunks, which
-    /// `CARIBOU_LB=rotate` moves at each sync.
+    /// A message is encoded when it leaves the process, in a format without names and types. So serde must read the
+    /// fields in the order in which it wrote them. The serde attributes `untagged`, `tag`, `flatten` and
+    /// `skip_serializing_if` work among threads and fail between processes, also in a type inside the message.
+    /// `CARIBOU_WIRE=always` encodes everything, so one run on one machine finds such faults. A field with `skip`
+    /// silently arrives as its default value. The same holds for chunks, which `CARIBOU_LB=rotate` moves at each sync.
     ///
-    /// A message that points to memory of its own is also serialised when it is sent, wherever it goes, without its bytes being
-    /// written. This counts the bytes that wait (see [`Config::mail_limit`](crate::Config::mail_limit)). It takes some ns per
-    /// field; numbers in [`bulk`](crate::bulk) are one field.
+    /// A message with memory behind pointers is also serialised when it is sent, to any rank, to count its bytes
+    /// without writing them (see [`Config::mail_limit`](crate::Config::mail_limit)). This takes some ns per field;
+    /// numbers in [`bulk`](crate::bulk) are one field.
     type Message: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The first handler of every chunk, on the rank it was placed on.
+    /// The first handler of every chunk, called on the rank on which the chunk was placed.
     fn start(&mut self, ctx: &mut Ctx<'_, Self>) {
         let _ = ctx;
     }
 
-    /// True if the chunk can handle this message now. If not, the runtime defers the message and asks again after the next
-    /// handler. Of several messages that have become ready the oldest goes first. Not asked between `at_sync` and `resume`.
+    /// True if the chunk can handle this message now. If not, the runtime defers the message and calls `ready` again
+    /// after the next handler. The oldest ready message goes first. Not called between `at_sync` and `resume`.
     fn ready(&self, message: &Self::Message) -> bool {
         let _ = message;
         true
     }
 
-    /// Handles a message. Messages from one chunk arrive in the order they were sent; no other order is promised.
+    /// Handles a message. Messages from one chunk arrive in the order of sending; no other order is guaranteed.
     fn receive(&mut self, message: Self::Message, ctx: &mut Ctx<'_, Self>);
 
     /// Goes on after a sync, perhaps on another rank.
@@ -109,11 +109,11 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         self.start(ctx);
     }
 
-    /// Makes the result of a reduction the message that announces it (not with [`Target::Exit`](crate::Target::Exit)); `tag` is the contributors',
-    /// of this array or of another.
+    /// Makes a message of the result of a reduction (not with [`Target::Exit`](crate::Target::Exit)). `tag` is the tag
+    /// of the contributors, which may be of another array.
     ///
     /// # Panics
-    /// By default: a chunk type that contributes says how it hears of results.
+    /// By default. A chunk type that receives results must implement this function.
     fn reduced(tag: u32, values: Values) -> Self::Message {
         let _ = values;
         panic!(
@@ -121,38 +121,38 @@ pub trait Chunk: Serialize + DeserializeOwned + Send + Sized + 'static {
         )
     }
 
-    /// Its load in the phase that ends, asked at `at_sync`, or when it first runs after a window. [`Ctx::charge`] overrides it.
+    /// The load of the chunk in the phase that ends. Called at `at_sync`, or after the first run since a window.
+    /// [`Ctx::charge`] overrides it.
     fn load(&self) -> Load {
         Load::Measured
     }
 
-    /// True if the balancer may move it, asked at `at_sync`, or when it first runs after a window. A pinned chunk still counts
-    /// as load.
+    /// True if the balancer may move the chunk. Called at `at_sync`, or after the first run since a window. A chunk
+    /// that may not move still counts as load.
     fn migratable(&self) -> bool {
         true
     }
 
-    /// Bytes that a migration would move, for the balancer to weigh against the gain. By default the size of the type alone.
+    /// Bytes that a migration would move, which the balancer weighs against the gain. By default the size of the type.
     ///
-    /// The first migrations between processes measure the encoded size of chunks of this array. From then on the balancer scales
-    /// each declared size by the ratio of the two. So the default serves chunks of about one size; override it where sizes
-    /// differ.
+    /// The first migrations between processes measure the encoded size of chunks of this array. From then on the
+    /// balancer scales each declared size by encoded over declared bytes. So the default serves chunks of about one
+    /// size; override it where sizes differ.
     ///
-    /// It is called before every handler, since a handler may come to a sync and then change the state. So it should cost next
-    /// to nothing.
+    /// Called before every handler, since a handler may come to a sync and then change the state. So it should be fast.
     fn state_bytes(&self) -> u64 {
         size_of::<Self>() as u64
     }
 
-    /// What it waits for, for the [`Error::Stalled`](crate::Error::Stalled) of a run that cannot go on: only the program knows which
-    /// messages should still come. [`Halos`](crate::Halos) can say it for theirs: `Some(self.halos.to_string())`.
+    /// What the chunk waits for, as text for the [`Error::Stalled`](crate::Error::Stalled) of a run that cannot go on.
+    /// For a chunk with [`Halos`](crate::Halos): `Some(self.halos.to_string())`.
     fn waits_for(&self) -> Option<String> {
         None
     }
 
-    /// Called before it leaves a rank.
+    /// Called before the chunk leaves a rank.
     fn on_depart(&mut self) {}
 
-    /// Called when it has arrived at a rank, before any handler.
+    /// Called when the chunk has arrived on a rank, before any handler.
     fn on_arrive(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Reductions of any type: chunks contribute values that say for themselves how two of them become one.
+//! Reductions of user-defined types: chunks contribute values of a type that implements [`Combine`].
 
 use std::any::type_name;
 
@@ -14,15 +14,14 @@ use crate::wire::{self, WireError, catching};
 
 /// A value that can be reduced with others of its type, under [`Reducer::Own`](crate::Reducer::Own).
 ///
-/// Values are combined in any order and in any grouping, on any rank, so `combine` must be commutative and associative. Then the
-/// result does not depend on where chunks are, except for the last bits of floating-point numbers. `combine` is no handler: it
-/// runs between handlers, on ranks that may have other chunks, and should only compute. If it panics, or a value does not
-/// survive encoding and decoding, the run ends with [`Error::Reduction`], which names the type and the tag. If only the receiver
-/// can combine, the run ends with the error of the receiver's handler.
+/// Values are combined in any order and in any grouping, on any rank, so `combine` must be commutative and associative.
+/// Then the result does not depend on the ranks of chunks, except for the last bits of floating-point numbers.
+/// `combine` is no handler: it runs between handlers, on ranks that may have other chunks, and should only compute. If
+/// it panics, or a value does not survive encoding and decoding, the run ends with [`Error::Reduction`], which names
+/// the type and the tag. If only the receiver can combine, the run ends with the error of the receiver's handler.
 ///
-/// A contribution is encoded when it is made. A rank knows the type if one of its chunks has contributed to the same reduction.
-/// Such a rank holds and passes on one value. Other ranks pass on the values that they receive, and the receiver combines the
-/// rest.
+/// A contribution is encoded when it is made. A rank can combine values if one of its chunks has contributed to the
+/// same reduction. Such a rank sends on one value. Other ranks send on all values, and the receiver combines the rest.
 ///
 /// ```
 /// use caribou::{Chunk, Combine, Config, Ctx, Reducer, Target, Values};
@@ -68,15 +67,16 @@ use crate::wire::{self, WireError, catching};
 /// # Ok::<(), caribou::Error>(())
 /// ```
 pub trait Combine: Serialize + DeserializeOwned {
-    /// Makes this the value of both.
+    /// Combines `other` into this value.
     fn combine(&mut self, other: Self);
 }
 
 impl Values {
-    /// One chunk's contribution to a reduction of a type of its own, under [`Reducer::Own`](crate::Reducer::Own).
+    /// The contribution of one chunk to a reduction of a user-defined type, under
+    /// [`Reducer::Own`](crate::Reducer::Own).
     ///
     /// # Panics
-    /// If its `Serialize` implementation fails.
+    /// If the `Serialize` implementation of the value fails.
     #[track_caller]
     pub fn own<T: Combine>(value: &T) -> Values {
         match wire::encode(value) {
@@ -138,13 +138,12 @@ impl Report {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] if the run ended otherwise, or another type was reduced.
+    /// [`Error::Value`] if no such reduction ended the run, or another type was reduced.
     pub fn combined<T: Combine>(&self) -> Result<T, Error> {
         read(&self.value::<Own>()?).map_err(|why| Error::Value { why })
     }
 }
 
-/// The value of several, combined.
 fn combine<T: Combine>(values: &[Vec<u8>]) -> Result<T, WireError> {
     catching::<T, _>("combined", || {
         let (first, others) = values.split_first().expect("there is a contribution");
@@ -156,13 +155,12 @@ fn combine<T: Combine>(values: &[Vec<u8>]) -> Result<T, WireError> {
     })
 }
 
-/// The same of encoded bytes.
+/// As [`combine`], and encodes the result.
 fn combine_all<T: Combine>(values: &[Vec<u8>]) -> Result<Vec<u8>, WireError> {
     let value = combine::<T>(values)?;
     catching::<T, _>("encoded", || wire::encode(&value))
 }
 
-/// Reads a result of type `T`.
 fn read<T: Combine>(own: &Own) -> Result<T, String> {
     if own.type_name() != type_name::<T>() {
         return Err(format!("values of `{}` were reduced, not of `{}`", own.type_name(), type_name::<T>()));

@@ -1,4 +1,4 @@
-//! Effects of a handler besides changing its chunk.
+//! The context of a handler ([`Ctx`]): the effects that a handler can have besides changing its chunk.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -86,13 +86,13 @@ pub enum Target<I> {
     All,
     /// To one chunk of the array.
     Chunk(I),
-    /// To every chunk, each with a result of its own: the contributions of the chunks with lower packed index, combined (an
-    /// exclusive scan). The first chunk receives the neutral value of the reducer: 0 for a sum. Rank 0 keeps all
-    /// contributions until the last has come.
+    /// To every chunk, each with a separate result: the contributions of the chunks with lower packed index, combined
+    /// (an exclusive scan). The first chunk receives the neutral value of the reducer: 0 for a sum. Rank 0 stores all
+    /// contributions until the last one has come.
     Scan,
-    /// To the caller of [`run`](crate::run()): the run ends, and [`Report::value`](crate::Report::value) has it.
+    /// To the caller of [`run`](crate::run()), which ends the run: see [`Report::value`](crate::Report::value).
     Exit,
-    /// To chunks of another array: made by [`chunk_of`](Target::chunk_of) and [`all_of`](Target::all_of).
+    /// To chunks of another array. Made by [`chunk_of`](Target::chunk_of) and [`all_of`](Target::all_of).
     Elsewhere(Elsewhere),
 }
 
@@ -113,8 +113,8 @@ pub enum Target<I> {
 pub struct Elsewhere(ResultTarget);
 
 impl<I> Target<I> {
-    /// To a chunk of another array. Its own [`Chunk::reduced`] makes the result a message, as it does with results of its
-    /// own array; the tags tell them apart.
+    /// To a chunk of another array. The [`Chunk::reduced`] of that chunk makes a message of the result, as of results
+    /// of its own array. Different tags distinguish the two.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target, Values};
@@ -159,18 +159,18 @@ impl<I> Target<I> {
         Target::Elsewhere(Elsewhere(ResultTarget::ChunkOf(ChunkId { array: array.id, key: index.pack() })))
     }
 
-    /// To every chunk of another array; see [`chunk_of`](Self::chunk_of).
+    /// To every chunk of another array, see [`chunk_of`](Self::chunk_of).
     pub fn all_of<D: Chunk>(array: Array<D>) -> Target<I> {
         Target::Elsewhere(Elsewhere(ResultTarget::AllOf(array.id)))
     }
 }
 
-/// The runtime as a handler of chunk type `C` sees it.
+/// The interface of the runtime to a handler of chunk type `C`.
 ///
-/// The effects of a call take place when the handler returns, in the order of the calls (but see [`flush`](Ctx::flush)). So
-/// a chunk inserted before a call of [`contribute`](Ctx::contribute) or [`at_sync`](Ctx::at_sync) takes part in that very
-/// reduction or sync, and one inserted after it in the next. A chunk that contributes and then [removes](Ctx::remove) itself
-/// in the same handler has contributed.
+/// The effects of a call take place when the handler returns, in the order of the calls (see also
+/// [`flush`](Ctx::flush)). A chunk that is inserted before [`contribute`](Ctx::contribute) or [`at_sync`](Ctx::at_sync)
+/// is called takes part in that reduction or sync. A chunk that is inserted after the call takes part in the next one.
+/// A chunk that contributes and then [removes](Ctx::remove) itself in the same handler has contributed.
 ///
 /// ```
 /// use caribou::{Chunk, Ctx, testing::probe};
@@ -187,7 +187,7 @@ impl<I> Target<I> {
 pub struct Ctx<'a, C: Chunk> {
     pub(crate) handler: &'a mut Handler<'a>,
     pub(crate) record: &'a mut ChunkRecord,
-    /// The size before the handler. A chunk that goes on after it came to a sync may change it.
+    /// The chunk's `state_bytes` before the handler. A chunk that goes on after it came to a sync may change them.
     pub(crate) state_bytes: u64,
     chunk: PhantomData<fn() -> C>,
 }
@@ -210,12 +210,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         Array::new(self.handler.chunk().array)
     }
 
-    /// The rank this chunk is on now: for services and for reports, never for addressing.
+    /// The rank that this chunk is on now. For services and reports, never for addressing.
     pub fn rank(&self) -> Rank {
         self.handler.info.rank
     }
 
-    /// The factor by which this rank is to compute slower than it can, for an experiment: see
+    /// The factor by which this rank is to compute slower than it can, for an experiment, see
     /// [`Config::slowed`](crate::Config::slowed). Otherwise 1.
     pub fn slowness(&self) -> f64 {
         self.handler.info.slowness
@@ -231,10 +231,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.now_ns()
     }
 
-    /// This rank's service of type `T`, as given to [`Setup::service`](crate::Setup::service).
+    /// The service of type `T` that [`Setup::service`](crate::Setup::service) got on this rank.
     ///
     /// # Panics
-    /// If `setup` provided none.
+    /// If `setup` provided no such service.
     #[track_caller]
     pub fn service<T: Send + Sync + 'static>(&self) -> &'a T {
         let info = self.handler.info;
@@ -247,16 +247,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Sends a message to a chunk of the same array. It leaves when this handler returns or at [`flush`](Self::flush), and is
-    /// delivered exactly once, wherever the chunk is. Messages from this chunk to the same chunk arrive in order. O(1); it does
-    /// not block.
-    // Hop 1; the worker's flush is next.
+    /// Sends a message to a chunk of the same array. The message leaves when this handler returns or at
+    /// [`flush`](Self::flush), and is delivered exactly once, wherever the chunk is. Messages from this chunk to the
+    /// same chunk arrive in order. O(1); does not block.
+    // Hop 1. Hop 2 is the flush of the worker.
     #[inline(always)]
     pub fn send(&mut self, to: C::Index, message: C::Message) {
         self.send_to(self.array(), to, message);
     }
 
-    /// Sends a message to a chunk of another array, of that array's message type and no other:
+    /// Sends a message to a chunk of another array. The message must be of that array's message type:
     ///
     /// ```compile_fail,E0308
     /// # use caribou::{Array, Chunk, Ctx}; use serde::{Deserialize, Serialize};
@@ -282,19 +282,19 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push_node(node);
     }
 
-    /// Sends a message to a chunk of the same array when no other work is left (quiescence). Then no handler runs on any rank,
-    /// and no message is in flight or can be handled. It is for programs that spawn, and would otherwise have to count the
-    /// spawned chunks. A chunk that has been inserted or spawned and has yet to start counts as work.
+    /// Sends a message to a chunk of the same array at *quiescence*: no handler runs on any rank, and no message is in
+    /// flight or can be handled. For programs that spawn chunks and would otherwise have to count them. A chunk that
+    /// has been inserted or spawned and has yet to start counts as work.
     ///
-    /// A reduction detects termination too, and returns a value: each chunk [contributes](Self::contribute) its part after
-    /// it has inserted or spawned others, and removes itself. The result is there as soon as the last chunk has contributed,
-    /// without the wait of some ms. With [`Target::Exit`] it ends the run.
+    /// A reduction also detects termination, and returns a value. Each chunk inserts or spawns others,
+    /// [contributes](Self::contribute) its value, and removes itself. The result comes as soon as the last chunk has
+    /// contributed, without a wait of some ms. With [`Target::Exit`] the result ends the run.
     ///
-    /// The message keeps no order with other messages. Several such messages are sent at the same moment, some ms after the last
-    /// handler has returned. Messages that still wait when the run ends are dropped.
+    /// The message has no order relative to other messages. Several such messages are sent at the same moment, some ms
+    /// after the last handler has returned. Messages that still wait when the run ends are dropped.
     ///
-    /// A program that is stuck has no work left either. Its chunks wait for a sync or a reduction that other chunks do not
-    /// come to, or are not ready for any message. It then gets this message, and no
+    /// A program that is stuck has no work left either: its chunks are not ready for any message, or wait for a sync or
+    /// a reduction to which other chunks do not come. It gets this message, and no
     /// [`Error::Stalled`](crate::Error::Stalled).
     ///
     /// ```
@@ -334,20 +334,20 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push(Effect::SendAtQuiescence(node));
     }
 
-    /// Sends a message to this chunk itself after a delay: for a chunk that polls something outside, reports progress, or
-    /// has a timeout.
+    /// Sends a message to this chunk itself after a delay, to poll something outside, report progress, or implement a
+    /// timeout.
     ///
-    /// The delay is wall-clock time (virtual time in a simulation) and begins when the handler has returned. The message is
-    /// sent then or later, never earlier: the worker that ran this handler checks for due messages between chunks, and every
-    /// 50 us while one handles much. From then on it is a message like any other, and finds the chunk wherever it has
-    /// migrated meanwhile. Two messages of one handler with the same delay come in the order they were sent; no other order
-    /// is promised. With a delay of zero the message comes after all that are already queued.
+    /// The delay is wall-clock time (virtual time in a simulation) and begins when the handler has returned. The
+    /// message is sent at the end of the delay or later, never earlier. The worker that ran this handler checks for due
+    /// messages between chunks, and every 50 us while one chunk handles many messages. A due message is sent to the
+    /// rank on which the chunk is then. Two messages of one handler with the same delay arrive in the order of the
+    /// calls; no other order is guaranteed. With a delay of zero the message comes after all that are already queued.
     ///
-    /// Until it is due it counts as a message in flight. Quiescence waits for it, and [`exit`](Self::exit) drops it. A run
-    /// in which no other work is left sleeps until then and is not stalled. The message cannot be cancelled: a chunk that no
-    /// longer wants it ignores it. If the chunk is removed, the message goes to the next chunk with its index. Each costs
-    /// some 100 ns more than [`send`](Self::send). In a trace its send time is the time of this call, so the delay is part
-    /// of its latency.
+    /// Until it is due, the message counts as in flight. Quiescence waits for it, and [`exit`](Self::exit) drops it. A
+    /// run in which no other work is left sleeps until then and is not stalled. The message cannot be cancelled; the
+    /// chunk can ignore it. If the chunk is removed, the message goes to the next chunk with its index. Each such
+    /// message costs about 100 ns more than a [`send`](Self::send). In a trace its send time is the time of this call,
+    /// so its latency includes the delay.
     ///
     /// ```
     /// use std::time::Duration;
@@ -392,20 +392,21 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         outbox.push(Effect::SendAfter { delay, node });
     }
 
-    /// The name of the next message to a single chunk.
+    /// The sender of the next message to a single chunk, with the number of the message.
     #[inline(always)]
     fn next_message(&mut self) -> Sender {
         self.record.last_number = self.record.last_number.wrapping_add(1).max(1);
         Sender::new(self.handler.chunk(), self.record.last_number)
     }
 
-    /// Sends a message to every chunk of this array, this one included, exactly once.
+    /// Sends a message to every chunk of this array, including this one, exactly once.
     ///
-    /// Two broadcasts of one chunk arrive in order; a broadcast keeps no order with other messages. A chunk that is being
-    /// inserted receives the broadcasts that reach its rank after the chunk did.
+    /// Two broadcasts of one chunk arrive in order. A broadcast has no order relative to other messages. A chunk that
+    /// is being inserted receives the broadcasts that reach its rank after the chunk.
     ///
-    /// A chunk whose broadcasts are far ahead of the slowest rank does not run again until that rank has caught up. The same
-    /// holds for a chunk that sends much to one rank: see [`Config::mail_limit`](crate::Config::mail_limit).
+    /// If its broadcasts are far ahead of the slowest rank, a chunk does not run again until that rank has caught up.
+    /// The same holds for a chunk that sends too many bytes to one rank, see
+    /// [`Config::mail_limit`](crate::Config::mail_limit).
     ///
     /// If the `Serialize` implementation of the message fails, the run ends when the handler returns, as with
     /// [`fail`](Self::fail).
@@ -418,8 +419,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.spread("a broadcast", message, |message| Effect::Broadcast { array: array.id, message });
     }
 
-    /// Sends a message to every chunk of a section of this array. It is encoded once, and sent once per rank. If it cannot
-    /// be encoded the run ends, as with [`broadcast`](Self::broadcast).
+    /// Sends a message to every chunk of a section of this array. The message is encoded once, and sent once per rank.
+    /// If it cannot be encoded, the run ends, as with [`broadcast`](Self::broadcast).
     pub fn multicast(&mut self, section: &Section<C>, message: &C::Message) {
         self.multicast_value(self.handler.chunk().array, section.keys.clone(), message);
     }
@@ -438,17 +439,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Contributes to the next reduction of this array; it has a result when every chunk has contributed to it.
+    /// Contributes to the next reduction of this array. The reduction has a result when every chunk has contributed.
     ///
-    /// The result comes to `target` as the message that [`Chunk::reduced`] makes of it; with [`Target::Exit`] it ends the
-    /// run. Each chunk counts its own calls: the k-th call here meets the k-th call of every other chunk. All of them must
-    /// agree in tag, reducer, target and length. Several reductions may be in progress. A chunk that was inserted joins at
-    /// the reduction that its parent contributes to next. With [`Target::All`] it does not receive the results of earlier
-    /// ones. A chunk that is removed leaves at its own next reduction.
+    /// The result comes to `target`, as the message that [`Chunk::reduced`] makes of it. With [`Target::Exit`] the
+    /// result ends the run. Each chunk counts its own calls: its k-th call is for the same reduction as the k-th call
+    /// of every other chunk. Tag, reducer, target and length must be the same in all these calls. Several reductions
+    /// may be in progress. An inserted chunk joins at the reduction that its parent contributes to next, and does not
+    /// receive results of earlier reductions with [`Target::All`]. A removed chunk leaves at its own next reduction.
     ///
     /// # Panics
-    /// If values of a user-defined type ([`Reducer::Own`]) have the target [`Target::Scan`]: they have no neutral value for
-    /// the first chunk.
+    /// If values of a user-defined type ([`Reducer::Own`]) have the target [`Target::Scan`], because they have no
+    /// neutral value for the first chunk.
     #[track_caller]
     pub fn contribute(
         &mut self,
@@ -461,17 +462,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Contribute { spec, values, step: None });
     }
 
-    /// Contributes to the reduction of a step: for chunks that come and go, or that take part in some steps only.
+    /// Contributes to the reduction of a step. For chunks that come and go, or that take part in some steps only.
     ///
-    /// As [`contribute`](Self::contribute), but the number of the reduction is given instead of counted. A chunk that
-    /// contributes to step 7 after step 4 abstains from 5 and 6. The reduction of a step has a result when every chunk of
-    /// the array has contributed to it, abstained from it, or [left](Self::leave_reductions). A step to which no chunk
-    /// contributes has none.
+    /// As [`contribute`](Self::contribute), but the caller gives the number of the reduction. A chunk that contributes
+    /// to step 7 after step 4 abstains from 5 and 6. The reduction of a step has a result when every chunk of the array
+    /// has contributed to it, abstained, or [left](Self::leave_reductions), unless no chunk has contributed.
     ///
-    /// Steps are counted from 0 and rise. Each step that a chunk leaves out costs a report of its own. So number the steps
-    /// that reduce consecutively: with a reduction every tenth step, `step / 10`. A chunk that is inserted may contribute
-    /// from the step on that its parent contributes to next. Calls of `contribute` use the same numbers: each is for the
-    /// next step.
+    /// Steps are counted from 0 and rise. Each step that a chunk leaves out costs a separate report. So number the
+    /// steps that reduce consecutively: with a reduction every tenth step, `step / 10`. An inserted chunk may
+    /// contribute from the step that its parent contributes to next. A call of `contribute` is for the next step.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
@@ -507,8 +506,8 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     ///
     /// # Errors
-    /// A step that the chunk has contributed to or abstained from, or one more than 65 536 after its next, ends the run with
-    /// [`Error::Reduction`](crate::Error::Reduction).
+    /// A step that the chunk has contributed to or abstained from, or that is more than 65 536 after its next step,
+    /// ends the run with [`Error::Reduction`](crate::Error::Reduction).
     ///
     /// # Panics
     /// As `contribute` does.
@@ -525,24 +524,24 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Contribute { spec, values, step: Some(step) });
     }
 
-    /// Abstains from all reductions of this array before the one of `step`. A chunk that contributes to a later step does
-    /// this implicitly. Without effect if the chunk has contributed to `step - 1` or a later step, or abstained from it.
+    /// Abstains from all reductions of this array before that of `step`. A chunk that contributes to a later step does
+    /// this implicitly. No effect if the chunk has contributed to `step - 1` or a later step, or abstained from it.
     ///
     /// Each step that is left out costs a report on every rank, and some hundred bytes there until its reduction is
-    /// complete. A chunk that runs 10^6 steps ahead of the others takes memory accordingly.
+    /// complete. So a chunk that runs 10^6 steps ahead of the others takes memory accordingly.
     ///
     /// # Errors
     /// A step more than 65 536 after the next one of this chunk ends the run with
-    /// [`Error::Reduction`](crate::Error::Reduction). That bounds a single call, not the sum of several.
+    /// [`Error::Reduction`](crate::Error::Reduction). The limit is for a single call, not for the sum of several.
     #[track_caller]
     pub fn abstain_until(&mut self, step: u64) {
         self.assert_not_removed("abstain");
         self.handler.outbox.push(Effect::AbstainUntil(step));
     }
 
-    /// Contributes to no reduction of this array any more: no later one waits for this chunk, nor for chunks that it inserts
-    /// from now on. It still receives the results for all chunks, and may contribute to reductions over sections. It cannot
-    /// come back.
+    /// Contributes to no reduction of this array any more. No later reduction waits for this chunk, nor for chunks that
+    /// it inserts from now on. The chunk still receives the results for all chunks, and may contribute to reductions
+    /// over sections. It cannot come back.
     #[track_caller]
     pub fn leave_reductions(&mut self) {
         self.assert_not_removed("leave reductions");
@@ -574,27 +573,27 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         (ReductionSpec { tag, reducer, target }, values)
     }
 
-    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the period is 8
-    /// or longer, it is also true after a quarter of the first period, so that a bad start does not last: with a period of 20,
-    /// at steps 5, 20, 40 and 60. False for step 0. Chunks whose step counts differ come to different syncs.
+    /// True if the step that was just completed ends a phase: every [`period`](crate::Config::period) steps. If the
+    /// period is 8 or longer, also true after a quarter of the first period, so that a bad start does not last: with a
+    /// period of 20, at steps 5, 20, 40 and 60. False for step 0. Chunks with other step counts come to other syncs.
     ///
-    /// Never true where chunks are balanced [in windows](crate::config::Period), as by default: the program then runs without
-    /// syncs. Strategies that move chunks whether it pays or not ([`must_pay`](crate::lb::Terms::must_pay) is false) keep to
-    /// syncs by default, with a period of 20.
+    /// Never true where chunks are balanced [in windows](crate::config::Period), as by default: the program then runs
+    /// without syncs. Strategies that move chunks whether it pays or not ([`must_pay`](crate::lb::Terms::must_pay) is
+    /// false) keep to syncs by default, with a period of 20.
     pub fn sync_due(&self, step: u64) -> bool {
         let period = self.handler.info.period;
         let early = period >= 8 && step == period / 4;
         early || (period > 0 && step > 0 && step.is_multiple_of(period))
     }
 
-    /// Comes to a sync and waits: when all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
-    /// perhaps on another rank. Messages that come in between are deferred until then, so a neighbour that resumed earlier
-    /// cannot make this chunk run ahead of its own `resume`.
+    /// Comes to a sync and waits. When all chunks have come and the balancer has decided, [`Chunk::resume`] is called,
+    /// perhaps on another rank. Messages that come before are deferred, so a neighbour that resumed earlier cannot make
+    /// this chunk run ahead of its own `resume`.
     ///
     /// Does not block: the handler goes on and returns. For chunks that need not wait, see
-    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period) (the default),
-    /// and under `none`, there is nothing to wait for: `resume` is called next. So this is no barrier. To wait for all chunks,
-    /// [contribute](Self::contribute) to a reduction whose result is a message to all.
+    /// [`at_sync_nowait`](Self::at_sync_nowait). Where chunks are balanced [in windows](crate::config::Period) (the
+    /// default), and under `none`, `resume` is called next without a wait. So `at_sync` is no barrier. To wait for all
+    /// chunks, [contribute](Self::contribute) to a reduction with [`Target::All`].
     ///
     /// # Panics
     /// If called again before `resume`, or by a chunk of an [array without sync](crate::Setup::array_without_sync).
@@ -606,12 +605,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::AtSync { bytes: self.state_bytes });
     }
 
-    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as usual. Between any two
-    /// handlers it may migrate, and it cannot remove itself. `resume` only tells that the sync is over, so override its
-    /// default, which starts again.
+    /// Comes to a sync and goes on. Until [`Chunk::resume`] is called the chunk handles messages as usual. Between any
+    /// two handlers it may migrate, and it cannot remove itself. `resume` only reports that the sync is over, so
+    /// override its default, which calls `start`.
     ///
-    /// Two kinds of chunks wait: migrating chunks while they migrate, and chunks that come to the next sync before this one is
-    /// over. The latter defer their messages until `resume`, and then pass the next sync.
+    /// Two kinds of chunks wait: migrating chunks while they migrate, and chunks that come to the next sync before this
+    /// one is over. The latter defer their messages until `resume`, and then pass the next sync.
     ///
     /// # Panics
     /// If a sync was entered with [`at_sync`](Self::at_sync) and has not ended, or by a chunk of an array without sync.
@@ -630,16 +629,16 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         };
     }
 
-    /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy decides. It is for programs that
-    /// know better, such as one that places its chunks along a curve. With this chunk's own rank it stays at that sync.
+    /// Moves this chunk to a rank at the next sync that it comes to, whatever the strategy decides. For programs with a
+    /// better placement, such as one along a curve. With the chunk's present rank, the chunk stays at that sync.
     ///
-    /// The strategy places all other chunks around it. The call holds for that one sync, so repeat it before each sync that it
-    /// matters to; the last call counts. Where chunks are balanced [in windows](crate::config::Period) (the default), it holds
-    /// for the first window after the sync, and the chunk has resumed by then. So a program that places its chunks sets a
-    /// [period](crate::Config::period), or the strategy `program`, which keeps to syncs. With `CARIBOU_LB=program` only the
-    /// program moves chunks, except off an unavailable rank. With `none`, and in an array without sync, no chunk is ever moved.
-    /// Chunks [kept together](crate::Setup::array_beside) move together, even if [`Chunk::migratable`] is false. If several of
-    /// them call this, the call of the lowest array counts.
+    /// The strategy places all other chunks around it. The call holds for one sync, so repeat it before each sync; the
+    /// last call counts. Where chunks are balanced [in windows](crate::config::Period) (the default), it holds for the
+    /// first window with a decision after the sync, and the chunk has resumed by then. So a program that places its
+    /// chunks sets a [period](crate::Config::period), or the strategy `program`, which keeps to syncs. With
+    /// `CARIBOU_LB=program` only the program moves chunks, except off an unavailable rank. With `none`, and in an array
+    /// without sync, no chunk is ever moved. Chunks [kept together](crate::Setup::array_beside) move together, even if
+    /// [`Chunk::migratable`] is false. If several of them call this, the call of the lowest array counts.
     ///
     /// ```
     /// use caribou::lb::Rank;
@@ -681,26 +680,26 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         assert!(!self.record.removed, "a chunk does not {what} after it removed itself");
     }
 
-    /// Declares load for this phase instead of having it measured: ns of work on a vCPU of speed 1. Calls add up.
+    /// Declares load for this phase, which replaces the measured load: ns of work on a vCPU of speed 1. Calls add up.
     pub fn charge(&mut self, ticks_ns: u64) {
         let charged = self.record.charged.get_or_insert(0);
         *charged = charged.saturating_add(ticks_ns);
         self.handler.host.charge(ticks_ns);
     }
 
-    /// Adds a chunk to this array. It starts on the rank that the array's [placement](crate::Placement) gives its index. If
-    /// the index was used before, it starts where the last chunk with this index was. Messages may be sent to it at once. It
-    /// also receives the messages that were sent to the index while no chunk had it.
+    /// Adds a chunk to this array. The new chunk starts on the rank that the array's [placement](crate::Placement)
+    /// gives its index. If the index was used before, the chunk starts where the last chunk with this index was.
+    /// Messages may be sent to it at once. It also receives messages that were sent to the index while no chunk had it.
     ///
-    /// It takes part in the reduction and the sync that this chunk comes to next, which may be later in the same handler. A
-    /// parent that inserts a chunk and then calls [`at_sync`](Self::at_sync) waits for it in that very sync. So the new
-    /// chunk must come to that sync too, from its own [`start`](Chunk::start). The same holds for a contribution.
+    /// The new chunk takes part in the reduction and the sync that this chunk comes to next, perhaps later in the same
+    /// handler. If a parent inserts a chunk and then calls [`at_sync`](Self::at_sync), that sync waits for the new
+    /// chunk, which must come to that sync too, in its [`start`](Chunk::start). The same holds for a contribution.
     ///
-    /// To add a chunk to another array: [`insert_into`](Self::insert_into), or [`insert_root`](Self::insert_root) without a
-    /// parent. To add one that may start on any rank: [`spawn`](Self::spawn).
+    /// [`insert_into`](Self::insert_into) adds a chunk to another array, [`insert_root`](Self::insert_root) adds one
+    /// without a parent, and [`spawn`](Self::spawn) adds one that may start on any rank.
     ///
     /// # Panics
-    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only ranks give.
+    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only a rank can give.
     #[track_caller]
     pub fn insert(&mut self, index: C::Index, chunk: C) {
         self.assert_not_removed("insert");
@@ -708,17 +707,17 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(insertion(index.pack(), chunk));
     }
 
-    /// Has a chunk of another array, or of this one, insert a chunk of its array. The new chunk takes part in the reduction
-    /// and the sync that its `parent` comes to next, as if a handler of the parent had called [`insert`](Self::insert). It
-    /// is for a source that makes tasks, or a cell that is refined by cells of another array.
+    /// Makes a chunk of another array, or of this one, insert a chunk of its array. The new chunk takes part in the
+    /// reduction and the sync that its `parent` comes to next, as if a handler of the parent had called
+    /// [`insert`](Self::insert). For a source that makes tasks, or a cell that is refined by cells of another array.
     ///
-    /// The chunk goes to the parent as a message does, in the order of this chunk's messages to it, and from there to its
-    /// own rank. Neither a handler of the parent nor [`ready`](Chunk::ready) is called. A parent that waits in a sync
-    /// inserts it when it goes on. So messages that are sent to the parent afterwards find the chunk inserted. A message to
-    /// the new chunk itself may be sent at once.
+    /// The new chunk goes to the parent as a message does, in the order of this chunk's messages to the parent, and
+    /// from there to its own rank. Neither a handler of the parent nor [`ready`](Chunk::ready) is called. A parent that
+    /// waits in a sync inserts the chunk when the parent goes on. So messages that are sent to the parent afterwards
+    /// find the chunk inserted. A message to the new chunk itself may be sent at once.
     ///
-    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names both.
-    /// For an array without chunks that stay use [`insert_root`](Self::insert_root).
+    /// If there is no such parent, nothing is inserted, and [`Report::undelivered`](crate::Report::undelivered) names
+    /// both. For an array without chunks that stay use [`insert_root`](Self::insert_root).
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
@@ -761,7 +760,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     ///
     /// # Panics
-    /// If the index is a [`Seed`](crate::Seed) that only ranks give.
+    /// If the index is a [`Seed`](crate::Seed) that only a rank can give.
     #[track_caller]
     pub fn insert_into<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D, parent: D::Index) {
         assert_insertable(index);
@@ -772,12 +771,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.send(to, from, bytes, payload);
     }
 
-    /// Adds a chunk without a parent to any array, also to one that has no chunks.
+    /// Adds a chunk without a parent to any array, also to one without chunks.
     ///
-    /// The chunk goes by way of rank 0. It takes part from the first reduction and the first sync on that are not complete
-    /// there at that moment. Which ones these are depends on timing, unless the program ensures that none is in progress. If
-    /// the array has chunks that know when to insert, [`insert`](Self::insert) and [`insert_into`](Self::insert_into) are
-    /// exact. A message to the new chunk may be sent at once.
+    /// The chunk goes through rank 0. It takes part from the first reduction and the first sync on that are not
+    /// complete there. Which ones these are depends on timing, unless the program ensures that none is in progress. If
+    /// the array has chunks that can decide when to insert, [`insert`](Self::insert) and
+    /// [`insert_into`](Self::insert_into) are exact. A message to the new chunk may be sent at once.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Placement};
@@ -818,7 +817,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
     /// ```
     ///
     /// # Panics
-    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only ranks give.
+    /// If this chunk has removed itself, or if the index is a [`Seed`](crate::Seed) that only a rank can give.
     #[track_caller]
     pub fn insert_root<D: Chunk>(&mut self, array: Array<D>, index: D::Index, chunk: D) {
         self.assert_not_removed("insert");
@@ -827,11 +826,11 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::InsertRoot { chunk: id, slot: Box::new(Slot::new(chunk)) });
     }
 
-    /// Removes this chunk when the handler returns. Messages to it that it has not read are dropped, and counted in
-    /// [`Report::undelivered`](crate::Report::undelivered). Later ones wait for the next chunk with its index.
+    /// Removes this chunk when the handler returns. Messages that the chunk has not read are dropped, and counted in
+    /// [`Report::undelivered`](crate::Report::undelivered). Later messages wait for the next chunk with its index.
     ///
-    /// A chunk that is removed on the rank where it was inserted leaves no memory behind. One that a sync has moved leaves
-    /// some 20 to 40 bytes on every rank until the run ends, once per index.
+    /// A chunk that is removed on its home rank leaves no memory behind. A chunk that is removed on another rank leaves
+    /// 20 to 40 bytes on every rank until the run ends, once per index.
     ///
     /// # Panics
     /// Between `at_sync` or `at_sync_nowait` and `resume`. Afterwards the chunk can only send.
@@ -846,10 +845,10 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Remove);
     }
 
-    /// Sends the messages of this handler that are in the outbox so far: for handlers that run for long.
+    /// Sends the messages of this handler that are in the outbox so far. For handlers that run for long.
     ///
-    /// Other effects (contributions, insertions, `send_after`, `at_sync`, ...) wait for the end of the handler. So do the
-    /// messages after them. Flow control does not stop a running handler: it holds the chunk back once the handler has returned.
+    /// Other effects (contributions, insertions, `send_after`, `at_sync`, ...), and the messages after them, wait for
+    /// the end of the handler. Flow control does not stop a running handler: it blocks the chunk afterwards.
     pub fn flush(&mut self) {
         let Handler { outbox, host, .. } = &mut *self.handler;
         host.flush(outbox);
@@ -870,7 +869,7 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.record_event(UserEvent::Counter { name, value });
     }
 
-    /// Tells whether the run writes a trace.
+    /// True if the run writes a trace.
     pub(crate) fn writes(&self) -> bool {
         self.handler.host.is_traced()
     }
@@ -880,12 +879,12 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.record_steps(steps);
     }
 
-    /// Takes the number of active ranks that was last asked for from outside, once: where the runtime moves no chunk.
+    /// Takes the last request from outside for a number of active ranks, where the runtime moves no chunk.
     pub(crate) fn take_resize(&mut self) -> Option<u32> {
         self.handler.host.take_resize()
     }
 
-    /// `active` ranks have work now: tells the user by this line.
+    /// `active` ranks are active now: prints `line`.
     pub(crate) fn resized(&mut self, active: u32, line: &str) {
         self.handler.host.resized(active, line);
     }
@@ -895,15 +894,15 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.host.update_steps(&mut update);
     }
 
-    /// Ends the run on all ranks when the handler returns. Messages in flight are dropped; those to an index that no chunk
-    /// has are counted in [`Report::undelivered`](crate::Report::undelivered).
+    /// Ends the run on all ranks when the handler returns. Messages in flight are dropped. Messages to an index without
+    /// a chunk are counted in [`Report::undelivered`](crate::Report::undelivered).
     pub fn exit(&mut self) {
         self.handler.outbox.push(Effect::Exit(None));
     }
 
-    /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every process.
-    /// [`Report::value`](crate::Report::value) must be called with the same type `T`. `&(cost, &tour)` has another type than
-    /// a tuple of owned values, and fails there with [`Error::Value`](crate::Error::Value).
+    /// Ends the run as [`exit`](Self::exit) does, with a value for the caller of [`run`](crate::run()), in every
+    /// process. [`Report::value`](crate::Report::value) must be called with the same type `T`. `&(cost, &tour)` has
+    /// another type than a tuple of owned values, so that call fails with [`Error::Value`](crate::Error::Value).
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx};
@@ -936,22 +935,23 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         }
     }
 
-    /// Asks for a [checkpoint](crate::checkpoint) at a good moment for the program, such as the end of a long phase. It is made
-    /// as soon as this handler has returned and all ranks can stop. If one is being made, another follows it. The next regular
-    /// one comes an interval later. Several chunks that ask at about the same time get one or two.
+    /// Requests a [checkpoint](crate::checkpoint) at a good moment for the program, such as the end of a long phase.
+    /// The checkpoint is made as soon as this handler has returned and all ranks can stop. If another is being made,
+    /// this one follows. The next regular checkpoint comes an interval later. Several chunks with requests at about the
+    /// same time get one or two checkpoints.
     ///
-    /// Nothing happens in a run that makes no checkpoints ([`Config::checkpoint`](crate::Config::checkpoint)).
+    /// No effect in a run that makes no checkpoints ([`Config::checkpoint`](crate::Config::checkpoint)).
     pub fn checkpoint(&mut self) {
         self.handler.outbox.push(Effect::Checkpoint);
     }
 
-    /// Shrinks or expands the run: makes the first `ranks` ranks the active ones, at least one and at most all. The others keep
-    /// no chunk that may move, and get none until the run is expanded again. They forward packets, and cost next to nothing. It
-    /// is for a program that has less to do for a while; `caribou resize` asks for the same from outside.
+    /// Shrinks or expands the run: makes the first `ranks` ranks the active ones, at least one and at most all. The
+    /// others keep no chunk that may move, and get none until the run is expanded again. They forward packets, and cost
+    /// next to nothing. For a program that has less to do for a while; `caribou resize` requests the same from outside.
     ///
-    /// The last request counts. Chunks move with the next decision of the strategy: within some 10 ms where it decides while
-    /// chunks run, else at the next sync. A line says so once they have moved. A warning says so if no chunk of the run can be
-    /// moved. Results do not depend on it.
+    /// The last request counts. Chunks move with the next decision of the strategy: within some 10 ms where chunks are
+    /// balanced while they run, else at the next sync. A line is printed once they have moved, or a warning if no chunk
+    /// of the run can be moved. Results do not depend on the number of active ranks.
     pub fn resize(&mut self, ranks: u32) {
         self.handler.outbox.push(Effect::Resize(ranks));
     }
@@ -987,7 +987,6 @@ impl<'a, C: Chunk> Ctx<'a, C> {
         self.handler.outbox.push(Effect::Fail(why.into().into()));
     }
 
-    /// Ends the run with this error.
     pub(crate) fn fail_with(&mut self, error: Error) {
         self.handler.outbox.push(Effect::End(Box::new(error)));
     }

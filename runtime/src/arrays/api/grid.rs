@@ -1,6 +1,5 @@
-//! Grids of chunks: the neighbours of an index, along the axes or diagonally, with open or periodic borders.
-//!
-//! A grid is arithmetic on indices. It keeps no chunk, and it sends nothing: [`Ctx::send`](crate::Ctx::send) does.
+//! Grids of chunks: computes the neighbours of an index, along the axes or diagonally, with open or periodic borders. A
+//! grid stores no chunk and sends nothing. A chunk sends to the computed neighbours by [`Ctx::send`](crate::Ctx::send).
 
 use std::fmt::Debug;
 
@@ -9,27 +8,25 @@ use serde::{Deserialize, Serialize};
 use self::axes::Axes;
 use super::index::{Extent, Index};
 
-/// The neighbours of each index in a grid of one, two or three dimensions: what MPI calls a Cartesian topology. Along each
-/// axis the grid ends at its borders, or it is periodic and wraps around.
+/// The neighbours of each index in a grid of one, two or three dimensions, as in a Cartesian topology of MPI. Along
+/// each axis the grid ends at its borders, or is periodic and wraps around.
 ///
-/// Each neighbour has a *slot*: a number that stands for its direction. A slot means the same side for every chunk, at a
-/// border too, where some slots are missing. Slots fit [`Halos`](crate::Halos). A chunk sends a value to
-/// [`their_slot`](Neighbour::their_slot) of the neighbour; a value that comes in a [`slot`](Neighbour::slot) is from the
-/// neighbour on that side.
+/// Each neighbour has a *slot*: a number for its direction. A slot means the same side for every chunk, also at a
+/// border, where some slots are missing. Slots fit [`Halos`](crate::Halos). A chunk sends a value to the neighbour's
+/// [`their_slot`](Neighbour::their_slot). A value that comes in a [`slot`](Neighbour::slot) is from the neighbour on
+/// that side.
 ///
 /// | | slots | opposite |
 /// |---|---|---|
 /// | [`faces`](Self::faces) | 2 x axis towards lower indices, 2 x axis + 1 towards higher ones | `slot ^ 1` |
 /// | [`neighbours`](Self::neighbours) | directions in lexicographic order, without the chunk itself | last slot - slot |
 ///
-/// So the faces of `[row, column]` are: slot 0 the row before, 1 the row after, 2 the column before, 3 the column after. In
-/// one dimension, faces and neighbours are the same.
+/// So the faces of `[row, column]` are: slot 0 the row before, 1 the row after, 2 the column before, 3 the column
+/// after. In one dimension, faces and neighbours are the same.
 ///
-/// A short periodic axis gives one index several times, each time in another slot. Where the axis has two chunks, each is
-/// the neighbour of the other on both sides. Where it has one, that chunk is its own neighbour, and sends messages to
-/// itself. A single chunk in a grid that is not periodic has no neighbours: no halo comes, so it counts its steps itself.
-///
-/// A grid is also the extent of its array. It takes at most 16 bytes and is copied; each call takes constant time.
+/// A short periodic axis gives one index several times, each time in another slot. On an axis of two chunks, each is
+/// the neighbour of the other on both sides. On an axis of one chunk, the chunk is its own neighbour and sends messages
+/// to itself. A single chunk in a grid that is not periodic receives no halo, so it counts its steps itself.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Grid, Halo, Halos, Reducer, Target};
@@ -80,7 +77,7 @@ use super::index::{Extent, Index};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid<I> {
     extent: I,
-    /// A bit for each axis: set where it is periodic.
+    /// A bit for each axis, set if the axis is periodic.
     periods: u8,
 }
 
@@ -95,10 +92,10 @@ impl<I: GridIndex> Grid<I> {
         Grid { periods: (1 << I::AXES) - 1, ..self }
     }
 
-    /// The same grid, periodic along this axis too. Axes are counted from 0.
+    /// The same grid, also periodic along this axis. Axes are counted from 0.
     ///
     /// # Panics
-    /// If it has no such axis.
+    /// If the grid has no such axis.
     #[track_caller]
     pub const fn periodic_along(self, axis: usize) -> Grid<I> {
         assert!(axis < I::AXES, "a grid is periodic along one of its axes, which are counted from 0");
@@ -110,7 +107,7 @@ impl<I: GridIndex> Grid<I> {
         self.extent
     }
 
-    /// Tells whether the index lies in the grid.
+    /// True if the index is in the grid.
     pub fn contains(self, index: I) -> bool {
         (0..I::AXES).all(|axis| index.coordinate(axis) < self.extent.coordinate(axis))
     }
@@ -118,7 +115,7 @@ impl<I: GridIndex> Grid<I> {
     /// The neighbours along the axes, in the order of their slots: up to 2, 4 or 6.
     ///
     /// # Panics
-    /// If the index does not lie in the grid.
+    /// If the index is not in the grid.
     #[track_caller]
     pub fn faces(self, index: I) -> impl Iterator<Item = Neighbour<I>> + Clone {
         self.assert_contains(index);
@@ -132,7 +129,7 @@ impl<I: GridIndex> Grid<I> {
     /// The neighbours along the axes and diagonally, in the order of their slots: up to 2, 8 or 26.
     ///
     /// # Panics
-    /// If the index does not lie in the grid.
+    /// If the index is not in the grid.
     #[track_caller]
     pub fn neighbours(self, index: I) -> impl Iterator<Item = Neighbour<I>> + Clone {
         self.assert_contains(index);
@@ -149,11 +146,10 @@ impl<I: GridIndex> Grid<I> {
         })
     }
 
-    /// The index that lies `direction` away: a number of steps along each axis, which may be more than one. `None` beyond a
-    /// border.
+    /// The index at a distance of `direction`, in steps along each axis, perhaps more than one. `None` beyond a border.
     ///
     /// # Panics
-    /// If the index does not lie in the grid.
+    /// If the index is not in the grid.
     ///
     /// ```
     /// let ring = caribou::Grid::new(10_u32).periodic();
@@ -216,18 +212,19 @@ impl<I: GridIndex> Extent<I> for Grid<I> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbour<I: GridIndex> {
-    /// Its index.
+    /// The index of the neighbour.
     pub index: I,
-    /// The side of this chunk on which it lies: the slot of the values that come from it.
+    /// The side of this chunk on which the neighbour is: the slot of the values that come from the neighbour.
     pub slot: u32,
-    /// The side of it on which this chunk lies: the slot for [`Halos::halo`](crate::Halos::halo) of a value that goes to it.
+    /// The side of the neighbour on which this chunk is: the slot for the [`halo`](crate::Halos::halo) of a value to
+    /// it.
     pub their_slot: u32,
-    /// The steps from this chunk to it: -1, 0 or 1 along each axis.
+    /// The steps from this chunk to the neighbour: -1, 0 or 1 along each axis.
     pub direction: I::Direction,
 }
 
-/// An index that is a place in a grid: `u32` and `u64` in one dimension, `[u16; 2]` and `[u32; 2]` in two, `[u16; 3]` in
-/// three. Other types cannot implement it.
+/// An index in a grid: `u32` and `u64` in one dimension, `[u16; 2]` and `[u32; 2]` in two, `[u16; 3]` in three. Other
+/// types cannot implement this trait.
 ///
 /// ```
 /// use caribou::{Grid, GridIndex};
@@ -242,7 +239,6 @@ pub trait GridIndex: Index + Extent<Self> + Axes {
 mod axes {
     /// The coordinates of an index.
     pub trait Axes {
-        /// Number of coordinates.
         const AXES: usize;
         fn coordinate(self, axis: usize) -> u64;
         /// The index with another coordinate, which is less than the extent of its axis.

@@ -1,6 +1,5 @@
-//! The halo counter: tells a chunk when all messages of a step have come.
-//!
-//! It knows slots, not directions: those are in [`grid`](super::grid).
+//! The halo counter: counts the messages of a step that have come to a chunk, and reports when all have come. It
+//! numbers neighbours by slots; [`grid`](super::grid) maps directions to slots.
 
 use std::fmt;
 use std::vec::Drain;
@@ -16,25 +15,25 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Halo<T> {
-    /// The low half of the step, so that a value of 16 bytes leaves room in an envelope. No neighbour is 2^32 steps ahead.
+    /// The low half of the step, so that a value of 16 bytes fits into an envelope. No neighbour is 2^32 steps ahead.
     step: u32,
     slot: u32,
     /// The content.
     pub value: T,
 }
 
-/// The messages of the current step that have come to a chunk, and the number of the step. In each step a chunk receives one
-/// message from each of a fixed number of neighbours. Each neighbour has a *slot*, a number that tells it from the other
-/// neighbours of the same receiver. [`Grid`](crate::Grid) gives the neighbours of a chunk with their slots.
+/// The messages of the current step that have come to a chunk, and the number of the step. In each step a chunk
+/// receives one message from each of a fixed number of neighbours. Each neighbour has a *slot*, a number that
+/// distinguishes it from the receiver's other neighbours. [`Grid`](crate::Grid) gives neighbours with their slots.
 ///
-/// The messages of a step are given out together and in the order of their slots. So a result computed from them does not
-/// depend on the order in which they came. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) returns
+/// The messages of a step are returned together and in the order of their slots. So a result computed from them does
+/// not depend on the order of arrival. A neighbour may be a step ahead: [`Chunk::ready`](crate::Chunk::ready) returns
 /// [`expects`](Self::expects), and the runtime defers messages that are early.
 ///
-/// The step of a chunk may also need something else, such as the result of a reduction or messages of another array. All
-/// halos of the step may come before that, from faster neighbours. The chunk would then end a step that it has not begun,
-/// and wait for ever. So it notes when it has sent its own messages of a step, and returns `self.has_sent &&
-/// self.halos.expects(halo)`.
+/// The step of a chunk may also need something else, such as the result of a reduction or messages of another array.
+/// All halos of the step may come earlier, from faster neighbours. The chunk would then end a step that it has not
+/// begun, and wait forever. So such a chunk notes when it has sent its own messages of a step, and returns
+/// `self.has_sent && self.halos.expects(halo)`.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Halo, Halos, Reducer, Target};
@@ -74,10 +73,10 @@ pub struct Halo<T> {
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Halos<T> {
-    /// Steps that are complete.
+    /// Number of complete steps.
     step: u64,
     expected: u32,
-    /// By slot.
+    /// The messages of the current step, by slot.
     come: Vec<Halo<T>>,
 }
 
@@ -88,53 +87,53 @@ impl<T> Halos<T> {
         Halos::at_step(0, expected)
     }
 
-    /// As [`new`](Self::new), from a later step on: for a chunk that is inserted while others are at that step.
+    /// As [`new`](Self::new), from a later step on. For a chunk that is inserted while others are at that step.
     pub fn at_step(step: u64, expected: u32) -> Halos<T> {
         Halos { step, expected, come: Vec::with_capacity(expected as usize) }
     }
 
-    /// Step 0, and a message from each of these neighbours in each step, such as the [faces](crate::Grid::faces) of an index
-    /// in a grid.
+    /// Step 0, and one message per step from each of these neighbours, such as the [faces](crate::Grid::faces) of an
+    /// index.
     pub fn of(neighbours: impl IntoIterator) -> Halos<T> {
         Halos::new(neighbours.into_iter().count() as u32)
     }
 
-    /// Changes the number of messages of the current step and those after it. Call it before the first message of the step
-    /// comes, in [`Chunk::start`](crate::Chunk::start) or right after a step is complete.
+    /// Changes the number of messages of the current and all later steps. Call this before the first message of the
+    /// step comes: in [`Chunk::start`](crate::Chunk::start) or right after a step is complete.
     pub fn expect(&mut self, expected: u32) {
         self.expected = expected;
     }
 
-    /// The current step, which is the number of complete ones.
+    /// The current step, which is also the number of complete steps.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// A message of this chunk's current step, for slot `slot` of its receiver. Call it before [`add`](Self::add) completes
-    /// the step: chunks that exchange messages count the same steps.
+    /// A message of this chunk's current step, for slot `slot` of its receiver. Call this before [`add`](Self::add)
+    /// completes the step, because chunks that exchange messages count the same steps.
     pub fn halo(&self, slot: u32, value: T) -> Halo<T> {
         Halo { step: self.step as u32, slot, value }
     }
 
-    /// Tells whether a message is of the current step, or of an earlier one. An earlier one is an error that
+    /// True if a message is of the current step or an earlier one. A message of an earlier step is an error that
     /// [`add`](Self::add) reports, so it is not deferred.
     #[inline]
     pub fn expects(&self, halo: &Halo<T>) -> bool {
         halo.step.wrapping_sub(self.step as u32).cast_signed() <= 0
     }
 
-    /// Adds a message. The last one of a step completes it: returns the contents of all, by slot, and the next step begins.
-    /// Takes time proportional to the number of messages of the step that have come before.
+    /// Adds a message. The last message of a step completes it: returns the contents of all messages by slot, and
+    /// begins the next step. Takes time proportional to the number of messages of the step that have come before.
     ///
     /// # Panics
-    /// If the message is of another step, its slot was filled in this one, or no more are expected.
+    /// If the message is of another step, its slot is filled already, or no more messages are expected.
     #[inline]
     #[track_caller]
     pub fn add(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = T> + '_> {
         Some(self.complete(halo)?.map(|halo| halo.value))
     }
 
-    /// As [`add`](Self::add), each value with its slot: for a chunk at a border, where some slots stay empty.
+    /// As [`add`](Self::add), but returns each value with its slot. For a chunk at a border, with some slots empty.
     ///
     /// ```
     /// use caribou::Halos;
@@ -145,18 +144,18 @@ impl<T> Halos<T> {
     /// ```
     ///
     /// # Panics
-    /// Where [`add`](Self::add) does.
+    /// As [`add`](Self::add).
     #[inline]
     #[track_caller]
     pub fn add_with_slots(&mut self, halo: Halo<T>) -> Option<impl ExactSizeIterator<Item = (u32, T)> + '_> {
         Some(self.complete(halo)?.map(|halo| (halo.slot, halo.value)))
     }
 
-    /// Adds a message, and takes out all messages of the step if it was the last.
+    /// Adds a message. If it is the last of the step, takes all messages of the step.
     #[inline]
     #[track_caller]
     fn complete(&mut self, halo: Halo<T>) -> Option<Drain<'_, Halo<T>>> {
-        // Stored whole: taking it apart would cost as much as all the rest.
+        // Store the halo whole: taking it apart would cost as much as all the rest.
         let (step, slot, now) = (halo.step, halo.slot, self.step as u32);
         assert!(
             step == now,

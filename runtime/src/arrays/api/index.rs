@@ -1,10 +1,10 @@
-//! Names of chunks within an array, and the sets of names an array starts with.
+//! Indices of chunks ([`Index`]), and the sets of indices with which an array starts ([`Extent`]).
 
 use std::fmt::Debug;
 
-/// A chunk's name within its array: anything that packs into 64 bits.
+/// The index of a chunk in its array: any type that packs into 64 bits.
 ///
-/// Packing keeps the order, so chunks that are neighbours by name are placed side by side by [`Placement::Block`].
+/// Packing keeps the order, so [`Placement::Block`] places chunks with neighbouring indices side by side.
 ///
 /// ```
 /// use caribou::Index;
@@ -21,7 +21,7 @@ use std::fmt::Debug;
 ///
 /// [`Placement::Block`]: crate::Placement::Block
 pub trait Index: Copy + Debug + Send + Sync + 'static {
-    /// The index as a key; different indices give different keys.
+    /// The index as a key. Different indices give different keys.
     fn pack(self) -> u64;
     /// The index of a key that [`pack`](Self::pack) made.
     fn unpack(key: u64) -> Self;
@@ -75,7 +75,7 @@ impl Index for [u16; 3] {
     }
 }
 
-/// The indices that an array starts with: `n`, `[rows, columns]`, `[planes, rows, columns]`, or a list.
+/// The indices with which an array starts: `n`, `[rows, columns]`, `[planes, rows, columns]`, or a list.
 ///
 /// ```
 /// use caribou::Extent;
@@ -83,8 +83,8 @@ impl Index for [u16; 3] {
 /// assert!(Extent::<u32>::keys(vec![7u32, 3]).eq([3, 7]));
 /// ```
 pub trait Extent<I: Index> {
-    /// The packed indices, ascending. A run in which an index is there twice does not begin. Every rank keeps 16 bytes for each
-    /// range of consecutive ones.
+    /// The packed indices, ascending. If an index is there twice, the run does not begin. Every rank stores 16 bytes
+    /// for each range of consecutive indices.
     fn keys(self) -> impl Iterator<Item = u64>;
 }
 

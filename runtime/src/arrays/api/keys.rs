@@ -1,7 +1,7 @@
-//! The packed indices that an array starts with, in ranges of consecutive ones.
+//! Stores the packed indices with which an array starts, in ranges of consecutive ones.
 //!
-//! Every rank has the indices of the whole array, to find the home rank of any chunk. Most arrays are one range, or one range
-//! per row, so they take 16 bytes per row and not per chunk.
+//! Every rank has the indices of the whole array, to find the home rank of any chunk. Most arrays are one range, or one
+//! range per row, so they take 16 bytes per row and not per chunk.
 
 use std::hash::Hasher;
 
@@ -23,19 +23,18 @@ struct KeyRange {
     before: u64,
 }
 
-/// The position of a key among the keys that an array starts with.
+/// The position of a key among the keys with which an array starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum KeyPosition {
-    /// It is one of these keys; `position` keys are before it.
+    /// The key is one of these keys; `position` keys are before it.
     Member { position: u64 },
-    /// It lies between two of these keys, which are `width` apart; `nearest` keys are before the nearer one.
+    /// The key is between two of these keys, which are `width` apart; `nearest` keys are before the nearer one.
     Gap { nearest: u64, width: u64 },
-    /// It is less than all of these keys, or greater.
+    /// The key is less than all of these keys, or greater.
     Outside,
 }
 
 impl Keys {
-    /// Number of keys.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -68,7 +67,7 @@ impl Keys {
         last.first + (self.len - last.before - 1) - first.first
     }
 
-    /// The key that has `position` keys before it, and must exist. O(log of the ranges).
+    /// The key with `position` keys before it, which must exist. O(log of the ranges).
     pub(crate) fn nth(&self, position: u64) -> u64 {
         let behind = self.ranges.partition_point(|range| range.before <= position);
         self.ranges[..behind].last().map_or(0, |range| range.first + (position - range.before))

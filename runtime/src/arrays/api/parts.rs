@@ -1,4 +1,4 @@
-//! Gathers of any type: each chunk's part is encoded, and the receiver of the result decodes all parts.
+//! Gathers of any type: encodes the part of each chunk, and decodes all parts of a result.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::wire;
 
 impl Values {
-    /// One chunk's part of a gather, of any type: [`gathered`](Self::gathered) or
-    /// [`Report::gathered`](crate::Report::gathered) reads all of them.
+    /// The part of one chunk in a gather, of any type. [`gathered`](Self::gathered) or
+    /// [`Report::gathered`](crate::Report::gathered) reads all parts.
     ///
     /// ```
     /// use caribou::Values;
@@ -20,7 +20,7 @@ impl Values {
     /// ```
     ///
     /// # Panics
-    /// If its `Serialize` implementation fails.
+    /// If the `Serialize` implementation of the part fails.
     #[track_caller]
     pub fn part<T: Serialize>(part: &T) -> Values {
         match wire::encode(part) {
@@ -32,7 +32,7 @@ impl Values {
     /// The [`part`](Self::part)s that chunks contributed, by packed index.
     ///
     /// # Panics
-    /// If these are numbers, or parts of another type.
+    /// If the values are numbers, or parts of another type.
     #[track_caller]
     pub fn gathered<I: Index, T: DeserializeOwned>(&self) -> Vec<(I, T)> {
         let Values::Gathered(parts) = self else { panic!("{} were reduced, not gathered", self.describe()) };
@@ -44,8 +44,8 @@ impl Values {
 }
 
 impl Report {
-    /// The parts that chunks contributed ([`Values::part`](crate::Values::part)) to the gather that ended the run, by packed
-    /// index, in every process.
+    /// The parts of the gather that ended the run ([`Values::part`](crate::Values::part)), by packed index, in every
+    /// process.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target, Values};
@@ -69,13 +69,12 @@ impl Report {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Value`] if the run ended otherwise, or the parts are of other types.
+    /// [`Error::Value`] if no gather ended the run, or the parts are of other types.
     pub fn gathered<I: Index, T: DeserializeOwned>(&self) -> Result<Vec<(I, T)>, Error> {
         read_parts(&self.value::<Vec<(u64, Vec<u8>)>>()?).map_err(|why| Error::Value { why })
     }
 }
 
-/// Reads parts of a gather.
 fn read_parts<I: Index, T: DeserializeOwned>(parts: &[(u64, Vec<u8>)]) -> Result<Vec<(I, T)>, String> {
     let read = |(key, bytes): &(u64, Vec<u8>)| {
         let index = I::unpack(*key);

@@ -1,4 +1,4 @@
-//! The address of a reply, for a message to carry.
+//! [`ReplyTo`]: the address of a reply, which a request carries.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::index::Index;
 use super::section::Section;
 use crate::ids::{ArrayId, ChunkId};
 
-/// The address for a reply of type `M`: a chunk or a section of any array whose messages are `M`, or the caller of
-/// [`run`](crate::run()). A request carries it; the chunk that replies with [`Ctx::reply`] need not know the sender. It can
-/// be stored, sent and migrated.
+/// The address for a reply of type `M`: a chunk or a section of any array with messages `M`, or the caller of
+/// [`run`](crate::run()). A request carries the address, and the chunk that replies with [`Ctx::reply`] needs no other
+/// data of the sender. A `ReplyTo` can be stored, sent and migrated.
 ///
 /// ```
 /// use caribou::{Array, Chunk, Config, Ctx, ReplyTo};
@@ -82,7 +82,7 @@ impl<M> ReplyTo<M> {
         ReplyTo::new(Recipient::Section { array: array.id, keys: section.keys.clone() })
     }
 
-    /// To the caller of [`run`](crate::run()): the reply ends the run, and [`Report::value`](crate::Report::value) has it.
+    /// To the caller of [`run`](crate::run()): the reply ends the run, see [`Report::value`](crate::Report::value).
     pub fn run() -> ReplyTo<M> {
         ReplyTo::new(Recipient::Run)
     }
@@ -106,7 +106,7 @@ impl<C: Chunk> Ctx<'_, C> {
         ReplyTo::new(Recipient::Chunk(self.handler.chunk()))
     }
 
-    /// Sends a message to the address in a request. If one to a section cannot be encoded the run ends, as with
+    /// Sends a message to the address in a request. If a message to a section cannot be encoded, the run ends, as with
     /// [`multicast`](Self::multicast).
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Sections: some chunks of an array, to multicast to and to reduce over.
+//! Sections: sets of chunks of an array, for multicasts and reductions.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::arrays::core::collectives::reduction::{Reducer, Values};
 use crate::arrays::core::collectives::section::SectionContribution;
 use crate::arrays::core::lifecycle::handler::Effect;
 
-/// Some chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. It can be stored,
-/// sent and migrated; its chunks may migrate. Two sections are the same if they have the same chunks, in any order.
+/// A set of chunks of an array, to [multicast](Ctx::multicast) to and to [reduce](Ctx::contribute_in) over. A section
+/// can be stored, sent and migrated, and its chunks may migrate. Sections with the same chunks, in any order, are the
+/// same.
 ///
-/// A section takes 8 bytes for each of its chunks wherever it is stored. A multicast to it leaves nothing behind. Chunks count
-/// their contributions to a section that is reduced over. This takes some tens of bytes until the run ends, in each of its
-/// chunks and on each rank that had one. For many short-lived sections use [`once`](Section::once): nothing of them is left
-/// after their result.
+/// A section takes 8 bytes for each of its chunks wherever it is stored. A multicast leaves nothing behind. A reduction
+/// leaves counts: some tens of bytes until the run ends, in each chunk of the section and on each rank that had one.
+/// For many short-lived sections use [`once`](Section::once): nothing of them is left after their result.
 ///
 /// ```
 /// use caribou::{Chunk, Ctx, Section, testing::probe};
@@ -37,13 +37,13 @@ use crate::arrays::core::lifecycle::handler::Effect;
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Section<C: Chunk> {
-    /// Ascending.
+    /// The packed indices, ascending.
     pub(super) keys: Arc<[u64]>,
     /// Identifies the section: two sections have the same number with a chance of one in 2^64.
     id: u64,
-    /// A chunk that it names twice.
+    /// A chunk that was listed twice.
     duplicate: Option<u64>,
-    /// The number of the only reduction over it.
+    /// The number of the only reduction over the section.
     once: Option<u64>,
     chunk: PhantomData<fn() -> C>,
 }
@@ -58,14 +58,15 @@ impl<C: Chunk> Section<C> {
         Section { keys: keys.into(), id, duplicate: twice, once: None, chunk: PhantomData }
     }
 
-    /// The same chunks for a single reduction, to which you give a number. Chunks [contribute](Ctx::contribute_in) to it once,
-    /// and Caribou keeps nothing of it after its result. It is another section than `self`, and than the section of any other
-    /// number.
+    /// The same chunks for a single reduction with a number of your choice. Chunks [contribute](Ctx::contribute_in)
+    /// once, and nothing is stored after the result. Sections of different numbers are different, and differ from
+    /// `self`.
     ///
-    /// Chunks that contribute must agree on the number without asking: a step they all count, or a number that comes with the
-    /// message they answer to. A number may be used again when its result has come. A second contribution before that is refused
-    /// where it meets the first one of its chunk. A contribution after the result begins another reduction, which waits for the
-    /// other chunks: the run stalls, and the error names them. Results of several numbers come in any order.
+    /// All contributing chunks must use the same number, such as a step that they all count, or a number in the message
+    /// to which they respond. A number may be used again when its result has come. A second contribution before that is
+    /// an error, found where it meets the first one of its chunk. A contribution after the result begins another
+    /// reduction, which waits for the other chunks: the run stalls, and the error names them. Results come in any
+    /// order.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -121,7 +122,7 @@ impl<C: Chunk> Section<C> {
         Section { id: mix_bits(of_chunks ^ mix_bits(number)), once: Some(number), ..self.clone() }
     }
 
-    /// The number of the only reduction, of a section made by [`once`](Self::once).
+    /// The number of the only reduction, if [`once`](Self::once) made the section.
     pub fn number(&self) -> Option<u64> {
         self.once
     }
@@ -138,7 +139,7 @@ impl<C: Chunk> Clone for Section<C> {
     }
 }
 
-/// A step of splitmix64: one to one, and near numbers end up far apart.
+/// A step of splitmix64: one to one, and it maps near numbers far apart.
 fn mix_bits(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -147,20 +148,20 @@ fn mix_bits(number: u64) -> u64 {
 }
 
 impl<C: Chunk> Ctx<'_, C> {
-    /// Contributes to the next reduction over a section of this chunk. It has a result when every chunk of the section has
-    /// contributed to it. [`Target::All`] and [`Target::Scan`] are for the chunks of the section.
+    /// Contributes to the next reduction over a section of this chunk. The reduction has a result when every chunk of
+    /// the section has contributed. [`Target::All`] and [`Target::Scan`] are for the chunks of the section.
     ///
-    /// Each chunk counts its contributions to each section. Its k-th meets the k-th of every other chunk, and all must agree as
-    /// in [`contribute`](Self::contribute). Several reductions may be in progress, and a chunk may be in several sections.
-    /// Results of one section come in order. A chunk that is inserted later begins with the first reduction. A reduction waits
-    /// for a chunk that was removed: the run stalls, and the error names it. A successor under its index that contributes again
-    /// is refused.
+    /// Each chunk counts its contributions to each section. Its k-th contribution is for the same reduction as the k-th
+    /// of every other chunk, and all must agree as in [`contribute`](Self::contribute). Several reductions may be in
+    /// progress, and a chunk may be in several sections. Results of one section come in order. A chunk that is inserted
+    /// later begins with the first reduction. A reduction waits for a chunk that was removed: the run stalls, and the
+    /// error names the chunk. If a successor under its index contributes again, the run ends with an error.
     ///
-    /// Cost: each rank with chunks of the section sends one packet to the rank on which the first chunk was placed, and more if
-    /// some contribute much later. A result for all chunks takes one packet to each such rank. Each packet carries the indices.
-    /// For most of an array [`contribute`](Self::contribute) is cheaper: its packets go along a tree. A section takes some tens
-    /// of bytes until the run ends, in each of its chunks and on each rank that had one. So make few, and reduce over them
-    /// often, or number each reduction yourself with [`Section::once`].
+    /// Cost: each rank with chunks of the section sends one packet to the rank on which the first chunk was placed, and
+    /// more if some chunks contribute much later. A result for all chunks takes one packet to each such rank. Each
+    /// packet carries the indices. For most of an array [`contribute`](Self::contribute) is cheaper, because its
+    /// packets go along a tree. Each section leaves memory (see [`Section`]). So make few sections, and reduce over
+    /// them often, or use [`Section::once`].
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Section, Target, Values};
@@ -206,8 +207,8 @@ impl<C: Chunk> Ctx<'_, C> {
     /// ```
     ///
     /// # Panics
-    /// If this chunk is not in the section, or the section names a chunk twice; and where [`contribute`](Self::contribute)
-    /// does.
+    /// If this chunk is not in the section, or the section lists a chunk twice. Also where
+    /// [`contribute`](Self::contribute) panics.
     #[track_caller]
     pub fn contribute_in(
         &mut self,

@@ -1,4 +1,4 @@
-//! Chunks that start on a rank that has nothing else to do, and their index.
+//! Spawned chunks, which start on a rank that has nothing else to do: their index [`Seed`], and [`Ctx::spawn`].
 
 use std::any::TypeId;
 use std::fmt;
@@ -11,15 +11,15 @@ use super::index::{Extent, Index};
 use super::slot::spawning;
 use crate::arrays::core::lifecycle::seeds::split_key;
 
-/// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. It is for searches
-/// and for divide and conquer, where a chunk makes others of unknown number and size, so that no placement can be given.
+/// The index of chunks that can be [spawned](Ctx::spawn): the rank that starts a chunk gives it its index. For searches
+/// and for divide and conquer, where a chunk makes others of unknown number and size, without a placement.
 ///
-/// An array of such chunks begins with indices [`first(0)`](Seed::first), [`first(1)`](Seed::first) and so on, placed as in any
-/// array. Only these can be named from the beginning. A chunk learns its own index from [`Ctx::index`], and a parent stores its
-/// own index in the chunks that it spawns.
+/// An array of such chunks begins with indices [`first(0)`](Seed::first), [`first(1)`](Seed::first) and so on, placed
+/// as in any array. Only these indices are known from the beginning. A chunk gets its own index from [`Ctx::index`],
+/// and a parent stores its own index in the chunks that it spawns.
 ///
-/// A chunk can be [inserted](Ctx::insert) under `first(n)`, but not under an index that ranks give, even if its chunk has been
-/// removed. A message to such an index without a chunk waits until the run ends, and is reported then.
+/// A chunk can be [inserted](Ctx::insert) under `first(n)`, but not under an index that a rank gave, even if that chunk
+/// has been removed. A message to such an index without a chunk waits until the run ends, and is then reported.
 ///
 /// ```
 /// use caribou::{Chunk, Config, Ctx, Seed};
@@ -86,7 +86,7 @@ impl Seed {
     }
 }
 
-/// The number of one that the array began with; else the rank that has started the chunk, and a number: `2.17`.
+/// The number of an initial chunk. For a spawned chunk, the rank that started it, and a number: `2.17`.
 impl fmt::Debug for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match split_key(self.0) {
@@ -105,12 +105,12 @@ impl Index for Seed {
     }
 }
 
-/// Tells whether the chunks of an array with such indices can be spawned.
+/// True if the chunks of an array with such indices can be spawned.
 pub(super) fn is_seed<I: Index>() -> bool {
     TypeId::of::<I>() == TypeId::of::<Seed>()
 }
 
-/// Tells whether only the rank that starts a spawned chunk gives it this index.
+/// True if only a rank that starts a spawned chunk gives such an index.
 pub(super) fn is_given_at_start<I: Index>(key: u64) -> bool {
     is_seed::<I>() && split_key(key).0.is_some()
 }
@@ -132,17 +132,18 @@ impl Extent<Seed> for u32 {
 }
 
 impl<C: Chunk<Index = Seed>> Ctx<'_, C> {
-    /// Adds a chunk to this array, which starts on some rank that has nothing else to do, and gets its [index](Seed) there.
+    /// Adds a chunk to this array. It starts on some rank that has nothing else to do, and gets its [index](Seed)
+    /// there.
     ///
-    /// Until then it waits on this rank or one that has asked for work. A rank without a ready chunk starts the newest chunk
-    /// that waits there. If none waits, it asks its neighbours in a hypercube of the ranks, each once. Each of them sends up to
-    /// half of its waiting chunks, the oldest first, as soon as it has two or more. So a chunk should be worth a message to
-    /// another rank: 10 us or longer.
+    /// Until then the chunk waits on this rank, or on a rank that has requested work. A rank without a ready chunk
+    /// starts the newest chunk that waits there. If none waits, the rank sends one request to each of its neighbours in
+    /// a hypercube of the ranks. Each neighbour sends up to half of its waiting chunks, the oldest first, as soon as it
+    /// has two or more. So a chunk should be worth a message to another rank: 10 us or longer.
     ///
-    /// The new chunk takes part in the reduction and the sync that this chunk comes to next, as one that is
-    /// [inserted](Ctx::insert) does. It hears broadcasts from its start on. Messages for [quiescence](Ctx::send_at_quiescence)
-    /// are sent when no chunk waits to be started; [`exit`](Ctx::exit) drops the chunks that wait. Once it has started a chunk
-    /// stays on its rank, unless a sync moves it.
+    /// The new chunk takes part in the reduction and the sync that this chunk comes to next, as an
+    /// [inserted](Ctx::insert) chunk does. It receives broadcasts from its start on. Messages for
+    /// [quiescence](Ctx::send_at_quiescence) are sent when no chunk waits to be started; [`exit`](Ctx::exit) drops the
+    /// chunks that wait. After its start a chunk moves like any other chunk.
     ///
     /// Takes O(1).
     ///

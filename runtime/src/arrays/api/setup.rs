@@ -1,4 +1,4 @@
-//! The parts of a run: arrays, placed, and services.
+//! [`Setup`] describes a run: its arrays, their placement, and its services.
 
 use std::any::Any;
 use std::hash::Hasher;
@@ -17,19 +17,19 @@ use crate::arrays::core::lifecycle::erased::{ErasedArray, RankSetup};
 use crate::error::Error;
 use crate::ids::{ArrayId, Rank};
 
-/// The rank on which each chunk starts: an initial chunk of an array, or one that is [inserted](crate::Ctx::insert) later. Every
-/// rank computes the same answer for every index.
+/// The rank on which each chunk starts: an initial chunk of an array, or one that is [inserted](crate::Ctx::insert)
+/// later. Every rank computes the same result for every index.
 ///
-/// | | initial chunks | inserted ones |
+/// | | initial chunks | inserted chunks |
 /// |---|---|---|
 /// | `Block` | equal runs of consecutive indices | between two initial indices: on the rank of the nearer; else scattered |
-/// | `RoundRobin` | one after the other in turn | scattered |
-/// | `Hash`, `Function` | as the hash or the function says | the same |
+/// | `RoundRobin` | in turn | scattered |
+/// | `Hash`, `Function` | by the hash or the function | by the hash or the function |
 ///
-/// *Scattered* is by hash, as [`Hash`](Self::Hash) does it. `Block` scatters indices below the first initial one, above the
-/// last, and in a wide gap between two. A gap is wide if it exceeds an equal share per rank of the range from the first to the
-/// last: its newcomers could be more than a rank's part. For example, if an array of `[kind, i, j]` begins with kind 0, indices
-/// of kind 1 are scattered.
+/// *Scattered* indices are placed by hash, as by [`Hash`](Self::Hash). `Block` scatters indices below the first initial
+/// index, above the last, and in a wide gap between two. A gap is wide if it exceeds the range from the first to the
+/// last index divided by the number of ranks: one rank would get too many inserted chunks. For example, if an array of
+/// `[kind, i, j]` begins with kind 0, indices of kind 1 are scattered.
 ///
 /// ```
 /// use caribou::{Placement, Index};
@@ -39,11 +39,11 @@ use crate::ids::{ArrayId, Rank};
 /// ```
 #[derive(Clone)]
 pub enum Placement {
-    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest initial one, or is scattered.
+    /// Equal runs of consecutive indices. An inserted index goes to the rank of the nearest, or is scattered.
     Block,
-    /// One after the other in turn. Inserted indices are scattered.
+    /// Initial indices in turn, one per rank. Inserted indices are scattered.
     RoundRobin,
-    /// Scattered, but always the same.
+    /// Scattered by a hash of the index, always in the same way.
     Hash,
     /// A function of the packed index and the number of ranks; see [`Placement::by`].
     Function(Arc<dyn Fn(u64, u32) -> u32 + Send + Sync>),
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Placement {
 }
 
 impl Placement {
-    /// The rank as a function of index and number of ranks. A result that is no rank is taken modulo the number of ranks.
+    /// Places chunks by a function of index and number of ranks. Results are taken modulo the number of ranks.
     pub fn by<I: Index>(place: impl Fn(I, u32) -> u32 + Send + Sync + 'static) -> Placement {
         Placement::Function(Arc::new(move |key, ranks| place(I::unpack(key), ranks)))
     }
@@ -87,19 +87,18 @@ impl Placement {
     }
 }
 
-/// A rank by hash.
 fn hashed_rank(key: u64, ranks: u32) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u64(key);
     hasher.finish() % u64::from(ranks)
 }
 
-/// Describes a run. The setup function is called once on every rank and must do the same on all of them; chunks are made
-/// on the rank they start on.
+/// Describes a run. The setup function is called once on every rank and must do the same on all of them. Chunks are
+/// made on the rank on which they start.
 ///
-/// Ranks whose arrays differ are refused ([`Error::SetupDiffers`]): in number, types, indices, placement or part in syncs. A
-/// placement by a function is compared by the ranks of a sample of at most 1000 indices, the first and the last among them.
-/// Services and the functions that make chunks are not compared.
+/// A run with different arrays on its ranks ends with [`Error::SetupDiffers`]: other number, types, indices, placement
+/// or part in syncs. A placement by a function is compared by the ranks of at most 1000 indices, including the first
+/// and the last. Services and the functions that make chunks are not compared.
 ///
 /// ```
 /// # use caribou::{Chunk, Config, Ctx, Placement};
@@ -122,20 +121,20 @@ pub struct Setup {
     ranks: u32,
     pub(crate) arrays: Vec<Arc<dyn ErasedArray>>,
     pub(crate) services: Vec<Box<dyn Any + Send + Sync>>,
-    /// The fault in an array, if there is one.
+    /// The first fault in an array, if there is one.
     error: Option<Error>,
 }
 
-/// The part of an array in syncs.
+/// The way in which an array takes part in syncs.
 #[derive(Clone, Copy, PartialEq)]
 enum SyncMode {
     No,
     Yes,
-    /// Its chunks move at syncs only.
+    /// The chunks move at syncs only.
     Only,
-    /// Its chunks stay with the chunks of another array.
+    /// The chunks stay with the chunks of another array.
     With(ArrayId),
-    /// It has one chunk on each rank.
+    /// There is one chunk on each rank.
     Group,
 }
 
@@ -145,7 +144,7 @@ impl Setup {
         Setup { rank, ranks, ..Setup::default() }
     }
 
-    /// An array of chunks, placed in blocks. Its chunks take part in every sync.
+    /// Adds an array of chunks, placed in blocks. Its chunks take part in every sync.
     pub fn array<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -154,7 +153,7 @@ impl Setup {
         self.array_with(extent, Placement::Block, make)
     }
 
-    /// An array of chunks, placed as you say.
+    /// Adds an array of chunks with a given placement.
     pub fn array_with<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -164,7 +163,7 @@ impl Setup {
         self.add(extent, placement, SyncMode::Yes, make)
     }
 
-    /// An array that takes no part in syncs: no sync waits for its chunks, and they do not migrate.
+    /// Adds an array that takes no part in syncs: no sync waits for its chunks, and they do not migrate.
     pub fn array_without_sync<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -174,11 +173,11 @@ impl Setup {
         self.add(extent, placement, SyncMode::No, make)
     }
 
-    /// An array whose chunks move at syncs only, where they call `at_sync`. It is for chunks that must not move at other times,
-    /// such as chunks that have told others their rank.
+    /// Adds an array whose chunks move at syncs only, where they call `at_sync`. For chunks that must not move at other
+    /// times, such as chunks that have sent their rank to others.
     ///
-    /// One such array makes `CARIBOU_LB_PERIOD=auto` mean syncs for all arrays of the program, every 20 steps. Where a time is
-    /// given for windows, chunks of this array stay where they are.
+    /// With one such array, `CARIBOU_LB_PERIOD=auto` means syncs for all arrays of the program, every 20 steps. If a
+    /// time is given for windows, chunks of this array stay where they are.
     pub fn array_at_syncs<C: Chunk>(
         &mut self,
         extent: impl Extent<C::Index>,
@@ -188,11 +187,12 @@ impl Setup {
         self.add(extent, placement, SyncMode::Only, make)
     }
 
-    /// A group: an array with one chunk on each rank, whose index is the rank's number. Its chunks take no part in syncs and
-    /// never migrate. It is for resources of a process, such as a file, a cache or a connection.
+    /// Adds a group: an array with one chunk on each rank, with the number of the rank as index. Its chunks take no
+    /// part in syncs and never migrate. For resources of a process, such as a file, a cache or a connection.
     ///
-    /// A [checkpoint](crate::checkpoint) does not contain them. A restarted run makes new ones on its own number of ranks, and
-    /// calls their [`start`](Chunk::start) again. Messages and contributions of the old ones are not sent again.
+    /// A [checkpoint](crate::checkpoint) does not contain these chunks. A restarted run makes new ones on its own
+    /// number of ranks, and calls their [`start`](Chunk::start). Messages and contributions of the old ones are not
+    /// resent.
     ///
     /// ```
     /// use caribou::{Chunk, Config, Ctx, Reducer, Target};
@@ -222,12 +222,12 @@ impl Setup {
         self.add(self.ranks, placement, SyncMode::Group, make)
     }
 
-    /// An array whose chunks stay with the chunks of the same index in another array: they start on the same rank, and the
-    /// balancer moves them as one. It is for chunks that send to each other more than to all others, such as a block of cells
-    /// and its particles: their messages seldom leave the rank.
+    /// Adds an array whose chunks stay with the chunks of the same index in another array: they start on the same rank,
+    /// and the balancer moves them as one. For chunks that send to each other more than to all others, such as a block
+    /// of cells and its particles: their messages seldom leave the rank.
     ///
-    /// A chunk that has no counterpart is placed and moved by itself. One that is inserted later starts on the rank that the
-    /// placement gives its index, and joins its counterpart at the next sync.
+    /// A chunk without a counterpart is placed and moved alone. A chunk that is inserted later starts on the rank that
+    /// the placement gives its index, and joins its counterpart at the next sync.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Config, Ctx, Reducer, Target};
@@ -329,12 +329,12 @@ impl Setup {
         array
     }
 
-    /// A value that all chunks on this rank can see through [`Ctx::service`](crate::Ctx::service), by its type.
+    /// Adds a value that all chunks on this rank can read through [`Ctx::service`](crate::Ctx::service), by its type.
     pub fn service<T: Send + Sync + 'static>(&mut self, service: T) {
         self.services.push(Box::new(service));
     }
 
-    /// The run does not begin, for this reason.
+    /// Prevents the run from beginning, with this error.
     pub(crate) fn refuse(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }

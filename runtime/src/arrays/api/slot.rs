@@ -1,6 +1,5 @@
-//! The type-erasure boundary: a chunk of a known type on one side, a [`Payload`] on the other.
-//!
-//! Callers above are generic over the chunk, the core below is not. One virtual call per message crosses the boundary.
+//! The type-erasure boundary between a chunk of a user type and the core, which handles [`Payload`]s. [`Slot`]
+//! implements [`ErasedSlot`] for every `Chunk`. One virtual call per message crosses the boundary.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -33,9 +32,9 @@ use crate::wire::{self, WireError, catching};
 pub(crate) struct Slot<C: Chunk> {
     pub(crate) chunk: C,
     record: ChunkRecord,
-    /// None until a message was deferred: most chunks are ready for all messages.
+    /// None until a message is deferred. Most chunks are always ready.
     deferred: Option<Box<DeferredQueue<C>>>,
-    /// The message type is not an enum, so it has no variant names to ask for.
+    /// True if the message type is not an enum, so that messages have no variant names.
     #[serde(skip)]
     unnamed: bool,
 }
@@ -47,7 +46,7 @@ type DeferredQueue<C> = VecDeque<DeferredMessage<C>>;
 #[serde(bound = "")]
 struct DeferredMessage<C: Chunk> {
     from: Sender,
-    /// Queued bytes of this message; 0 unless it is deferred until a sync ends.
+    /// Queued bytes of this message; 0 unless the message is deferred until a sync ends.
     bytes: u64,
     what: DeferredKind<C>,
 }
@@ -73,8 +72,8 @@ impl<C: Chunk> Slot<C> {
         Slot { chunk, record: ChunkRecord::default(), deferred: None, unnamed: false }
     }
 
-    /// Handles the message, or defers it. It is moved out of its place once, directly to where it goes: each further copy
-    /// would wait for the one before.
+    /// Handles the message, or defers it. Moves the message once, directly to its destination, because each further
+    /// copy would wait for the one before.
     #[inline(always)]
     fn offer<'a>(
         &'a mut self,
@@ -99,7 +98,7 @@ impl<C: Chunk> Slot<C> {
 
     #[inline(never)]
     fn defer(&mut self, from: Sender, bytes: u64, what: DeferredKind<C>, handler: &mut Handler<'_>) {
-        // Bytes deferred until a sync ends count as queued. Others do not: the runtime cannot tell what the chunk waits for.
+        // Other deferred bytes do not count as queued: the runtime cannot tell what the chunk waits for.
         let bytes = if self.record.is_runnable() { 0 } else { bytes };
         if bytes > 0 {
             handler.host.defer(self.record.awaited_sync(), bytes);
@@ -107,7 +106,7 @@ impl<C: Chunk> Slot<C> {
         self.deferred.get_or_insert_default().push_back(DeferredMessage { from, bytes, what });
     }
 
-    /// As [`deliver`](ErasedSlot::deliver), for a payload that is no typed value.
+    /// As [`deliver`](ErasedSlot::deliver), for a payload that is not a typed value.
     #[inline(never)]
     fn deliver_other<'a>(
         &'a mut self,
@@ -157,7 +156,7 @@ impl<C: Chunk> Slot<C> {
         Ok(())
     }
 
-    /// Inserts a chunk, as its handlers do. If this chunk waits at a sync, the insertion is deferred until it resumes.
+    /// Inserts a chunk for a chunk of another array. While this chunk waits at a sync, the insertion is deferred.
     #[inline(never)]
     fn insert(
         &mut self,
@@ -203,13 +202,13 @@ impl<C: Chunk> Slot<C> {
     }
 }
 
-/// Ends one sync and passes the next, to which the chunk has come in between.
+/// Ends one sync and passes the next, to which the chunk came before that end.
 fn resume_and_pass<C: Chunk>(chunk: &mut C, ctx: &mut Ctx<'_, C>) {
     chunk.resume(ctx);
     ctx.at_sync_nowait();
 }
 
-/// Handles deferred messages, if there are any: most chunks that deferred one once have none now.
+/// Handles deferred messages, if there are any.
 #[inline(always)]
 fn offer_deferred<C: Chunk>(
     chunk: &mut C,
@@ -224,11 +223,10 @@ fn offer_deferred<C: Chunk>(
     }
 }
 
-/// Handles deferred messages until none of them is ready, or the chunk has come to a sync or its end. The effects of each
-/// handler are sent before the next runs. If these are more than messages and a few contributions, or the chunk is blocked
-/// by flow control, it stops here and continues later.
-///
-/// Each handler may make any deferred message ready, so all are checked again after each. Chunks should therefore defer few.
+/// Handles deferred messages until none is ready, or the chunk has come to a sync or was removed. Sends the effects of
+/// each handler before the next handler runs. Stops, to continue later, if these are more than messages and a few
+/// contributions, or if flow control blocks the chunk. Each handler may make any deferred message ready, so all are
+/// checked again after each. So chunks should defer few messages.
 fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut bool, ctx: &mut Ctx<'_, C>) {
     while ctx.record.is_runnable()
         && let Some(oldest) = kept.iter().position(|kept| kept.is_ready(chunk))
@@ -255,7 +253,7 @@ fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut
         }
     }
     if ctx.record.is_runnable() {
-        // The sync has ended: the other deferred messages wait for something else.
+        // The sync has ended. The other deferred messages do not wait for it.
         let bytes = kept.iter_mut().map(|kept| std::mem::take(&mut kept.bytes)).sum();
         if bytes > 0 {
             ctx.handler.host.read_deferred(ctx.record.passing_sync(), bytes);
@@ -263,7 +261,7 @@ fn offer_all<C: Chunk>(chunk: &mut C, kept: &mut DeferredQueue<C>, unnamed: &mut
     }
 }
 
-/// As [`kind_of`], but `unnamed` remembers that the messages of a chunk have no names: asking costs an error and its text.
+/// As [`kind_of`], but `unnamed` stores that messages have no names, since each further test would make an error text.
 fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
     if *unnamed {
         return UNNAMED;
@@ -274,10 +272,10 @@ fn name_of<M: Serialize>(message: &M, unnamed: &mut bool) -> &'static str {
     })
 }
 
-/// The name of a message that is no variant of an enum.
+/// The name of a message that is not a variant of an enum.
 const UNNAMED: &str = "message";
 
-/// The name of an insertion by way of a parent, where it is listed with the names of messages.
+/// The name of an insertion through a parent, in lists of messages.
 const INSERTION: &str = "insertion";
 
 /// The effect by which a chunk inserts another.
@@ -299,11 +297,11 @@ fn decode_message<C: Chunk>(bytes: &[u8]) -> Result<C::Message, WireError> {
     catching::<C::Message, _>("decoded", || wire::decode_message(bytes))
 }
 
-/// A node with this message, and an estimate of the bytes that it takes up while it is queued.
+/// Returns a node with this message, and an estimate of the bytes that the message takes while it is queued.
 ///
-/// Nothing that may unwind is called while the message is held. For that the message would have to lie in memory, written in
-/// parts and then read whole. Such a load stalls until the stores retire (a store-forwarding failure). If the allocation of
-/// a node fails, the message is leaked.
+/// No call while `message` is held may unwind: otherwise the message would be in memory, written in parts and read
+/// whole. Such a load stalls until the stores retire (a store-forwarding failure). A failed allocation leaks the
+/// message.
 #[inline(always)]
 pub(super) fn write_node<M: Serialize + Send + 'static>(
     free_list: &mut FreeList,
@@ -324,19 +322,19 @@ pub(super) fn write_node<M: Serialize + Send + 'static>(
     node
 }
 
-/// The message of this type, if it was not taken yet.
+/// The message of this type, if it has not been taken yet.
 #[inline]
 fn message_in<M: 'static>(value: &Value) -> Option<&M> {
     value.downcast_ref::<WideOption<M>>().and_then(WideOption::get)
 }
 
-/// The variant's name for an enum, else "message".
+/// The name of the variant of an enum, else "message".
 fn kind_of<M: Serialize>(message: &M) -> &'static str {
     serde_variant::to_variant_name(message).unwrap_or(UNNAMED)
 }
 
 impl<C: Chunk> ErasedSlot for Slot<C> {
-    /// Hop 5: downcast or decode, check whether the chunk is ready, then receive or defer.
+    /// Hop 5: downcasts or decodes the message, checks whether the chunk is ready, then handles or defers the message.
     #[inline]
     fn deliver<'a>(
         &'a mut self,
@@ -408,7 +406,7 @@ impl<C: Chunk> ErasedSlot for Slot<C> {
     }
 }
 
-/// One array as the core sees it.
+/// One array of a user type, behind [`ErasedArray`].
 pub(crate) struct ArrayOf<C, F> {
     pub(crate) make: F,
     /// Packed indices of the initial chunks, ascending.
@@ -461,7 +459,8 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn home(&self, key: u64, ranks: u32) -> Rank {
         match split_key(key) {
-            // A program may make up an index with a rank that does not exist: its messages must still be queued somewhere.
+            // A program may make up an index with a rank that does not exist. Its messages must still be queued
+            // somewhere.
             (Some(rank), _) if self.has_seeds() => Rank(rank.0 % ranks),
             _ => self.placement.home(key, &self.keys, ranks),
         }
@@ -473,7 +472,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
 
     fn index_text(&self, key: u64) -> String {
         let text = format!("{:?}", C::Index::unpack(key));
-        // The brackets of an array are left out: the name of a chunk has brackets already.
+        // Leave out the brackets of an array index, since the name of a chunk has brackets already.
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         inner.filter(|inner| !inner.contains(['[', ']'])).map_or(text.clone(), str::to_owned)
     }
@@ -519,7 +518,7 @@ impl<C: Chunk, F: Fn(C::Index) -> C + Send + Sync> ErasedArray for ArrayOf<C, F>
             Payload::Value(value) => {
                 let message: Option<&C::Message> = message_in(value);
                 let message = message.expect("its array's handle fixed the type, and it was not delivered");
-                // Its handler may have returned long ago: an error that named the running handler would mislead.
+                // The handler of the sender may have returned long ago, so the error must not name the running handler.
                 catching::<C::Message, _>("encoded", || wire::encode_message_into(message, bytes))
             }
             Payload::Insertion { chunk, .. } => {

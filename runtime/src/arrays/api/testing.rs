@@ -1,6 +1,5 @@
-//! Runs one handler with no runtime: for unit tests of chunks.
-//!
-//! A handler is a function (state, message) -> (state, outbox); [`probe`] calls it and returns the outbox.
+//! Runs one handler without a runtime, for unit tests of chunks. A handler is a function (state, message) -> (state,
+//! outbox); [`probe`] calls it and returns the outbox.
 
 use std::any::Any;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::ids::{ArrayId, ChunkId, Rank, SyncId};
 use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::wire;
 
-/// The effects of one handler: what the runtime would do after it.
+/// The effects of one handler, which the runtime would apply after it.
 ///
 /// ```
 /// # use caribou::testing::Effects;
@@ -41,37 +40,37 @@ pub struct Effects<C: Chunk> {
     pub contributions: Vec<(u32, crate::Values)>,
     /// Contributions to the reductions of steps: step, tag and values.
     pub step_contributions: Vec<(u64, u32, crate::Values)>,
-    /// The step until which it abstains from reductions.
+    /// The step until which the handler abstains from reductions.
     pub abstains_until: Option<u64>,
-    /// True if it left the reductions of its array.
+    /// True if the handler left the reductions of its array.
     pub left_reductions: bool,
-    /// Contributions to reductions over sections: of which chunks, tag and values.
+    /// Contributions to reductions over sections: the chunks of the section, tag and values.
     pub section_contributions: Vec<(Vec<C::Index>, u32, crate::Values)>,
     /// Chunks inserted.
     pub inserted: Vec<C::Index>,
     /// Number of chunks spawned.
     pub spawned: usize,
-    /// Chunks that others are to insert: keys, chunks, and keys of their parents.
+    /// Chunks for other arrays to insert: keys, chunks, and keys of their parents.
     insertions: Vec<(u64, Box<dyn Any + Send>, u64)>,
     /// Messages to chunks of the same array that wait for quiescence.
     pub at_quiescence: Vec<(C::Index, C::Message)>,
     /// Messages to the chunk itself after a time.
     pub after: Vec<(Duration, C::Message)>,
-    /// Messages to other arrays, and chunks that it inserted without a parent.
+    /// Number of messages to other arrays, and of chunks inserted without a parent.
     pub elsewhere: usize,
-    /// True if it came to a sync, with `at_sync` or `at_sync_nowait`.
+    /// True if the handler came to a sync, with `at_sync` or `at_sync_nowait`.
     pub at_sync: bool,
-    /// True if it asked for a checkpoint.
+    /// True if the handler requested a checkpoint.
     pub checkpoint: bool,
-    /// The number of active ranks that it asked for last.
+    /// The last number of active ranks that the handler requested.
     pub resize: Option<u32>,
-    /// True if it removed its chunk.
+    /// True if the handler removed its chunk.
     pub removed: bool,
-    /// True if it ended the run.
+    /// True if the handler ended the run.
     pub exit: bool,
-    /// The error that it ended the run with.
+    /// The error with which the handler ended the run.
     pub failed: Option<String>,
-    /// Load it declared, ns of ticks.
+    /// Load that the handler declared, ns of ticks.
     pub charged: Option<u64>,
     value: Option<Box<ExitValue>>,
 }
@@ -143,7 +142,7 @@ pub fn probe<C: Chunk>(chunk: &mut C, index: C::Index) -> Probe<'_, C> {
 }
 
 impl<C: Chunk> Probe<'_, C> {
-    /// Makes syncs due every `period` steps; they are not due at all otherwise.
+    /// Makes syncs due every `period` steps. Otherwise they are never due.
     #[must_use]
     pub fn period(mut self, period: u64) -> Self {
         self.info.period = period;
@@ -187,10 +186,10 @@ impl<C: Chunk> Probe<'_, C> {
 }
 
 impl<C: Chunk> Effects<C> {
-    /// The value that it ended the run with.
+    /// The value with which the handler ended the run.
     ///
     /// # Panics
-    /// If there is none, or it is of another type.
+    /// If there is no value, or the value is of another type.
     #[track_caller]
     pub fn exit_value<T: DeserializeOwned>(&self) -> T {
         match self.value.as_ref().map(|value| value.read()) {
@@ -200,7 +199,7 @@ impl<C: Chunk> Effects<C> {
         }
     }
 
-    /// Chunks of type `D` that it inserted with [`insert_into`](Ctx::insert_into): index, chunk and parent.
+    /// Chunks of type `D` that the handler inserted with [`insert_into`](Ctx::insert_into): index, chunk and parent.
     ///
     /// ```
     /// use caribou::{Array, Chunk, Ctx, Setup, testing::probe};
@@ -298,7 +297,7 @@ fn message_of<C: Chunk>(payload: Payload) -> C::Message {
     message.expect("array 0 is the probed chunk's own")
 }
 
-/// Nothing leaves a probed handler before it returns.
+/// A host that sends nothing before a probed handler returns.
 struct NullHost;
 
 impl HandlerHost for NullHost {

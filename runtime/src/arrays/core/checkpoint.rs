@@ -1,4 +1,5 @@
-//! Coordinated checkpoints: all ranks stop, and the copies of their states are consistent. A run can be restarted from them.
+//! Coordinated checkpoints: all ranks stop and copy their states, so that a run can be restarted from consistent
+//! copies. [`Checkpoints`] is the state machine of one rank. Rank 0 also begins and commits checkpoints.
 //!
 //! # States of a rank
 //!
@@ -7,44 +8,45 @@
 //! | Running | `Freeze` | Freezing | starts no more handlers |
 //! | Freezing | the last chunk is held: its handler has returned | Frozen | none |
 //! | Frozen | `Probe`, and the rank has nothing to do | Frozen | its counts of packets, to the parent |
-//! | Frozen | `Save` | Frozen | copies its chunks with their messages, tells the parent, and begins to write the copy |
+//! | Frozen | `Save` | Frozen | copies its chunks with their messages, reports to the parent, and begins to write the copy |
 //! | Frozen | `Thaw` | Running | its chunks go on |
-//! | Frozen or Running | the copy is written, or cannot be | the same | tells the parent |
+//! | Frozen or Running | the copy is written, or cannot be | the same | reports to the parent |
 //!
-//! Rank 0 freezes all ranks when a checkpoint is due, no window is open and no chunk moves. It probes them until two waves of
-//! replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it sends `Save`, and `Thaw`
-//! once all ranks have their copies. It commits the checkpoint when all have written them. A program that reduces over
-//! sections has no checkpoints.
-//!
-//! A rank that is given [notice](crate::notice) sends `Notice` to rank 0, which makes a checkpoint at once and ends the run.
+//! Rank 0 sends `Freeze` when a checkpoint is due, no window is open and no chunk is migrating. It probes all ranks
+//! until two waves of replies are alike, as in the search for [quiescence](super::termination::quiescence). Then it
+//! sends `Save`, and `Thaw` once all ranks have copied. It commits the checkpoint when all ranks have written their
+//! copies. A program that reduces over sections gets no checkpoints. A rank that is given [notice](crate::notice) sends
+//! `Notice` to rank 0, which makes a checkpoint at once and ends the run.
 //!
 //! # Rules
 //!
-//! 1. *No handler* starts on a rank that is not Running, except `start` of a chunk that was admitted before. Chunks that are
-//!    inserted meanwhile are kept, with the broadcasts that come, and admitted by `Thaw`.
-//! 2. *All packets are handled* nevertheless: messages go into the mailboxes, partial results up the tree.
-//! 3. A frozen rank does not reply to the search for quiescence: chunks have messages that they do not handle.
+//! 1. *No handler* starts on a rank that is not Running, except `start` of a chunk that is already in its cell. Chunks
+//!    that are inserted meanwhile are kept, with the broadcasts that come, and are admitted by `Thaw`.
+//! 2. *All packets are handled* nevertheless: messages go into the mailboxes, partial results go up the tree.
+//! 3. A frozen rank does not reply to the search for quiescence, because its chunks have unread messages.
 //! 4. Packets of a checkpoint are not counted.
 //! 5. *No request* to shrink or expand the run is carried out between rank 0's `Freeze` and its `Thaw`.
-//! 6. *No timer* expires on a rank that is not Running: its message waits until `Thaw`.
+//! 6. *No timer* expires on a rank that is not Running: the message of a due timer waits until `Thaw`.
 //!
 //! # Proof that the copies are consistent
 //!
-//! 1. When two waves are alike and as many packets were received as sent, no packet is in flight, and no rank has handled one
-//!    since its first reply (see [quiescence](super::termination::quiescence)). Each rank was frozen when it replied.
-//! 2. So until `Thaw` nothing changes on any rank (rules 1, 5 and 6). Each message is in one mailbox, or waits for a timer or for
-//!    a chunk that does not exist. An idle rank has passed on its partial results, so the contributions so far are on rank 0. All
-//!    ranks have applied the same broadcasts.
-//! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all have copied. So all copies are of that state.
+//! 1. Each rank was frozen when it replied. Two waves were alike, and as many packets were received as sent. So no
+//!    packet is in flight, and no rank has handled one since its first reply (see
+//!    [quiescence](super::termination::quiescence)).
+//! 2. So until `Thaw` nothing changes on any rank (rules 1, 5 and 6). Each message is in one mailbox, or waits for a
+//!    timer or for a chunk that does not exist. Idle ranks have sent on their partial results, so all contributions so
+//!    far are on rank 0. All ranks have applied the same broadcasts.
+//! 3. Rank 0 sends `Save` after the second wave, and `Thaw` after all ranks have copied. So all copies are of one
+//!    state.
 //!
 //! # What is not saved
 //!
-//! | | why |
+//! | not saved | reason |
 //! |---|---|
 //! | acks and blocked chunks of flow control | a restarted run has sent nothing yet |
-//! | the search for quiescence | it begins again; messages that wait for it are saved |
+//! | the search for quiescence | it begins again; messages that wait for quiescence are saved |
 //! | measurements of the balancer | the restarted run may be on other machines, and a few windows replace them |
-//! | placement, under another number of ranks, if not all were active, or under a strategy that moves no chunk | chunks restart at home |
+//! | placement, if the number of ranks differs, not all ranks were active, or the strategy moves no chunk | chunks restart at home |
 //! | the number of active ranks | there may be another number of ranks |
 //! | groups | they belong to processes |
 
@@ -61,9 +63,9 @@ use crate::ids::{CellId, ChunkId, Rank};
 /// A packet of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum CheckpointPacket {
-    /// Starts no more handlers, and asks for a reply once the receiver has nothing to do. Down the tree.
+    /// Stops handlers, and requests a reply once the receiver has nothing to do. Down the tree.
     Freeze,
-    /// Asks for another reply. Down the tree.
+    /// Requests another reply. Down the tree.
     Probe,
     /// The counts of the sender and the ranks below it. To the parent.
     ProbeReply(FrozenCounts),
@@ -75,19 +77,18 @@ pub(crate) enum CheckpointPacket {
     Thaw,
     /// The sender and the ranks below it have written their copies. To the parent.
     Written(Vec<RankWritten>),
-    /// The sender was told to end; the text names the source. To rank 0.
+    /// The sender was given notice; the text names the source. To rank 0.
     Notice(String),
-    /// A chunk asks for a checkpoint. To rank 0.
+    /// A chunk requests a checkpoint. To rank 0.
     Ask,
 }
 
 impl CheckpointPacket {
-    /// Tells whether rank 0 sends the packet to all ranks, down the tree.
+    /// True if rank 0 sends the packet to all ranks, down the tree.
     pub(crate) fn is_tree_broadcast(&self) -> bool {
         self.copy_to_child().is_some()
     }
 
-    /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<CheckpointPacket> {
         Some(match self {
             CheckpointPacket::Freeze => CheckpointPacket::Freeze,
@@ -99,7 +100,7 @@ impl CheckpointPacket {
     }
 }
 
-/// A rank, and its file or the reason why it could not be written.
+/// A rank, with the file that it has written or the reason why it could not.
 pub(crate) type RankWritten = (Rank, Result<Written, String>);
 
 /// Counts of frozen ranks that have nothing to do.
@@ -155,19 +156,19 @@ enum State {
     #[default]
     Running,
     Freezing {
-        /// Number of chunks that are not held: their handlers may run.
+        /// Number of chunks that are not held yet: their handlers may be running.
         running: usize,
     },
     Frozen,
 }
 
-/// One rank's part of checkpoints.
+/// The state of one rank for checkpoints.
 #[derive(Debug, Default)]
 pub(crate) struct Checkpoints {
     state: State,
     /// Chunks that are held until `Thaw`.
     pub(crate) held: Vec<CellId>,
-    /// Rank 0 has asked: this rank replies as soon as it is frozen and idle.
+    /// True if this rank is to reply as soon as it is frozen and idle.
     probed: bool,
     /// Chunks that were inserted since `Freeze`.
     pub(crate) insertions: Vec<(Rank, Box<ChunkTransfer>)>,
@@ -186,7 +187,7 @@ impl Checkpoints {
         self.state != State::Running
     }
 
-    /// True on rank 0 once the run was told to end.
+    /// True on rank 0 once the run was given notice.
     pub(crate) fn has_notice(&self) -> bool {
         self.schedule.as_ref().is_some_and(|schedule| schedule.notice.is_some())
     }
@@ -216,7 +217,7 @@ impl Checkpoints {
         }
     }
 
-    /// A chunk was removed: nothing of it is left to thaw.
+    /// A chunk was removed, so it will not be thawed.
     pub(crate) fn forget(&mut self, cell: CellId) {
         self.held.retain(|&held| held != cell);
     }
@@ -226,7 +227,7 @@ impl Checkpoints {
         self.probed = true;
     }
 
-    /// Tells whether this rank is to reply once it is idle.
+    /// True if this rank is frozen and is to reply once it is idle.
     pub(crate) fn is_probed(&self) -> bool {
         self.state == State::Frozen && self.probed
     }

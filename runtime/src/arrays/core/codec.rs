@@ -1,16 +1,15 @@
-//! The codec of arrays: encodes packets to bytes, and decodes them.
+//! The codec of arrays: encodes packets to bytes, and decodes them. User code runs here (`Serialize` and `Deserialize`
+//! of messages and chunks), so no lock may be held.
 //!
 //! | form, by its first byte | content |
 //! |---|---|
 //! | [`MESSAGE`], [`LONG_MESSAGE`] | a message between chunks: a [`MessageHeader`] and the encoded value |
-//! | [`CHUNK`] | a [`Packet`] as serde writes it, and behind it the chunk that it carries |
+//! | [`CHUNK`] | a [`Packet`] as serde writes it, followed by the chunk that it carries |
 //! | [`PACKET`] | any other [`Packet`], as serde writes it |
 //!
-//! Messages are the most frequent packets, and expensive to copy. A message is therefore encoded directly from its node, and
+//! Messages are the most frequent packets, and expensive to copy. So a message is encoded directly from its node, and
 //! decoded directly into a typed value on a node. Long runs of numbers travel beside the bytes (see
 //! [`bulk`](crate::wire::bulk)).
-//!
-//! User code runs here (`Serialize` and `Deserialize` of messages and chunks), so no lock may be held.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,7 +65,7 @@ impl Codec for ArrayCodec {
         encoded.map_err(|why| self.error(Subject::of(packet), &why))
     }
 
-    /// A migrating chunk is freight: see [`migration`](super::sync::migration) for why other packets may overtake it.
+    /// A migrating chunk is freight: other packets may overtake it, see [`migration`](super::sync::migration).
     #[inline]
     fn is_freight(packet: &Packet) -> bool {
         matches!(packet, Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) if transfer.transit.is_some())
@@ -124,7 +123,7 @@ impl ArrayCodec {
         }
     }
 
-    /// Decodes a message over a payload that need not be dropped. `blocks` came beside the bytes.
+    /// Decodes a message over a payload that need not be dropped. `blocks` is the data that came beside the bytes.
     #[inline(always)]
     fn decode_message(
         &self,
@@ -205,7 +204,7 @@ impl ArrayCodec {
         Ok(packet)
     }
 
-    /// Decodes the chunks in a packet of several. Each chunk was encoded separately, with all its numbers inside.
+    /// Decodes the chunks in a packet of several. Each chunk was encoded separately, with all its data inside.
     fn decode_seeds(&self, mut packet: Packet) -> Result<Packet, WireError> {
         if let Packet::Lifecycle(LifecyclePacket::Seeds(seeds)) = &mut packet {
             seeds.iter_mut().try_for_each(|seed| self.decode_seed(seed))?;
@@ -247,8 +246,8 @@ fn no_such_array() -> WireError {
     WireError::new("there is no such array here")
 }
 
-/// The header of a message: its receiver, its sender and its epoch. Every message has one, so there are two forms. The short
-/// form has fixed places for small arrays and keys, which nearly all are; the long form is for all others.
+/// The header of a message: its receiver, its sender and its epoch. The short form has fixed places for small arrays
+/// and keys, which nearly all are. The long form is for all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MessageHeader {
     to: ChunkId,
@@ -259,8 +258,8 @@ struct MessageHeader {
 /// The position of the epoch's bit in the form.
 const EPOCH_SHIFT: u8 = 7;
 
-/// Bytes of the short header, two words: the form, two arrays, a byte of 0 and a key; a key and a number. Each is stored and
-/// loaded as a word: a load that spans several recent stores stalls until they retire (a store-forwarding failure).
+/// Bytes of the short header, two words: the form, two arrays, a byte of 0 and a key; a key and a number. A word is
+/// stored and loaded as one: a load that spans several recent stores stalls (a store-forwarding failure).
 const SHORT_BYTES: usize = 2 * 8;
 /// Bytes of the long header.
 const LONG_BYTES: usize = 1 + 3 * 4 + 2 * 8;

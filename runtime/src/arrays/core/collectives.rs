@@ -1,13 +1,13 @@
-//! Collectives: reductions over arrays and sections, broadcasts, and the count of a population that changes meanwhile.
+//! Collectives: exact reductions and broadcasts, also while chunks are inserted, removed or migrated.
 //!
-//! | module | part |
+//! | module | purpose |
 //! |---|---|
-//! | [`tree`] | the tree of ranks: broadcasts go down in it, aggregations go up |
-//! | [`population`] | tells when the count of members is complete, while members come and go |
-//! | [`reduction`], [`own`] | reductions over an array; values of a user-defined type |
-//! | [`section`] | reductions over the chunks of a section |
-//! | [`broadcast`] | broadcasts: to each chunk once, in one order everywhere |
-//! | [`exit_value`] | the value that a run ends with |
+//! | [`tree`] | defines the tree of ranks: broadcasts go down it, aggregations go up |
+//! | [`population`] | counts reports, and finds when all members have reported |
+//! | [`reduction`], [`own`] | reduce over an array; combine values of a user-defined type |
+//! | [`section`] | reduces over the chunks of a section |
+//! | [`broadcast`] | delivers each broadcast to each chunk once, in one order on all ranks |
+//! | [`exit_value`] | stores the value that a run ends with |
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) mod reduction;
 pub(crate) mod section;
 pub(crate) mod tree;
 
-/// One rank's collectives.
+/// The state of one rank for collectives.
 pub(crate) struct Collectives {
     pub(crate) reductions: Reductions,
     pub(crate) sections: Sections,
@@ -51,7 +51,7 @@ impl Collectives {
 /// A packet of a collective.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum CollectivePacket {
-    /// One message to the chunks of a section that live on the receiving rank.
+    /// One message to the chunks of a section on the receiving rank.
     Multicast {
         from: ChunkId,
         array: ArrayId,
@@ -60,14 +60,14 @@ pub(crate) enum CollectivePacket {
         message: Arc<[u8]>,
         epoch: Epoch,
     },
-    /// Asks rank 0 to number a broadcast. `ack_request` is the number of bytes that the sender has broadcast since its last
-    /// request for an ack, or 0 where no ack is due.
+    /// A request to rank 0 to number a broadcast. `ack_request` is the number of bytes that the sender has broadcast
+    /// since its last request for an ack, or 0 if no ack is due.
     BroadcastRequest { array: ArrayId, delivery: Box<Delivery>, ack_request: u64, epoch: Epoch },
     /// A numbered broadcast, down the tree: to every chunk of the array, in the order of the numbers.
     Broadcast { array: ArrayId, number: u64, delivery: Box<Delivery>, ack_requested: bool },
-    /// Part of a reduction, to the parent.
+    /// A partial result of a reduction, to the parent.
     Partial { array: ArrayId, sequence: u64, partial: Box<Partial> },
-    /// Part of a reduction over a section, to the section's root.
+    /// A partial result of a reduction over a section, to the root of the section.
     SectionPartial(Box<SectionPartial>),
     /// The result of a reduction, down the tree to one chunk of `rank`.
     ReductionResult { rank: Rank, to: ChunkId, tag: u32, values: Arc<Values> },
@@ -76,7 +76,7 @@ pub(crate) enum CollectivePacket {
 }
 
 impl CollectivePacket {
-    /// The epoch of the packet's routes, if it goes where chunks are, or asks for a number on behalf of a chunk.
+    /// The epoch of the packet, if a cut counts it: it goes to ranks of chunks, or requests a number for a chunk.
     pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
         match self {
             CollectivePacket::Multicast { epoch, .. }
@@ -86,7 +86,6 @@ impl CollectivePacket {
         }
     }
 
-    /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<CollectivePacket> {
         let CollectivePacket::Broadcast { array, number, delivery, ack_requested } = self else {
             return None;
@@ -99,7 +98,7 @@ impl CollectivePacket {
         })
     }
 
-    /// Lets user code combine the values in a part of a reduction. An error has the array of the values, and the fault.
+    /// Lets user code combine the values in a partial result. An error names the array and the fault.
     pub(crate) fn combine(&mut self) -> Result<(), (ArrayId, String)> {
         match self {
             CollectivePacket::Partial { array, sequence, partial } => {

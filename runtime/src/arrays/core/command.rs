@@ -1,4 +1,4 @@
-//! The requests of the core to its executor, in two types: commands run under the lock of the core, tasks run afterwards.
+//! The requests of the core to its executor. A [`Command`] runs under the lock of the core, a [`Task`] afterwards.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::sync::sync_arrivals::UnmeasuredReport;
 use crate::error::Error;
 use crate::ids::{ArrayId, CellId, ChunkId, Rank};
 
-/// The requests that follow from one input. Each queue is executed in order, all commands before the first task.
+/// The requests that follow from one input. Each queue runs in order, and all commands run before the first task.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub(crate) now: VecDeque<Command>,
@@ -42,32 +42,32 @@ pub(crate) enum Command {
     Enqueue { to: ChunkId, cell: CellId, delivery: Delivery },
     /// Append a [duplicate](super::collectives::broadcast::duplicate) of the delivery to each mailbox.
     EnqueueToAll { to: Vec<(ChunkId, CellId)>, delivery: Delivery },
-    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, at once or when its handler has returned.
+    /// Start no more handlers of these chunks. Answer with `RankCore::held` for each, when no handler of it runs.
     Hold(Vec<CellId>),
-    /// These chunks were held for a checkpoint and go on: answer with `RankCore::thawed` for each.
+    /// Let these chunks go on, which were held for a checkpoint. Answer with `RankCore::thawed` for each.
     Thaw(Vec<CellId>),
-    /// Accept no more messages from chunks of this rank: the routes have changed.
+    /// Accept no more messages from chunks of this rank into this cell: the routes have changed.
     Close(CellId),
-    /// The rank had no chunk that comes to syncs, and gets its first one: its phase begins now.
+    /// The rank gets its first chunk that comes to syncs: its phase begins now.
     BeginPhase,
     /// Give an incoming chunk a cell, and answer with `RankCore::admit`.
     Admit(Box<ChunkTransfer>),
     /// The chunk of this cell is no longer blocked: queue its ready entry.
     Unpark(CellId),
-    /// An ack may be due: answer with `RankCore::below_low_watermark` unless the rank is full and above its low watermark.
+    /// An ack may be due. Answer with `RankCore::below_low_watermark`, unless the rank stays full.
     CheckLowWatermark,
-    /// Raise the limit above the queued bytes; answer with `RankCore::below_low_watermark`.
+    /// Double the limit, to at least twice the queued bytes. Answer with `RankCore::below_low_watermark`.
     GrowLimit,
-    /// All incoming chunks of a sync are admitted: answer with `RankCore::incoming_admitted`.
+    /// All incoming chunks of a migration are admitted. Answer with `RankCore::incoming_admitted`.
     IncomingAdmitted,
 }
 
 /// A request that may run user code or take long. It runs with the core unlocked.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// Let user code combine the values in a part of a reduction; answer with `RankCore::combined`.
+    /// Let user code combine the values in a partial result of a reduction; answer with `RankCore::combined`.
     Combine(CollectivePacket),
-    /// Take a held chunk out of its cell and answer with `RankCore::migrated_out`.
+    /// Take a held chunk out of its cell; answer with `RankCore::migrated_out`.
     MigrateOut { chunk: ChunkId, cell: CellId, to: Rank, transit: Transit },
     /// Measure this rank and the chunks that came to a sync; answer with `RankCore::sampled`.
     Sample(UnmeasuredReport),
@@ -75,18 +75,17 @@ pub(crate) enum Task {
     SampleWindow { number: u64, decides: bool, chunks: Vec<(ChunkId, CellId)> },
     /// Let the balancer decide a sync or a window; answer with `RankCore::decided`.
     Decide(Box<DecisionRequest>),
-    /// Report what every chunk of this rank waits for, and which chunks have not contributed to these reductions; answer with
-    /// `RankCore::explained`.
+    /// List what every chunk of this rank waits for, and the chunks that have not contributed to these reductions;
+    /// answer with `RankCore::explained`.
     Explain { open: Vec<(ArrayId, u64)> },
     /// Copy this rank for a checkpoint, answer with `RankCore::saved`, write the copy, and answer with
     /// `RankCore::rank_written`. `next_broadcasts` has the [`Transit::next_broadcast`] of each array.
     Save { number: u64, chunks: Vec<(ChunkId, CellId)>, next_broadcasts: Vec<u64>, rest: Box<CoreImage> },
-    /// All ranks have written their copies, or have failed to: complete the checkpoint, and answer with
-    /// `RankCore::committed`.
+    /// Complete the checkpoint, after all ranks have tried to write their copies; answer with `RankCore::committed`.
     CommitCheckpoint { number: u64, arrays: Vec<ArraySignature>, written: Vec<RankWritten> },
-    /// Tell the user.
+    /// Print this warning.
     Warn(String),
-    /// `active` ranks have work now: tell the user by `line`.
+    /// `active` ranks are active now: print `line`.
     Resized { active: u32, line: String },
     /// Keep the result of a reduction for the caller of `run`.
     SetExitValue(Arc<Values>),

@@ -1,12 +1,12 @@
-//! Chunks: their records, the effects of their handlers, and how they are set up, inserted, spawned and removed.
+//! The lifecycle of chunks: how they are set up, inserted, spawned and removed, and what their handlers may do.
 //!
-//! | module | part |
+//! | module | purpose |
 //! |---|---|
-//! | [`erased`] | chunks and arrays without their types |
-//! | [`handler`], [`activity`] | the effects of a handler and the record of its chunk; the current activity of a worker |
-//! | [`signature`] | the check that all ranks have set up the same arrays |
-//! | [`transfer`] | a chunk between two ranks |
-//! | [`seeds`] | spawned chunks that wait for an idle rank |
+//! | [`erased`] | defines chunks and arrays without their types |
+//! | [`handler`], [`activity`] | define the effects of a handler and the record of its chunk; record what a worker does |
+//! | [`signature`] | checks that all ranks have set up the same arrays |
+//! | [`transfer`] | defines a chunk between two ranks |
+//! | [`seeds`] | keeps spawned chunks until an idle rank starts them |
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) mod seeds;
 pub(crate) mod signature;
 pub(crate) mod transfer;
 
-/// One rank's knowledge of arrays, and of chunks that have not started.
+/// The arrays of one rank, and its chunks that have not started.
 pub(crate) struct Lifecycle {
     pub(crate) seeds: Seeds,
     /// The arrays as this rank has set them up.
@@ -50,16 +50,16 @@ impl Lifecycle {
 pub(crate) enum LifecyclePacket {
     /// A chunk, inserted or migrating.
     TransferChunk(Box<ChunkTransfer>),
-    /// The sender has no work. To a lifeline, which sends seeds as soon as it has some to spare.
+    /// The sender has no work. To a *lifeline* (see [`seeds`]), which sends seeds as soon as it has some to spare.
     SeedRequest,
-    /// Chunks that have not started, for a rank that has asked.
+    /// Chunks that have not started, for a rank that has sent a `SeedRequest`.
     Seeds(Vec<UnstartedChunk>),
-    /// The arrays that `rank` has set up. To the parent, which passes it on to rank 0 if its own arrays differ.
+    /// The arrays that `rank` has set up. To the parent, which sends the packet on to rank 0 if its own arrays differ.
     Hello { rank: Rank, arrays: Vec<ArraySignature> },
 }
 
 impl LifecyclePacket {
-    /// The epoch of the routes by which an inserted chunk goes to its rank.
+    /// The epoch of the routes by which an inserted chunk goes to its rank. None for other packets.
     pub(crate) fn epoch_mut(&mut self) -> Option<&mut Epoch> {
         match self {
             LifecyclePacket::TransferChunk(transfer) if transfer.transit.is_none() => {
@@ -69,7 +69,7 @@ impl LifecyclePacket {
         }
     }
 
-    /// Encodes typed messages and seeds inside. The chunk of a transfer stays as it is: the codec writes it behind the packet.
+    /// Encodes typed messages and seeds inside. The codec writes the chunk of a transfer after the packet.
     pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             LifecyclePacket::TransferChunk(transfer) => {

@@ -1,7 +1,8 @@
-//! Packets between the ranks of a program of arrays: a message between chunks, or a packet of one of the protocols.
+//! The packets between ranks of a program of arrays: a message between chunks, or a packet of one of the protocols.
 //!
 //! A transport keeps the order of packets between each pair of ranks and promises nothing else. All decisions of rank 0
-//! (numbers of broadcasts, migrations) rely on that order, along the edges of the [tree](super::collectives::tree) of ranks.
+//! (numbers of broadcasts, migrations) rely on that order, along the edges of the [tree](super::collectives::tree) of
+//! ranks.
 
 use std::sync::Arc;
 
@@ -24,7 +25,6 @@ use crate::wire::WireError;
 /// A packet from one rank to another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Packet {
-    /// A message between chunks.
     Message(Envelope),
     Collective(CollectivePacket),
     Checkpoint(CheckpointPacket),
@@ -67,7 +67,7 @@ impl Packet {
         Packet::Message(Envelope { to: node.to, delivery: node.message.take(), epoch })
     }
 
-    /// Tells whether the search for quiescence counts the packet. It does not count its own.
+    /// True if the search for quiescence counts the packet. The search does not count its own packets.
     pub(crate) fn is_counted(&self) -> bool {
         match self {
             Packet::Termination(packet) => !packet.is_of_search(),
@@ -99,7 +99,7 @@ impl Packet {
         }
     }
 
-    /// Tells whether rank 0 sends the packet to all ranks, down the tree.
+    /// True if rank 0 sends the packet to all ranks, down the tree.
     pub(crate) fn is_tree_broadcast(&self) -> bool {
         match self {
             Packet::Checkpoint(packet) => packet.is_tree_broadcast(),
@@ -121,7 +121,8 @@ impl Packet {
         }
     }
 
-    /// Encodes all typed messages and seeds inside, so that the packet can be serialised. The chunk of a transfer stays as it is.
+    /// Encodes all typed messages and seeds inside, so that the packet can be serialised. A transferred chunk stays
+    /// live.
     pub(crate) fn encode_in_place(&mut self, arrays: &[Arc<dyn ErasedArray>]) -> Result<(), WireError> {
         match self {
             Packet::Message(envelope) => envelope.encode_in_place(arrays),

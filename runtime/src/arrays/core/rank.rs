@@ -1,10 +1,8 @@
-//! The control plane of one rank: hands each input to its protocol, and collects the commands that follow.
+//! The control plane of one rank: passes each input to its protocol, and collects the commands that follow. The
+//! executor ([`exec`](crate::arrays::exec)) calls [`RankCore`] and runs the [`Commands`] in order.
 //!
-//! This module handles packets, messages and idleness. Each protocol has a driver here, where it meets the other protocols:
-//! [`checkpoint`], [`collectives`], [`flow`], [`lifecycle`], [`sync`], [`termination`]. The state machines of the protocols share
-//! types of messages and the tree of ranks. They never call each other.
-//!
-//! Methods append to [`Commands`], which the executor runs in order. A rank handles its packets to itself at once.
+//! This module itself handles packets, messages and idleness. Each protocol has a driver in a submodule, which combines
+//! it with the others. State machines of protocols never call each other. A rank handles a packet to itself at once.
 
 use std::sync::Arc;
 
@@ -46,7 +44,7 @@ mod scale;
 mod sync;
 mod termination;
 
-/// One rank's control plane: the state of each protocol.
+/// The control plane of one rank: the state of each protocol.
 pub(crate) struct RankCore {
     tree: Tree,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
@@ -85,25 +83,24 @@ impl RankCore {
         }
     }
 
-    /// Sets the way in which loads of chunks are predicted.
+    /// Sets the predictor of chunk loads.
     pub(crate) fn predicting(mut self, prediction: Prediction) -> RankCore {
         self.sync.coordinator = self.sync.coordinator.map(|coordinator| coordinator.predicting(prediction));
         self
     }
 
-    /// Balances chunks in windows, which open by this policy. At syncs chunks resume at once.
+    /// Balances chunks in windows that this policy opens. At syncs chunks then resume at once.
     pub(crate) fn by_windows(mut self, policy: &WindowPolicy) -> RankCore {
         self.sync.windows = Some(Windows::default());
         self.sync.coordinator.iter_mut().for_each(|coordinator| coordinator.by_windows(policy.clone()));
         self
     }
 
-    /// Number of chunks on this rank.
     pub(crate) fn chunks(&self) -> u64 {
         (0..self.arrays.len() as u32).map(ArrayId).map(|array| self.routing.location.count(array)).sum()
     }
 
-    /// All chunks of this rank are made: reports the arrays that it has set up, and whether its chunks come to syncs.
+    /// All chunks of this rank are made: sends up the arrays that it has set up, and whether its chunks come to syncs.
     pub(crate) fn hello(&mut self, out: &mut Commands) {
         let hello =
             LifecyclePacket::Hello { rank: self.tree.rank, arrays: self.lifecycle.signatures.clone() };
@@ -112,7 +109,7 @@ impl RankCore {
         (0..self.arrays.len() as u32).map(ArrayId).for_each(|array| self.update_receivers(array, out));
     }
 
-    /// Sends a packet. A rank handles its own packets at once; they never reach a transport.
+    /// Sends a packet. A packet to this rank itself is handled at once and never reaches a transport.
     fn send(&mut self, to: Rank, packet: impl Into<Packet>, now_ns: u64, out: &mut Commands) {
         let (mut packet, stays) = (packet.into(), to == self.tree.rank);
         if let Some(epoch) = packet.epoch_mut() {
@@ -130,7 +127,7 @@ impl RankCore {
         self.send(self.tree.parent().unwrap_or(ROOT), packet, now_ns, out);
     }
 
-    /// Sends a packet of rank 0 to all ranks: first to the children, since they may be waiting, then to this rank itself.
+    /// Sends a packet of rank 0 to all ranks: first to the children, since they may be waiting, then to this rank.
     fn broadcast_down(&mut self, from: Rank, packet: impl Into<Packet>, now_ns: u64, out: &mut Commands) {
         let packet = packet.into();
         for child in self.tree.children() {
@@ -140,7 +137,8 @@ impl RankCore {
         self.handle(from, packet, now_ns, out);
     }
 
-    /// Ends the run on all ranks. Tells each rank directly: no rank can be relied on any more to forward a packet.
+    /// Ends the run on all ranks. Sends to each rank directly, because no other rank can be relied on to forward a
+    /// packet.
     pub(crate) fn fail(&mut self, error: Error, out: &mut Commands) {
         let Tree { rank: me, ranks, .. } = self.tree;
         for rank in (0..ranks).map(Rank).filter(|&rank| rank != me) {
@@ -150,7 +148,7 @@ impl RankCore {
     }
 
     /// A message has come from another rank. Returns the cell of its chunk, if the chunk is here or has not left yet.
-    /// Also returns whether this rank is drained once the message is in the mailbox.
+    /// Also returns true if this rank is drained once the message is in the mailbox.
     #[inline]
     pub(crate) fn message_received(&mut self, to: ChunkId, epoch: Epoch) -> (Option<CellId>, bool) {
         self.termination.traffic.received += 1;
@@ -159,7 +157,7 @@ impl RankCore {
 
     #[inline(always)]
     fn cell_of(&self, to: ChunkId) -> Option<CellId> {
-        // The sender did not know the new routes yet: the outgoing chunk is still here and takes the message along.
+        // The sender used the old routes: the outgoing chunk is still here and takes the message along.
         self.routing.location.cell(to).or_else(|| self.sync.migrations.outgoing_cell(to))
     }
 
@@ -223,8 +221,8 @@ impl RankCore {
         }
     }
 
-    /// Keeps a message for a chunk that is not here. Its bytes count as queued only if the chunk is on its way. A message
-    /// to a chunk that does not exist may never be read, and would block its senders.
+    /// Keeps a message for a chunk that is not here. Its bytes count as queued only if the chunk is incoming. A message
+    /// to a chunk that does not exist may never be read, and would block its sender forever.
     pub(crate) fn add_pending(&mut self, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.expects(to) {
             self.flow.control.add_incoming(delivery.bytes);
@@ -232,8 +230,8 @@ impl RankCore {
         self.routing.location.add_pending(to, delivery);
     }
 
-    /// [`add_pending`](RankCore::add_pending) for a message from another rank. A sender that switched its routes before this rank
-    /// may already use the new ones.
+    /// [`add_pending`](RankCore::add_pending) for a message from another rank, which may have switched routes before
+    /// this one.
     pub(crate) fn add_pending_remote(&mut self, epoch: Epoch, to: ChunkId, delivery: Delivery) {
         if self.sync.migrations.are_settled() && epoch != self.routing.cut.epoch() {
             self.routing.early_bytes += delivery.bytes;
@@ -255,7 +253,7 @@ impl RankCore {
         }
         self.flush_partials(out);
         self.request_seeds(out);
-        // Reply only if no packet was just sent: such a packet would make the reply stale before the reply leaves.
+        // Reply only if no packet was just sent: that packet would make the counts in the reply outdated.
         let works =
             self.flow.control.has_parked() || self.sync.is_deciding() || self.lifecycle.seeds.waiting() > 0;
         let rests = self.termination.delayed == 0 && !works && !self.checkpoints.stops();

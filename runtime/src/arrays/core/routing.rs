@@ -1,10 +1,10 @@
-//! Routing: the rank of each chunk, the messages that wait for one, and the counts of messages in flight between ranks.
+//! Routing: finds the rank of each chunk, keeps messages for missing chunks, and counts messages in flight.
 //!
-//! | module | part |
+//! | module | purpose |
 //! |---|---|
-//! | [`location`], [`residents`] | the rank of a chunk, its cell on this rank, messages that wait for a chunk |
-//! | [`envelope`], [`message_list`] | a message, and the list node that it lies on from sender to receiver |
-//! | [`in_flight`], [`cut`] | messages in flight per epoch of routes; a consistent cut through them |
+//! | [`location`], [`residents`] | store the rank of each chunk, its cell on this rank, and messages that wait for a chunk |
+//! | [`envelope`], [`message_list`] | define a message, and the list node that carries it from sender to receiver |
+//! | [`in_flight`], [`cut`] | count messages in flight per epoch of routes, and make a consistent cut through them |
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub(crate) mod location;
 pub(crate) mod message_list;
 pub(crate) mod residents;
 
-/// One rank's routes.
+/// The routes of one rank.
 pub(crate) struct Routing {
     pub(crate) location: Location,
     pub(crate) cut: Cut,
-    /// Bytes of messages that came by routes which this rank does not know yet.
+    /// Bytes of messages that came under new routes before this rank received the `Decision` about these routes.
     pub(crate) early_bytes: u64,
 }
 

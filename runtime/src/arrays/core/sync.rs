@@ -1,13 +1,14 @@
-//! Load balancing: rank 0 collects the costs of chunks, decides, and chunks migrate. Rank 0 gets the
-//! costs at a sync, to which all chunks come, or in a window. In a window, ranks report the costs of chunks while these run.
+//! Load balancing between ranks: rank 0 collects the costs of chunks and decides new ranks for them, and chunks
+//! migrate. The costs come from a *sync*, at which all chunks report and may wait, or from a *balancing window*, in
+//! which chunks run on.
 //!
-//! | module | part |
+//! | module | purpose |
 //! |---|---|
-//! | [`sync_arrivals`] | chunks of one rank come to a sync |
-//! | [`report_aggregation`] | their reports go up the tree of ranks |
-//! | [`window`] | all ranks measure their chunks, and report |
-//! | [`coordinator`] | rank 0 collects the reports, lets the balancer decide, keeps the record ([`sync_log`]) |
-//! | [`migration`] | the decision ([`move_list`]) is carried out; the bytes that it moved are counted ([`migration_bytes`]) |
+//! | [`sync_arrivals`] | records which chunks of one rank have come to a sync |
+//! | [`report_aggregation`] | merges the reports to a sync on their way up the tree of ranks |
+//! | [`window`] | merges the measurements of all ranks in a balancing window |
+//! | [`coordinator`] | runs on rank 0: collects the reports, calls the balancer, keeps the record ([`sync_log`]) |
+//! | [`migration`] | carries out the decision ([`move_list`]), and counts the bytes that moved ([`migration_bytes`]) |
 
 use serde::{Deserialize, Serialize};
 
@@ -28,24 +29,24 @@ pub(crate) mod sync_arrivals;
 pub(crate) mod sync_log;
 pub(crate) mod window;
 
-/// One rank's part of syncs.
+/// The state of one rank for syncs, windows and migrations.
 pub(crate) struct SyncProtocol {
     pub(crate) arrivals: Syncs,
     pub(crate) reports: ReportAggregation,
-    /// Present where chunks are balanced in windows, and come to no sync.
+    /// None if chunks are balanced at syncs.
     pub(crate) windows: Option<Windows>,
     pub(crate) migrations: Migrations,
-    /// Ranks that have flushed: this one and its children.
+    /// Collects `Flushed` of this rank and its children.
     pub(crate) flushed: Convergecast<MigrationBytes>,
-    /// True if `at_sync` waits for a decision.
+    /// True if the strategy may move chunks, so that chunks wait for a decision in `at_sync`.
     pub(crate) blocking: bool,
-    /// False while this rank is to have no work.
+    /// False while this rank is inactive: it is to have no work.
     pub(crate) is_active: bool,
     /// Rank 0 only.
     pub(crate) coordinator: Option<Coordinator>,
     /// Rank 0 only: the requested number of active ranks, if the request came while all ranks stop for a checkpoint.
     pub(crate) deferred_resize: Option<u32>,
-    /// Rank 0 only: the user was told that the run cannot be shrunk.
+    /// Rank 0 only: a warning has been given that the run cannot be shrunk.
     pub(crate) told_of_refusal: bool,
 }
 
@@ -65,7 +66,7 @@ impl SyncProtocol {
         }
     }
 
-    /// True while a sync is being decided: then this rank is not idle, even if its workers are.
+    /// True on rank 0 while a sync is being decided. Such a rank is not idle, even if its workers are.
     pub(crate) fn is_deciding(&self) -> bool {
         self.coordinator.as_ref().is_some_and(Coordinator::is_deciding)
     }
@@ -76,19 +77,19 @@ impl SyncProtocol {
 pub(crate) enum SyncPacket {
     /// Loads and reports of the sender and the ranks below it, and the next sync that they report to. To the parent.
     AggregatedReports(Box<AggregatedReports>, NextSync),
-    /// The next sync that the sender and the ranks below it report to has changed. To the parent.
+    /// A new [`NextSync`] of the sender and the ranks below it, without reports. To the parent.
     NextSyncChanged(NextSync),
     /// How busy the sender and the ranks below it are. To the parent.
     Signal(RankSignal),
-    /// Makes ranks 0 to `active` - 1 the active ones. To rank 0.
+    /// Requests that ranks 0 to `active` - 1 be the active ranks. To rank 0.
     Resize { active: u32 },
-    /// Ranks 0 to `active` - 1 are to have all work from now on. Down the tree.
+    /// Ranks 0 to `active` - 1 are the active ranks from now on. Down the tree.
     Resized { active: u32 },
-    /// All ranks are to measure their chunks, for a decision or only to begin a new window. Down the tree.
+    /// Requests measurements of all chunks, for a decision or only to begin a new window. Down the tree.
     OpenWindow { number: u64, decides: bool },
     /// Measurements of the sender and the ranks below it in a window. To the parent.
     WindowReports(Box<AggregatedReports>),
-    /// Rank 0's decision, down the tree: the chunks that move. At a sync, all other chunks may resume.
+    /// The chunks that move, decided by rank 0. At a sync, all other chunks may resume. Down the tree.
     Decision { occasion: Occasion, moves: MoveList },
     /// The sender and the ranks below it are drained, and have all their incoming chunks. To the parent.
     Flushed(MigrationBytes),
@@ -97,7 +98,6 @@ pub(crate) enum SyncPacket {
 }
 
 impl SyncPacket {
-    /// A copy for a child in the tree.
     pub(crate) fn copy_to_child(&self) -> Option<SyncPacket> {
         match self {
             &SyncPacket::Resized { active } => Some(SyncPacket::Resized { active }),

@@ -1,4 +1,4 @@
-//! Construction of a rank, threaded or simulated, and placement of its initial chunks.
+//! Builds a rank, threaded or simulated: runs the setup function, creates the shared state, places initial chunks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -155,12 +155,11 @@ pub(crate) type NewChunk = (ChunkId, Box<dyn ErasedSlot>);
 pub(crate) struct Beginning {
     /// Chunks that have not started; in a restarted run only the chunks of groups.
     chunks: Vec<NewChunk>,
-    /// The state of a checkpoint.
     restored: Option<Box<Restored>>,
 }
 
-/// Runs the user's setup function. Creates the chunks that start on `rank`, or reads the part of a checkpoint for it. All of
-/// it runs user code, which may panic.
+/// Runs the user's setup function. Creates the chunks that start on `rank`, or reads the part of a checkpoint for it.
+/// Runs user code, which may panic.
 pub(crate) fn set_up(
     rank: Rank,
     ranks: u32,
@@ -207,7 +206,7 @@ pub(crate) fn set_up(
 }
 
 impl Worker<'_> {
-    /// Starts the rank: places its chunks, ready to start or to go on, and tells rank 0 which arrays were set up.
+    /// Starts the rank: puts its chunks into cells, and sends up the arrays that were set up.
     pub(crate) fn begin(&mut self, beginning: Beginning) {
         let Beginning { chunks, restored } = beginning;
         if let Some(Restored { mut image, moved }) = restored.map(|restored| *restored) {
@@ -230,7 +229,8 @@ impl Worker<'_> {
             shared.control_plane.lock().rank.created(chunk, cell);
             cell
         };
-        // All chunks are in their cells before any is ready: the first message of the first chunk may be to the last chunk.
+        // All chunks are in their cells before any is ready: the first message of the first chunk may be to the last
+        // chunk.
         let cells: Vec<_> = chunks.into_iter().enumerate().map(settle).collect();
         cells
             .into_iter()

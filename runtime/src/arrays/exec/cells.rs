@@ -1,8 +1,8 @@
-//! The chunk table of a rank: a stable slot, called a cell, for every chunk.
+//! The chunk table of a rank: each chunk has a stable slot, a *cell*. Workers find chunks by the number of the cell.
 //!
-//! A ready entry is the number of a cell, so scheduling a chunk counts no references. Cells never move: the table grows by
-//! segments and never shrinks, and freed cells are reused. Each segment is twice as long as the one before, up to the
-//! longest that a number can address.
+//! A ready entry is the number of a cell, so scheduling a chunk counts no references. Cells never move: the table grows
+//! by segments and never shrinks, and freed cells are reused. Each segment is twice as long as the one before, up to
+//! the longest that a number can address.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,8 @@ const FIRST: u32 = 64;
 const LONGEST: u32 = 1 << OFFSET_BITS;
 /// A cell's number holds the number of its segment in the high bits and the offset within the segment in the low bits.
 const OFFSET_BITS: u32 = 26;
-/// Number of segments that a cell's number can address. The last is never allocated, so no cell has the greatest number.
+/// Number of segments that a cell's number can address. The last one is never allocated: no cell has the greatest
+/// number.
 const SEGMENTS: usize = 1 << (u32::BITS - OFFSET_BITS);
 
 /// The cell of one chunk: its mailbox, its load and its home worker.
@@ -30,7 +31,7 @@ pub(crate) struct Cell {
     load_ns: AtomicU64,
     /// Number of messages handled since the last window.
     handled: AtomicU32,
-    /// The home worker: the chunk's ready entries go to its queue.
+    /// The home worker: ready entries of the chunk go to its queue.
     home: AtomicU32,
     /// The last thief and its number of steals in a row: see [`StealCount`].
     steals: AtomicU32,
@@ -42,15 +43,15 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StealCount(u32);
 
-/// Number of steals in a row after which the thief becomes the home worker. It is large for two reasons. Short tasks are
-/// stolen several times in a row by chance, and a chunk that has moved sends to its old neighbours on another worker from
-/// then on.
+/// Number of steals in a row after which the thief becomes the home worker. It is large because short tasks are stolen
+/// several times in a row by chance. Also, a chunk with a new home worker sends to its old neighbours on another worker
+/// from then on.
 const MOVE_HOME_AFTER: u32 = 128;
 const COUNT_BITS: u32 = 8;
 
 impl StealCount {
     const NONE: StealCount = StealCount(0);
-    /// No worker has run the chunk on this rank yet: it counts as stolen by a worker that does not exist.
+    /// No worker has run the chunk on this rank yet. The chunk counts as stolen by a worker that does not exist.
     const NEW: StealCount = StealCount((u32::MAX << COUNT_BITS) + 1);
 
     /// Counts one more steal by `worker`.
@@ -80,8 +81,8 @@ impl Cell {
         }
     }
 
-    /// Adds CPU time to the chunk's load. Only the worker that ran the chunk charges it, so load and store need not be one
-    /// atomic step. Two workers that ran it in turn may lose a few ns to each other, less than the measurement error.
+    /// Adds CPU time to the load of the chunk. Only the worker that ran the chunk charges it, so load and store need
+    /// not be one atomic step. Two workers in turn may lose a few ns to each other, less than the measurement error.
     #[inline]
     pub(crate) fn charge(&self, ns: u64, handled: u32) {
         let load = self.load_ns.load(Ordering::Relaxed);
@@ -96,20 +97,19 @@ impl Cell {
         self.load_ns.store(load.saturating_sub(ns), Ordering::Relaxed);
     }
 
-    /// The home worker: the chunk's ready entries go to its queue.
+    /// The home worker: ready entries of the chunk go to its queue.
     #[inline]
     pub(crate) fn home(&self) -> WorkerId {
         WorkerId(self.home.load(Ordering::Relaxed))
     }
 
-    /// Makes this worker the home worker.
     pub(crate) fn set_home(&self, worker: WorkerId) {
         self.home.store(worker.0, Ordering::Relaxed);
     }
 
-    /// Counts a run by `worker`. True if another worker ran the chunk last.
-    /// A chunk that is stolen now and then stays at home with its neighbours, whose messages to it then need no other
-    /// worker. A chunk that one other worker steals again and again moves to that worker.
+    /// Counts a run by `worker`. True if another worker ran the chunk last. A chunk that is stolen now and then stays
+    /// at its home worker, so that messages of its neighbours there need no other worker. A chunk that one worker
+    /// steals again and again moves to that worker.
     #[inline]
     pub(crate) fn count_run(&self, worker: WorkerId) -> bool {
         let before = StealCount(self.steals.load(Ordering::Relaxed));
@@ -142,12 +142,11 @@ struct Free {
     next: CellId,
 }
 
-/// All cells of a rank.
 pub(crate) struct Cells {
     owner: Tag,
     segments: [OnceLock<Box<[Cell]>>; SEGMENTS],
     free: ElidedMutex<Free>,
-    /// Windows ask chunks for facts.
+    /// True if windows report [`Facts`].
     asks_facts: bool,
 }
 
@@ -190,7 +189,6 @@ impl Cells {
         cell
     }
 
-    /// Reserves a cell.
     pub(crate) fn reserve(&self) -> CellId {
         let mut free = self.free.lock();
         if let Some(id) = free.cells.pop() {
@@ -226,7 +224,6 @@ fn locate(id: CellId) -> (usize, usize) {
     ((id.0 >> OFFSET_BITS) as usize, (id.0 % LONGEST) as usize)
 }
 
-/// The length of a segment.
 fn length(segment: usize) -> u32 {
     FIRST << (LONGEST / FIRST).ilog2().min(segment as u32)
 }

@@ -1,6 +1,6 @@
 //! The worker's part of checkpoints: copies the chunks of a stopped rank, writes the copy, completes the checkpoint.
 //!
-//! A rank is copied in memory while all ranks stop. A thread then writes the copy, and ranks go on without waiting for it.
+//! The worker copies its rank in memory while all ranks stop. A thread then writes the copy, while the rank goes on.
 
 use std::sync::{Arc, PoisonError};
 
@@ -39,7 +39,7 @@ impl Worker<'_> {
         self.start_io(write, IoOutcome::Written);
     }
 
-    /// Runs `io` on a thread, and tells the core its outcome.
+    /// Runs `io` on a thread, and passes its outcome to the core.
     fn start_io<T: 'static>(
         &mut self,
         io: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -62,7 +62,7 @@ impl Worker<'_> {
         });
     }
 
-    /// The image of this rank, with its chunks encoded. Changes nothing but the form of messages.
+    /// Returns the image of this rank, with its chunks encoded. Encodes messages in place and changes nothing else.
     fn copy(
         &mut self,
         chunks: &[(ChunkId, CellId)],
@@ -138,7 +138,7 @@ impl Worker<'_> {
         })
     }
 
-    /// The run restarts: these messages wait for timers.
+    /// The run restarts: sets the timers of these messages.
     pub(super) fn restore_timers(&mut self, timers: Vec<(u64, Envelope)>) {
         let now_ns = self.shared.clock.now_ns();
         for (left_ns, Envelope { to, delivery, .. }) in timers {
@@ -148,17 +148,17 @@ impl Worker<'_> {
         self.update_poll_schedule();
     }
 
-    /// Tells whether a part of a checkpoint was written that the core has not been told of.
+    /// True if a write has ended and its outcome was not passed to the core yet.
     pub(super) fn has_written(&self) -> bool {
         self.pending_io.as_ref().is_some_and(Background::has_ended)
     }
 
-    /// The run has ended: waits until the write is complete, so that it is not taken for a write of the next run.
+    /// The run has ended: waits until the write is complete, so that the next run does not take it for its own.
     pub(super) fn finish_writing(&mut self) {
         self.pending_io.take().into_iter().for_each(Background::join);
     }
 
-    /// Tells the core of a write that has ended. True if there was one.
+    /// Passes the outcome of a write that has ended to the core. True if there was one.
     pub(super) fn take_written(&mut self) -> bool {
         let outcome = self.pending_io.as_ref().and_then(Background::outcome);
         let Some(outcome) = outcome else { return false };
@@ -178,13 +178,13 @@ impl Worker<'_> {
     }
 }
 
-/// A copy of a message that can be written; the message itself is encoded in place.
+/// A copy of a message that can be written. The message itself is encoded in place.
 fn copy_message(delivery: &mut Delivery, array: &dyn ErasedArray) -> Result<Delivery, WireError> {
     delivery.encode_in_place(array)?;
     Ok(duplicate_any(delivery).for_other_rank())
 }
 
-/// As [`duplicate`], also of a chunk to insert.
+/// As [`duplicate`], also for a chunk to insert.
 fn duplicate_any(delivery: &Delivery) -> Delivery {
     use crate::arrays::core::routing::envelope::Payload;
     match &delivery.payload {

@@ -1,9 +1,9 @@
-//! Gives the core its inputs, and runs the commands and tasks with which it answers.
+//! Passes inputs to the core, and runs the commands and tasks that the core returns.
 //!
-//! A [`Command`] runs while the core is locked, so that no other worker of the rank sees a state between two of
-//! them. A [`Task`] may run handlers and hooks, and comes after the lock. Some user code runs under the lock and has no way
-//! back into the runtime: placement functions and index conversions. Packets are encoded after the lock, in the order in
-//! which the core gave them out.
+//! A [`Command`] runs while the core is locked, so no other worker sees a state between two commands. A [`Task`] may
+//! run handlers and hooks, so it runs after the lock. Placement functions and index conversions are user code that runs
+//! under the lock; they cannot call the runtime. Packets are encoded after the lock, in the order in which the core
+//! returned them.
 
 use std::collections::VecDeque;
 
@@ -26,8 +26,7 @@ use crate::trace::Part;
 use crate::warn::warn;
 
 impl Worker<'_> {
-    /// Gives the core an input and runs the requests that follow. The time of an input may be a little before the time of the
-    /// input before.
+    /// Passes an input to the core and runs the requests that follow. Times of successive inputs may go back a little.
     pub(crate) fn with_core(&mut self, input: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
         let shared = self.shared;
         let now_ns = self.instruments.now_ns();
@@ -82,7 +81,7 @@ impl Worker<'_> {
                 let (all, mailbox) = (cells.len(), |cell| &self.shared.cells.get(cell).mailbox);
                 let mut held = cells.into_iter().filter(|&cell| mailbox(cell).hold()).count();
                 if held < all {
-                    // Otherwise a long queue would hold up all ranks: a rank that chunks leave has much to do.
+                    // Otherwise all ranks would wait for a long queue: a rank that chunks leave often has one.
                     self.shared.scheduler.withdraw(&mut self.local_delivery.ready, |entry| {
                         let consumed = held < all && mailbox(entry).withdraw();
                         held += usize::from(consumed);
@@ -94,7 +93,7 @@ impl Worker<'_> {
             Command::Thaw(cells) => {
                 let is_full = self.shared.watermarks.is_full();
                 cells.iter().for_each(|&entry| core.rank.thawed(entry, is_full));
-                // At once: other workers may take entries before the core is unlocked.
+                // Update now: other workers may take entries before the core is unlocked.
                 self.shared.watermarks.update(&core.rank);
                 for entry in cells {
                     let cell = self.shared.cells.get(entry);
@@ -126,7 +125,7 @@ impl Worker<'_> {
     /// Puts a message of the core into a mailbox.
     fn enqueue(&mut self, core: &mut Core, to: ChunkId, cell: CellId, delivery: Delivery) {
         let refused = self.local_delivery.push(cell, MessageNode::new(to, delivery), PushedBy::Core);
-        // The chunk was removed after the core had found its cell. The core keeps the message, as for any missing chunk.
+        // The chunk was removed after the lookup. The core keeps the message, as for any missing chunk.
         refused.into_iter().for_each(|node| core.rank.add_pending(to, node.message.for_other_rank()));
     }
 
@@ -138,7 +137,7 @@ impl Worker<'_> {
         let next_sync = SyncId(slot.record().syncs.next);
         let in_handler = self.instruments.in_handler();
         if transit.is_some() && !in_handler {
-            // Its arrival is now, and not when the last slice ended: that may have been before it departed.
+            // Start a slice now: the last slice may have ended before the chunk left its old rank.
             self.instruments.skip(Part::Migrate, SyncId(next_sync.0.saturating_sub(1)));
         }
         if let Some(recorder) = self.instruments.recorder() {
@@ -154,11 +153,11 @@ impl Worker<'_> {
         if transit.is_none_or(|transit| transit.blocked) {
             core.rank.block_incoming(cell, self.shared.watermarks.is_full());
         }
-        // At once: other workers may take its entry before the core is unlocked.
+        // Update now: other workers may take the entry before the core is unlocked.
         self.shared.watermarks.update(&core.rank);
         self.local_delivery.count_in(waiting, PushedBy::Core);
         let mail = mail.into_iter().map(|delivery| MessageNode::new(chunk, delivery)).collect();
-        // Only now can other workers find the chunk: their messages come after the pending messages.
+        // Only now can other workers find the chunk, so their messages come after the pending messages.
         if self.shared.cells.settle(cell, chunk, slot, mail) {
             let place = self.shared.cells.get(cell);
             if starts_here {
@@ -168,7 +167,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs tasks, with the core unlocked. A handler may be running: the worker returns to its chunk.
+    /// Runs tasks, with the core unlocked. If a handler is running, the worker then returns to its chunk.
     #[cold]
     fn run_tasks(&mut self, tasks: VecDeque<Task>) {
         self.local_delivery.share_newest();
@@ -233,12 +232,12 @@ impl Worker<'_> {
         }
     }
 
-    /// The run cannot go on: tells every rank and stops this one.
+    /// The run cannot go on: sends the error to every rank and stops this rank.
     pub(crate) fn fail(&mut self, error: Error) {
         let text = error.to_string();
         self.with_core(|core, _, out| core.fail(error, out));
-        // Logged at once: the run returns the error when all handlers have returned, and one of them may never return. But logged
-        // after all ranks were told: the writer of the log may panic.
+        // Log now: the run returns the error when all handlers have returned, and one of them may never return. But log
+        // after all ranks were sent the error: the writer of the log may panic.
         tracing::error!(rank = self.shared.info.rank.0, error = %text, "the run has failed");
     }
 }

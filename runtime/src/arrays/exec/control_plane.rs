@@ -1,7 +1,7 @@
-//! The control plane of a rank: the core behind its lock, and the queue of outbound packets for worker 0.
+//! The control plane of a rank in the executor: the core behind its lock, and the outbound packets for worker 0.
 //!
-//! Only worker 0 calls the transport. The other workers queue their outbound packets here, in order, while they hold the
-//! lock. Worker 0 polls a flag that tells whether packets are queued, and sends them before its own.
+//! Only worker 0 calls the transport. The other workers queue their outbound packets here, in order, while they hold
+//! the lock. Worker 0 polls a flag that is set while packets are queued, and sends these packets before its own.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -49,13 +49,13 @@ impl ControlPlane {
         self.outbound_waits.store(true, Ordering::Release);
     }
 
-    /// Tells worker 0 whether packets may be queued. Needs no lock.
+    /// True if packets may be queued for worker 0. Needs no lock.
     #[inline]
     pub(crate) fn outbound_waits(&self) -> bool {
         self.outbound_waits.load(Ordering::Acquire)
     }
 
-    /// Worker 0 moves the queued packets behind the packets that it is about to send.
+    /// Appends the queued packets to `leaving`, the packets that worker 0 is about to send.
     #[inline]
     pub(crate) fn take_outbound(&self, core: &mut Core, leaving: &mut VecDeque<(Rank, Packet)>) {
         if core.has_outbound() {
@@ -66,7 +66,7 @@ impl ControlPlane {
 }
 
 impl Core {
-    /// Tells whether packets are queued for worker 0.
+    /// True if packets are queued for worker 0.
     #[inline]
     pub(crate) fn has_outbound(&self) -> bool {
         !self.outbound.is_empty()

@@ -1,11 +1,11 @@
-//! Load balancing decisions: a short one runs on the worker, a long one on a thread of its own.
+//! Runs the balancer with its strategy on rank 0: a short decision on the worker, a long one on a separate thread.
 //!
 //! While a strategy runs on a worker, the worker runs no chunk, and worker 0 receives no packets. Chunks that continue
-//! during the sync would stall, and so would all chunks that have sent to them. So a decision that is expected to be long
-//! runs on its own thread. The worker polls for the result between chunks, and is woken if it sleeps.
+//! during the sync would stall, and so would all chunks that have sent to them. So a decision that is expected to be
+//! long runs on a thread. The worker polls for the result between chunks, and is woken if it sleeps.
 //!
-//! That thread owns the balancer with its strategy and the reports, and nothing of the rank. No thread waits for it: if the run
-//! ends first, the decision is completed and ignored.
+//! The thread owns the balancer and the reports, and nothing of the rank. Nothing waits for the thread: if the run ends
+//! first, the decision is completed and ignored.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,14 +22,14 @@ use crate::panics::panic_message;
 use crate::threads::clock::Clock;
 use crate::trace::Part;
 
-/// Time of the strategy from which a decision is expected to be long, ns, if each of its last two calls took that long.
-/// Handing over costs about 0.1 ms: the thread starts on a busy vCPU, and the result waits until a handler returns. So it
-/// adds at most a tenth. Handlers of this length are common, so other chunks tolerate the wait.
+/// A decision is expected to be long if each of the last two calls of the strategy took at least this time, ns. A
+/// thread costs about 0.1 ms: it starts on a busy vCPU, and the result waits until a handler returns. So it adds at
+/// most a tenth. Handlers of this length are common, so other chunks tolerate the wait.
 const LONG_NS: u64 = 1_000_000;
-/// Number of chunks from which any decision is expected to be long: predicting loads takes up to 0.1 us per chunk.
+/// With at least this number of chunks a decision is expected to be long: predicting takes up to 0.1 us per chunk.
 const MANY_CHUNKS: usize = 10_000;
 
-/// A decision that was requested and is not passed to the core yet.
+/// A decision that was requested and has not been passed to the core yet.
 pub(super) struct PendingDecision {
     sync: SyncId,
     strategy: Arc<dyn Strategy>,
@@ -40,7 +40,7 @@ pub(super) struct PendingDecision {
 enum State {
     /// No thread has begun to decide.
     Open(Box<DecisionRequest>),
-    /// A thread is deciding, or the result was taken.
+    /// A worker or a thread is deciding, or the result was taken.
     Away,
     /// The result, or a panic.
     Decided(Box<thread::Result<Outcome>>),
@@ -105,7 +105,7 @@ fn impossible(snapshot: &Snapshot, assignment: &Assignment) -> Option<InvalidAss
 }
 
 impl Worker<'_> {
-    /// Decides a sync, or starts a decision that is made while this worker goes on.
+    /// Decides a sync, or starts a thread that decides while this worker goes on.
     pub(super) fn decide(&mut self, request: Box<DecisionRequest>) {
         let many = request.report.chunks.len() >= MANY_CHUNKS;
         let long = many || request.balancer.took_lately_ns() >= Some(LONG_NS);
@@ -138,7 +138,6 @@ impl Worker<'_> {
         started.inspect_err(|why| tracing::warn!(%why, "no thread to decide on")).is_ok()
     }
 
-    /// Decides on this worker.
     fn decide_now(&mut self, question: &PendingDecision) {
         self.instruments.begin_decision(question.sync);
         question.think();
@@ -146,17 +145,15 @@ impl Worker<'_> {
         self.conclude(question);
     }
 
-    /// Tells whether a decision is pending.
     pub(super) fn has_question(&self) -> bool {
         self.pending_decision.is_some()
     }
 
-    /// Tells whether the pending decision is made.
     pub(super) fn has_answer(&self) -> bool {
         self.pending_decision.as_ref().is_some_and(|question| question.is_decided())
     }
 
-    /// Passes the pending decision to the core. False if it is not made yet.
+    /// Passes the pending decision to the core. False if the decision is not made yet.
     pub(super) fn take_answer(&mut self) -> bool {
         if !self.has_answer() {
             return false;
@@ -201,7 +198,7 @@ impl Worker<'_> {
 
     fn settle(&mut self, sync: SyncId, balancer: Balancer, decision: Decision) {
         self.with_core(|core, now_ns, out| core.decided(balancer, decision, now_ns, out));
-        // Recorded here and not with a sample, since rank 0 may have no chunks.
+        // Record here and not with a sample, since rank 0 may have no chunks.
         self.instruments.record_syncs();
         self.instruments.skip(Part::Decide, sync);
     }

@@ -1,4 +1,4 @@
-//! The requests of a handler to its worker: calls that run at once ([`HandlerHost`]), and effects after it has returned.
+//! Carries out the requests of a handler: calls that run at once ([`HandlerHost`]), and effects after it has returned.
 
 use super::mailbox::PushedBy;
 use super::worker::{HandlerOutcome, Worker};
@@ -12,7 +12,7 @@ use crate::trace::{StepRecord, StepsSoFar, UserEvent};
 use crate::warn::tell;
 
 impl Worker<'_> {
-    /// Hop 2, the flush, for a handler that has left effects: applies them and sends its messages, in order.
+    /// Hop 2, the flush, for a handler that has left effects: applies the effects and sends the messages, in order.
     #[inline(never)]
     pub(super) fn apply_effects(
         &mut self,
@@ -118,7 +118,7 @@ impl HandlerHost for Worker<'_> {
         }
         all.for_each(|left| outbox.put_back(left));
         self.remote_sender.idle();
-        // This worker is busy for longer: another worker should run the entry that it has just made ready.
+        // This worker stays busy, so another worker should run the newest entry.
         self.local_delivery.share_newest();
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Ending {
     figures: Mutex<Figures>,
     /// Time for which a failed run waits for ranks that do not reply.
     timeout: Duration,
-    /// The run has failed here and the core could not tell the other ranks. Worker 0 tells them at the end.
+    /// True if the run has failed here and the core could not send the error. Worker 0 sends it at the end.
     unannounced: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl Ending {
         self.outcome.finish(now_ns);
     }
 
-    /// Fails the run before any other rank has been told.
+    /// Fails the run without sending the error to other ranks.
     pub(crate) fn fail_unannounced(&self, error: Error) {
         self.outcome.fail(error);
         self.unannounced.store(true, Ordering::Release);
@@ -45,7 +45,7 @@ impl Ending {
         self.outcome.error().is_some()
     }
 
-    /// The error that the other ranks have not been told, if there is one.
+    /// The error that was not sent to the other ranks yet, if there is one.
     pub(crate) fn unannounced(&self) -> Option<Error> {
         self.unannounced.load(Ordering::Acquire).then(|| self.outcome.error()).flatten()
     }
@@ -62,7 +62,6 @@ impl Ending {
         });
     }
 
-    /// Updates the figures of this rank.
     pub(crate) fn add(&self, add: impl FnOnce(&mut Figures)) {
         add(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }

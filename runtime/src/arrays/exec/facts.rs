@@ -1,7 +1,8 @@
 //! The facts of a chunk that a window reports beside its cost: whether it may migrate, its bytes, its declared load.
 //!
-//! Only the worker that runs a chunk may ask the chunk, so the answers are kept in its cell. The worker asks again when the
-//! chunk first runs after a window. A chunk that has not run since it came here stays.
+//! Only the worker that runs a chunk may call its hooks (`migratable`, `state_bytes`, `load`), so the worker stores the
+//! answers in the chunk's cell. It calls the hooks after the chunk's first run since a window. Before its first run on
+//! this rank a chunk is not migratable.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -10,18 +11,18 @@ use crate::ids::Rank;
 
 /// No load is declared.
 const MEASURED: u64 = u64::MAX;
-/// The program moves the chunk nowhere.
+/// The program does not move the chunk.
 const NOWHERE: u32 = u32::MAX;
 
-/// The chunk has run since the last window.
+/// The worker has called the hooks since the last window.
 const KNOWN: u32 = 1;
 const MIGRATABLE: u32 = 2;
-/// The declared load holds for each phase; handlers have declared none since the last window.
+/// The declared load is the same for each phase: handlers have declared no load since the last window.
 const CONSTANT: u32 = 4;
 
-/// The answers of a cell's chunk. The worker that runs the chunk and the worker that samples the rank may write
-/// at the same time. Each field is an atomic of its own, so a report may mix old and new answers. An estimate is then a window
-/// old, or a load that was declared meanwhile is lost.
+/// The answers of a cell's chunk. The worker that runs the chunk and the worker that samples the rank may write at the
+/// same time. Each field is a separate atomic, so a report may mix old and new answers. Then an estimate is a window
+/// old, or a load that was declared in between is lost.
 pub(crate) struct Facts {
     bytes: AtomicU64,
     declared_ns: AtomicU64,
@@ -44,7 +45,7 @@ impl Default for Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedFacts {
     pub(crate) bytes: u64,
-    /// Load since the last window as the chunk declares it, ns of ticks.
+    /// Load since the last window that the chunk declares, ns of ticks.
     pub(crate) declared_ns: Option<u64>,
     pub(crate) migratable: bool,
     /// True if the chunk has not run since the last window.
@@ -53,9 +54,7 @@ pub(crate) struct ReportedFacts {
 }
 
 impl Facts {
-    /// A chunk moves in, whose facts are not known.
-    ///
-    /// Where nothing `asks` for facts, they count as known.
+    /// A chunk moves in. Its facts are unknown, but count as known if nothing `asks` for facts.
     pub(super) fn reset(&self, asks: bool) {
         self.bytes.store(0, Ordering::Relaxed);
         self.declared_ns.store(MEASURED, Ordering::Relaxed);
@@ -63,13 +62,13 @@ impl Facts {
         self.flags.store(if asks { 0 } else { KNOWN }, Ordering::Relaxed);
     }
 
-    /// Tells whether the chunk has been asked since the last window.
+    /// True if the worker has called the hooks of the chunk since the last window.
     #[inline]
     pub(crate) fn are_known(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & KNOWN != 0
     }
 
-    /// Asks the chunk, which has just run. This calls user code.
+    /// Calls the hooks of the chunk, which has just run: user code.
     #[cold]
     pub(crate) fn learn(&self, slot: &mut dyn ErasedSlot) {
         let mut flags = KNOWN | if slot.migratable() { MIGRATABLE } else { 0 };
@@ -83,7 +82,7 @@ impl Facts {
         self.flags.store(flags, Ordering::Relaxed);
     }
 
-    /// A handler of the chunk declares this load, which replaces the load of each phase.
+    /// A handler of the chunk declares this load, which replaces the constant load per phase.
     pub(crate) fn charge(&self, ticks_ns: u64) {
         if self.flags.fetch_and(!CONSTANT, Ordering::Relaxed) & CONSTANT != 0 {
             self.declared_ns.store(MEASURED, Ordering::Relaxed);
@@ -98,7 +97,7 @@ impl Facts {
         self.wish.store(rank.0, Ordering::Relaxed);
     }
 
-    /// Takes the facts for a report. The chunk is asked again when it runs next. A wish stays until a window `decides`.
+    /// Takes the facts for a report. The next run updates them. A wish stays until a window `decides`.
     pub(crate) fn take(&self, decides: bool) -> ReportedFacts {
         let flags = self.flags.fetch_and(!KNOWN, Ordering::Relaxed);
         let declared_ns = match flags & CONSTANT {

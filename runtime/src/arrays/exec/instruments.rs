@@ -1,7 +1,8 @@
-//! Instrumentation of a worker: load measurement, recording of the run, and the activity board.
+//! The instruments of a worker: measure the load of chunks, record the run, and update the activity board.
 //!
-//! The [`Meter`], which charges chunks, and the [`Recorder`] cut time into slices at the same clock readings. Either may be
-//! missing: a run may be neither measured nor recorded. A *lap* is the time between two readings while a chunk runs.
+//! The [`Meter`], which charges chunks, and the [`Recorder`] cut time into slices at the same clock readings. Either
+//! may be missing, in a run without measurement or record. A *lap* is the time between two readings in a run of a
+//! chunk.
 
 use std::rc::Rc;
 
@@ -18,26 +19,24 @@ use crate::trace::activity_board::AtWork;
 use crate::trace::recorder::Recorder;
 use crate::trace::{NameId, Part, UserEvent};
 
-/// Maximum number of consecutive deliveries to a chunk that share a lap: a clock reading takes as long as a short delivery.
+/// Maximum number of consecutive deliveries to a chunk in one lap: a clock reading takes as long as a short delivery.
 const SHARE_MAX: u32 = 8;
 /// A lap is short if it took less than this per delivery, ns: about fifty clock readings.
 const SHORT_NS: u64 = 500;
 
-/// One worker's instruments.
+/// The instruments of one worker.
 pub(crate) struct Instruments<'r> {
     shared: &'r RankShared,
     worker: WorkerId,
     meter: Option<Meter>,
-    /// The clock for laps.
     ticks: TscClock,
     recorder: Option<Recorder>,
-    /// The last idle time, accounted for with the next slice: a sender may wait for the reply of the handler that ends it.
+    /// The last idle time. Counted with the next slice, since a sender may wait for the reply of the next handler.
     gap: Option<Gap>,
     speed: Option<Speed>,
     activity: Rc<Activity>,
     /// Number of deliveries to the current chunk since the last lap. The next lap includes their time.
     untimed: u32,
-    /// The last lap was short.
     was_short: bool,
     /// The kind of the current message, if the run is recorded.
     kind: NameId,
@@ -82,12 +81,11 @@ impl<'r> Instruments<'r> {
         self.recorder.as_mut()
     }
 
-    /// Tells whether single events are recorded.
     pub(crate) fn keeps_events(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::keeps_events)
     }
 
-    /// Tells whether recorded events are not in a file yet.
+    /// True if some recorded events are not in a file yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.recorder.as_ref().is_some_and(Recorder::has_unwritten)
     }
@@ -97,7 +95,7 @@ impl<'r> Instruments<'r> {
         &self.activity
     }
 
-    /// Tells whether a handler is running that has not been recorded.
+    /// True if a handler is running that has not been recorded.
     #[inline]
     pub(crate) fn in_handler(&self) -> bool {
         self.activity.running.get()
@@ -130,7 +128,6 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Sets the current chunk and its cell.
     #[inline]
     pub(crate) fn turn_to(&mut self, chunk: ChunkId, id: CellId, cell: &'r Cell) {
         self.activity.chunk.set(chunk);
@@ -183,7 +180,7 @@ impl<'r> Instruments<'r> {
         self.at_work.begin_handler();
     }
 
-    /// A handler begins whose array or kind of message differs from the last reported one, or the previous handler has not
+    /// A handler begins: with another array or kind of message than the last call, or before the previous one has
     /// ended.
     #[inline(never)]
     pub(crate) fn set_kind(&mut self, kind: &'static str) {
@@ -201,8 +198,8 @@ impl<'r> Instruments<'r> {
         self.activity.reported.set(Some((array, kind)));
     }
 
-    /// Merges a handler with the previous one of the same kind, which has no lap of its own. True unless single events are
-    /// recorded. A clock reading between the two would take longer than most of these handlers.
+    /// Merges a handler with the previous one of the same kind, which has no separate lap. True unless single events
+    /// are recorded. A clock reading between the two would take longer than most of these handlers.
     fn joins(&mut self) -> bool {
         let joins = !self.keeps_events();
         if joins && let Some(recorder) = &mut self.recorder {
@@ -217,7 +214,6 @@ impl<'r> Instruments<'r> {
         self.at_work.set_deciding(sync);
     }
 
-    /// The strategy has returned.
     pub(crate) fn end_decision(&mut self) {
         self.show(RUNTIME);
     }
@@ -227,8 +223,8 @@ impl<'r> Instruments<'r> {
         self.at_work.set_idle();
     }
 
-    /// Ends a delivery to the current chunk. Charges the chunk the time since the last lap, or leaves that to the next lap
-    /// if the chunk goes on with `more`.
+    /// Ends a delivery to the current chunk. Charges the chunk the time since the last lap, unless a delivery follows
+    /// (`more`) that shares the lap.
     #[inline]
     pub(crate) fn lap(&mut self, more: bool) {
         if self.meter.is_none() {
@@ -238,9 +234,8 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Tells whether a delivery shares its lap with the next one to the same chunk, and counts it if so. It does if it was
-    /// short, judged by the last lap, or if its message was deferred. It does not if single events are recorded, or above
-    /// [`SHARE_MAX`].
+    /// True if a delivery shares its lap with the next one to the same chunk; counts the delivery then. A delivery
+    /// shares its lap if the last lap was short or its message was deferred, unless single events are recorded.
     fn shares_lap(&mut self) -> bool {
         let short = self.was_short || !self.in_handler();
         let shares = short && self.untimed + 1 < SHARE_MAX && !self.keeps_events();
@@ -262,8 +257,8 @@ impl<'r> Instruments<'r> {
         let deliveries = 1 + std::mem::take(&mut self.untimed);
         let (Some(meter), Some((id, cell))) = (&mut self.meter, self.cell) else { return };
         let mut now_ns = self.ticks.now_ns(&self.shared.clock);
-        // At a reading of the CPU clock the kernel may preempt a thread that has used up its share, for long. That time must
-        // fall into the slice of a handler, like all time lost to preemption.
+        // When a thread that has used up its share reads the CPU clock, the kernel may preempt it for long. That time
+        // must fall into the slice of a handler, like all time lost to preemption.
         let cpu_clock_ns = (self.activity.running.get() && meter.is_due(now_ns)).then(thread_cpu_ns);
         if cpu_clock_ns.is_some() {
             now_ns = self.ticks.now_ns(&self.shared.clock);
@@ -307,7 +302,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Records the running handler up to now: the time that follows belongs to another activity.
+    /// Records the running handler up to now. The time that follows belongs to another activity.
     #[cold]
     pub(crate) fn interrupt(&mut self) {
         self.settle();
@@ -342,8 +337,8 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Starts the next slice now. The time since the last reading belongs to no handler: the worker took packets, or the
-    /// chunk's last handler may have ended only just now on another worker.
+    /// Starts the next slice now. The time since the last reading belongs to no handler here: the worker took packets,
+    /// or another worker may have ended the chunk's last handler only just now.
     pub(crate) fn start_slice(&mut self) {
         self.settle();
         let Some(meter) = &mut self.meter else { return };
@@ -354,7 +349,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Ends an idle time that began with the last slice. The worker was parked for `parked_ns` of it.
+    /// Ends an idle time, which began at the end of the last slice. The worker was parked for `parked_ns` of it.
     pub(crate) fn idle(&mut self, parked_ns: u64) {
         self.settle();
         if self.meter.is_some() {
@@ -362,7 +357,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Accounts for an idle time that has ended.
+    /// Counts an idle time that has ended.
     #[inline]
     fn settle(&mut self) {
         if self.gap.is_some() {
@@ -405,7 +400,7 @@ impl<'r> Instruments<'r> {
         }
     }
 
-    /// Measures the speed again if a sync has asked all workers to.
+    /// Measures the speed again if a sync or a window has requested new speeds of all workers.
     pub(crate) fn calibrate(&mut self) {
         let record = &self.shared.measurements;
         if let Some(speed) = &mut self.speed

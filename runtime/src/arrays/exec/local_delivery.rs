@@ -1,4 +1,4 @@
-//! Local delivery: a worker pushes message nodes into the mailboxes of its rank and enqueues the ready entries that this
+//! Local delivery: pushes message nodes into the mailboxes of this rank, and enqueues the ready entries that this
 //! creates. Packets from other ranks arrive here too.
 
 use super::cells::Cell;
@@ -22,7 +22,7 @@ pub(crate) struct LocalDelivery<'r> {
     pub(super) gauge: QueueGauge,
 }
 
-/// Receives packets from the transport. A message of another process is decoded from its bytes directly into a node.
+/// Receives packets from the transport. A message from another process is decoded from its bytes directly into a node.
 pub(crate) struct PacketSink<'a, 'r> {
     pub(super) local_delivery: &'a mut LocalDelivery<'r>,
     pub(super) free_list: &'a mut FreeList,
@@ -46,13 +46,13 @@ impl PacketHandler<Packet> for PacketSink<'_, '_> {
 
 /// The state of one poll of the transport. Messages go into mailboxes at once; the poll stops at any other packet.
 pub(crate) struct PollState {
-    /// Number of packets that may still be taken; at least one when the poll begins.
+    /// Number of packets that may still be taken. At least one when the poll begins.
     pub(super) left: usize,
     /// None while the poll goes on.
     pub(super) stop: Option<PollStop>,
 }
 
-/// The reason why a poll stops: the core must handle this before the next packet.
+/// The reason why a poll stops: an input that the core must handle before the next packet.
 pub(crate) enum PollStop {
     /// The rank has received all messages of the epoch that has ended.
     Drained,
@@ -65,7 +65,7 @@ impl PollState {
         PollState { left: packets_max, stop: None }
     }
 
-    /// Counts a message, and stops if it was the last of its epoch. True if another packet may be taken.
+    /// Counts a message. Stops the poll if the message was the last of its epoch. True if another packet may be taken.
     #[inline]
     fn count_message(&mut self, drained: bool) -> bool {
         self.left -= 1;
@@ -93,8 +93,7 @@ impl<'r> LocalDelivery<'r> {
         self.shared.scheduler.share_newest(self.id, &mut self.ready);
     }
 
-    /// Hop 4: pushes a message, and enqueues the chunk if the push created its ready entry. Returns a node that the mailbox
-    /// refused.
+    /// Hop 4: pushes a message, and enqueues the ready entry if the push created one. Returns a refused node.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -114,8 +113,7 @@ impl<'r> LocalDelivery<'r> {
         None
     }
 
-    /// Receives a packet: a message goes into its mailbox, any other packet is left for the worker. True if another packet
-    /// may be taken.
+    /// Receives a packet: a message goes into its mailbox, any other packet stops the poll. True if the poll goes on.
     #[inline(always)]
     pub(super) fn receive(
         &mut self,
@@ -137,7 +135,7 @@ impl<'r> LocalDelivery<'r> {
         }
     }
 
-    /// Receives a message of another rank and moves it into a node in one step. True if the rank is drained now.
+    /// Receives a message of another rank, moved into a node in one step. True if the rank is drained now.
     #[inline(always)]
     fn receive_envelope(&mut self, envelope: Envelope, free_list: &mut FreeList) -> bool {
         let Envelope { to, delivery, epoch } = envelope;

@@ -1,4 +1,4 @@
-//! A chunk's mailbox: its message queue, and the state machine that lets at most one worker run the chunk.
+//! The mailbox of a chunk: its message queue, and the state machine that lets at most one worker run the chunk.
 //!
 //! # States
 //!
@@ -13,21 +13,22 @@
 //! | gate | a push by this rank's chunks | a push by the core | a push creates an entry |
 //! |---|---|---|---|
 //! | Open | accepted | accepted | if Idle |
-//! | Held: about to leave | accepted | accepted | never |
+//! | Held: about to leave, or for a checkpoint | accepted | accepted | never |
 //! | Closed: the routes have changed | refused | accepted | never |
 //!
 //! # Rules
 //!
-//! 1. A ready entry is created only by the transition to New or Ready and consumed only by [`begin`](Mailbox::begin) and
-//!    [`withdraw`](Mailbox::withdraw), so a chunk has at most one. It proves that no other worker accesses the chunk. Running
-//!    *takes the chunk out*: from then on ownership is the proof.
-//! 2. Messages are appended and taken under the lock. No push is lost at the end of a run: [`finish`](Mailbox::finish)
-//!    checks for messages in the critical section that makes the chunk Idle.
-//! 3. A push names its chunk; a mailbox that holds another chunk, or none, refuses it.
-//! 4. Unread messages, which a run has left or a chunk has brought, go before all later ones: the next run gets them alone.
-//!    While a chunk runs its mailbox has no unread messages.
-//! 5. No user code runs while the lock is held, except `Chunk::waits_for` after the run of the program has stalled. No other
-//!    lock is taken.
+//! 1. *One entry.* Only the transition to New or Ready creates a ready entry. Only [`begin`](Mailbox::begin) and
+//!    [`withdraw`](Mailbox::withdraw) consume it. So a chunk has at most one entry, and the worker with the entry is
+//!    the only one that accesses the chunk. A run *takes the chunk out* of the mailbox: from then on Rust's ownership
+//!    ensures this.
+//! 2. *No lost push.* Messages are appended and taken under the lock. [`finish`](Mailbox::finish) checks for messages
+//!    in the critical section that makes the chunk Idle.
+//! 3. *Right chunk.* A push names its chunk. A mailbox with another chunk, or without one, refuses the push.
+//! 4. *Unread messages*, which a run has left or a chunk has brought, go before all later messages: the next run gets
+//!    only them. While a chunk runs, its mailbox has no unread messages.
+//! 5. *User code* does not run while the lock is held, except `Chunk::waits_for` after the run of the program has
+//!    stalled. No other lock is taken under this lock.
 
 use crate::arrays::core::routing::message_list::{MessageList, MessageNode};
 use crate::ids::{ArrayId, ChunkId};
@@ -49,14 +50,13 @@ enum Gate {
     Closed,
 }
 
-/// The owner of a vacant mailbox: no message is addressed to it.
+/// The owner of a vacant mailbox. No message is addressed to this id.
 const NOBODY: ChunkId = ChunkId { array: ArrayId(u32::MAX), key: 0 };
 
 struct Inner<S, M> {
     owner: ChunkId,
     chunk: Option<S>,
-    /// Messages in order that go before all later ones: a run took them and did not handle them, or they came with the
-    /// chunk.
+    /// Messages in order that go before all later ones: a run did not handle them, or they came with the chunk.
     unread: MessageList<M>,
     newest_first: MessageList<M>,
     state: State,
@@ -68,19 +68,17 @@ pub(crate) struct Mailbox<S, M> {
     inner: ElidedMutex<Inner<S, M>>,
 }
 
-/// The origin of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PushedBy {
-    /// A chunk of this rank, whose route may be out of date.
+    /// A chunk of this rank. Its route may be out of date.
     Chunk,
-    /// The core, which knows the routes.
+    /// The core, with current routes.
     Core,
 }
 
-/// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PushOutcome<M> {
-    /// Accepted. The chunk has an entry already, or may not have one.
+    /// Accepted. The chunk has an entry already, or may not get one.
     Queued,
     /// Accepted. The caller now owns the chunk's ready entry and must enqueue it.
     Ready,
@@ -91,21 +89,20 @@ pub(crate) enum PushOutcome<M> {
 /// The outcome of consuming a ready entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BeginOutcome<S, M> {
-    /// The id of the chunk, the chunk, and messages in order: the unread ones if there are any, else the new ones.
+    /// The id of the chunk, the chunk, and messages in order: the unread messages if there are any, else the new ones.
     Run(ChunkId, S, MessageList<M>),
-    /// The same for a chunk that must be started first.
+    /// As `Run`, for a chunk that must be started first.
     Start(ChunkId, S, MessageList<M>),
-    /// Nothing to run: the chunk is held, and it is now certain that no handler of it runs.
+    /// Nothing to run: the chunk is held, and no handler of it runs.
     Held,
 }
 
-/// The outcome of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FinishOutcome {
     Idle,
     /// More messages have arrived: the caller owns the next entry.
     Ready,
-    /// The chunk is held, and it is now certain that no handler of it runs.
+    /// The chunk is held, and no handler of it runs.
     Held,
 }
 
@@ -153,8 +150,8 @@ impl<S, M> Mailbox<S, M> {
         })
     }
 
-    /// Consumes the ready entry. Messages that an earlier run left unread come alone, and the rest stays for the next run.
-    /// So a chunk that stops after each message does not reverse its whole list each time.
+    /// Consumes the ready entry. Unread messages come alone, and the rest stays for the next run. So a chunk that stops
+    /// after each message does not reverse its whole list each time.
     #[inline]
     pub(crate) fn begin(&self) -> BeginOutcome<S, M> {
         // No closure: its result would be moved through memory.
@@ -180,7 +177,7 @@ impl<S, M> Mailbox<S, M> {
         }
     }
 
-    /// Ends a run. `rest` holds the messages that were taken and not handled; the next run gets them first.
+    /// Ends a run. `rest` has the messages that the run did not handle; the next run gets them first.
     #[inline]
     pub(crate) fn finish(&self, chunk: S, rest: MessageList<M>) -> FinishOutcome {
         if !rest.is_empty() {
@@ -213,7 +210,7 @@ impl<S, M> Mailbox<S, M> {
         self.inner.lock().newest_first.take_reversed()
     }
 
-    /// Ends the run of a removed chunk. Returns its messages, which no chunk will read.
+    /// Ends the run of a removed chunk. Returns the messages in the mailbox, which no chunk will read.
     pub(crate) fn vacate(&self) -> MessageList<M> {
         let mut inner = self.inner.lock();
         assert_eq!(inner.state, State::Running, "a chunk removes itself, so it runs");
@@ -221,16 +218,15 @@ impl<S, M> Mailbox<S, M> {
         inner.newest_first.take_reversed()
     }
 
-    /// Lets no further run begin. True if no run is active or due. Otherwise the chunk is held when its entry is consumed or
-    /// its run ends.
+    /// Lets no further run begin. True if no run is active or due. Else the chunk is held when its entry or run ends.
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.inner.lock();
         inner.gate = Gate::Held;
         inner.state == State::Idle
     }
 
-    /// Consumes the ready entry of a held chunk before its turn. True if there is nothing to run: no handler of the chunk runs.
-    /// False if the entry stays on its queue: the chunk is not held, or has not started.
+    /// Consumes the ready entry of a held chunk before the entry is taken. True if so: then no handler of the chunk
+    /// runs. False if the entry stays on its queue, because the chunk is not held or has not started.
     pub(crate) fn withdraw(&self) -> bool {
         let mut inner = self.inner.lock();
         let withdrawn = inner.gate != Gate::Open && inner.state == State::Ready;
@@ -256,7 +252,7 @@ impl<S, M> Mailbox<S, M> {
         ready
     }
 
-    /// Moves a chunk back in that was [taken](Mailbox::take) out, with its messages. It is held as before.
+    /// Moves back in, with its messages, a chunk that was [taken](Mailbox::take) out. The chunk is held as before.
     pub(crate) fn put_back(&self, owner: ChunkId, chunk: S, mail: MessageList<M>) {
         self.move_in(owner, chunk, mail, State::Idle);
         self.inner.lock().gate = Gate::Held;
@@ -275,7 +271,7 @@ impl<S, M> Mailbox<S, M> {
         (chunk, mail)
     }
 
-    /// Calls `look` with the chunk, if it is not running.
+    /// Calls `look` with the chunk, if the chunk is not running.
     pub(crate) fn inspect<R>(&self, look: impl FnOnce(ChunkId, &mut S) -> R) -> Option<R> {
         let mut inner = self.inner.lock();
         let owner = inner.owner;
@@ -373,7 +369,7 @@ mod tests {
         assert!(matches!(new.begin(), BeginOutcome::Start(..)));
     }
 
-    /// A ready chunk whose last run took three messages and handled one.
+    /// A ready chunk. Its last run took three messages and handled one.
     fn with_unread_1_2_and_3_4_since() -> Mailbox<&'static str, u32> {
         let mailbox = occupied();
         (0..3).for_each(|message| drop(push(&mailbox, message, PushedBy::Chunk)));

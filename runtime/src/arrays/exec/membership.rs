@@ -1,9 +1,9 @@
-//! Array membership of chunks: effects that contribute to reductions or insert chunks, and the end of a removed chunk.
+//! Array membership of chunks: applies effects that contribute to reductions or insert chunks, and ends removed chunks.
 //!
 //! | effect of a chunk | its reports to the reductions |
 //! |---|---|
 //! | contributes to its next reduction | one, with values |
-//! | contributes to the reduction of step `s`, or abstains until it | one to each before `s`, without values; then one to `s` |
+//! | contributes to the reduction of step `s`, or abstains until it | one without values to each before `s`; a contribution also reports to `s` |
 //! | leaves the reductions, or is removed | one more, as a member that leaves |
 
 use super::watermarks::bytes_of;
@@ -17,7 +17,7 @@ use crate::arrays::core::rank::RankCore;
 use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, ChunkId};
 
-/// Maximum number of reductions that a chunk may abstain from at once: each takes a report of its own.
+/// Maximum number of reductions that a chunk may abstain from at once: each takes a separate report.
 const ABSTAINS_MAX: u64 = 1 << 16;
 
 impl Worker<'_> {
@@ -68,7 +68,7 @@ impl Worker<'_> {
         self.with_core(|core, _, out| core.insert_root(ChunkTransfer::inserted(chunk, slot), out));
     }
 
-    /// Inserts a child. It joins at the next reduction and the next sync of its parent.
+    /// Inserts a child of `parent`. The child joins at the next reduction and the next sync of the parent.
     pub(super) fn insert(
         &mut self,
         chunk: ChunkId,
@@ -80,7 +80,7 @@ impl Worker<'_> {
         self.with_core(|core, _, out| core.insert(transfer, out));
     }
 
-    /// Gives back the cell of a chunk that was removed. Messages that it did not handle are counted and dropped: they were for
+    /// Frees the cell of a removed chunk. Messages that the chunk did not handle are counted and dropped: they were for
     /// this chunk, and not for the next chunk of its index.
     #[cold]
     pub(super) fn vacate(
@@ -95,7 +95,7 @@ impl Worker<'_> {
         self.clear_blocked();
         self.count_out(kept_bytes + bytes_of(&mail) + bytes_of(&newer));
         let unread = kept.into_iter().chain(mail.into_messages()).chain(newer.into_messages());
-        // Broadcasts and results for all have no number: a chunk that is gone does not miss them.
+        // Broadcasts and results for all chunks have number 0 and are not counted: a removed chunk does not miss them.
         let own = unread.filter(|delivery| delivery.from.number > 0);
         let array = &self.shared.arrays[chunk.array.index()];
         let kinds: Vec<_> = own.map(|delivery| array.kind(&delivery.payload)).collect();
@@ -106,7 +106,7 @@ impl Worker<'_> {
     }
 }
 
-/// Abstains from all reductions before `step`. False if that is not possible: then the run ends.
+/// Abstains from all reductions before `step`. If that is not possible, fails the run and returns false.
 fn abstain_until(
     core: &mut RankCore,
     chunk: ChunkId,

@@ -1,6 +1,6 @@
-//! Polls: when a worker looks for packets, due timers and the answer of the strategy, and how it handles a packet.
+//! Polls: when a worker looks for packets, due timers and the strategy's decision, and how it handles a packet.
 //!
-//! | moment | method | condition | packets |
+//! | moment | method | condition | packets at most |
 //! |---|---|---|---|
 //! | after a run of a chunk | [`poll`] | [`is_due_between_runs`]: 1 us after the last poll, or each 4th handler | 64 |
 //! | no chunk was run: none is ready, or the transport is congested | [`poll`] | none | 64 |
@@ -8,24 +8,27 @@
 //! | each turn of a spin | [`poll_in_spin`] | none | 1 |
 //! | after a wait in which the spin found nothing | [`poll_packets`] | none | 64 |
 //!
-//! A parked worker does not poll: the transport wakes it, or says how long it may sleep. A simulation does not poll either:
-//! it calls [`receive`].
+//! A parked worker does not poll: the transport wakes it, or limits its sleep. A simulation does not poll: it calls
+//! [`receive`].
 //!
 //! # Rules
 //!
-//! 1. *Inactive.* A worker skips its polls while it has no transport, timer, pending decision or pending write of a copy.
-//! 2. *Interval.* It begins at the end of the last poll, and is at least as long as that poll: a poll may copy a chunk.
-//! 3. *Time.* If handlers are measured, the time is the end of the last lap. Otherwise a clock reading takes longer than a
-//!    short handler, so the worker counts handlers: it polls after every 4th, and in a run reads the clock after every 8th.
-//! 4. *Rare polls.* If the last two polls were at least 10 us apart, handlers or waits are long. Then rule 3 without
-//!    measurement is: poll after every run, and in a run read the clock after every handler. Each poll asks all ranks.
-//! 5. *Spins.* A spin reads no clock: that takes longer than its poll. Unless handlers are measured, its polls do not count
-//!    for rules 2 and 4.
-//! 6. *Stops.* A poll stops where the core must act, see [`PollStop`], and goes on. A chunk transfer ends it.
-//! 7. *Signals* tell rank 0 how busy this rank is, where chunks are balanced in windows. A rank signals while it handles
-//!    messages, and once more after that. So a stalled run exchanges no signals, and is found to have stalled. When a signal
-//!    is due, the rank also reports a [notice](crate::notice) to the process.
-//! 8. *Requests* to [shrink or expand](crate::run::resize) the run are taken by polls that are the runtime's own time.
+//! 1. *Inactive.* A worker skips its polls while it has no transport, timer, pending decision or checkpoint write.
+//! 2. *Interval.* The interval begins at the end of the last poll. It is at least as long as that poll, because a poll
+//!    may copy a chunk.
+//! 3. *Time.* If handlers are measured, the time is the end of the last lap. Otherwise the worker polls after every 4th
+//!    handler, and within a run reads the clock after every 8th. A clock reading takes longer than a short handler.
+//! 4. *Rare polls.* If the last two polls were at least 10 us apart, handlers or waits are long. Without measurement
+//!    the worker then polls after every run, and within a run reads the clock after every handler. A poll tries all
+//!    ranks.
+//! 5. *Spins.* A spin reads no clock, because a reading takes longer than its poll. Unless handlers are measured, polls
+//!    of a spin do not count for rules 2 and 4.
+//! 6. *Stops.* A poll stops where the core must act (see [`PollStop`]) and goes on after that. A chunk transfer ends
+//!    the poll.
+//! 7. *Signals* report to rank 0 how busy this rank is, where chunks are balanced in windows. A rank sends signals
+//!    while it handles messages, and one more after that. So a stalled run exchanges no signals, and is found to have
+//!    stalled. When a signal is due, the rank also passes a [notice](crate::notice) to the core.
+//! 8. *Requests* to [shrink or expand](crate::run::resize) the run are taken by [`poll`].
 //!
 //! [`is_due_between_runs`]: PollSchedule::is_due_between_runs
 //! [`is_due_amid_run`]: PollSchedule::is_due_amid_run
@@ -53,47 +56,46 @@ use crate::transport::PacketHandler;
 const AMID_RUN_NS: u64 = 50_000;
 /// Number of handlers in a run between two readings of the clock, where handlers are not measured.
 const AMID_RUN_HANDLERS: u64 = 8;
-/// Interval of polls between runs, ns. An earlier poll would cost more than it finds, and would split outgoing
-/// batches.
+/// Interval of polls between runs, ns. An earlier poll costs more than it finds, and splits outgoing batches.
 const BETWEEN_RUNS_NS: u64 = 1_000;
-/// Interval of polls between runs in handlers, where handlers are not measured.
+/// The same interval as a number of handlers, where handlers are not measured.
 const BETWEEN_RUNS_HANDLERS: u64 = 4;
-/// Polls further apart than this are rare, ns.
+/// Polls that are at least this far apart are rare, ns.
 const RARE_NS: u64 = 10_000;
-/// Packets taken from the transport before looking at ready chunks again.
+/// The most packets of a poll before the worker looks at ready chunks again.
 const PACKETS_MAX: usize = 64;
 
-/// When a worker polls next.
+/// Decides when a worker polls next.
 #[derive(Default)]
 pub(crate) struct PollSchedule {
     is_active: bool,
-    /// The time of the last poll for which it is known, ns: a lap of the worker ended before that poll.
+    /// The time of the last poll, ns. Not updated by polls of a spin without measured time.
     began_ns: u64,
-    /// The end of the last poll, ns, as far as it is known: a poll that finds nothing does not read the clock at its end.
+    /// The end of the last poll, ns; its begin if the poll found nothing, since that reads no clock at its end.
     ended_ns: u64,
-    /// The last poll began long after the end of the poll before (rule 4).
+    /// True if the last poll began long after the end of the poll before (rule 4).
     is_rare: bool,
-    /// When the next signal to rank 0 is due, ns.
+    /// Time at which the next signal to rank 0 is due, ns.
     signal_ns: u64,
-    /// Number of messages handled up to the last signal, and whether the rank had work then.
+    /// Number of messages handled up to the last signal, and whether that signal reported work.
     signalled: u64,
     signals_work: bool,
 }
 
 impl PollSchedule {
-    /// Signals to rank 0 are due this often, ns.
+    /// A schedule with a signal to rank 0 every `signal_ns` ns.
     pub(super) fn signalling_every(signal_ns: u64) -> PollSchedule {
         PollSchedule { signal_ns, ..PollSchedule::default() }
     }
 
-    /// Tells whether a signal to rank 0 is due (rule 7).
+    /// True if a signal to rank 0 is due (rule 7).
     #[inline]
     fn signal_is_due(&self, instruments: &mut Instruments<'_>) -> bool {
         self.signal_ns < u64::MAX && instruments.time_ns() >= self.signal_ns
     }
 
-    /// A signal is due. Returns whether the signal says that the rank has work; none if no signal is to be sent (rule 7).
-    /// `handled` counts the messages of this worker; other workers of the rank may work.
+    /// A signal is due. Returns whether it reports work, or None if no signal is to be sent (rule 7). `handled` counts
+    /// the messages of this worker. `others_work` is true if other workers of the rank may work.
     fn begin_signal(&mut self, handled: u64, others_work: bool, next_ns: u64) -> Option<bool> {
         self.signal_ns = next_ns;
         let works = std::mem::replace(&mut self.signalled, handled) != handled || others_work;
@@ -101,13 +103,13 @@ impl PollSchedule {
         (works || was_at_work).then_some(works)
     }
 
-    /// Tells whether there is something to poll (rule 1).
+    /// True if there is something to poll (rule 1).
     #[inline]
     pub(super) fn is_active(&self) -> bool {
         self.is_active
     }
 
-    /// Tells whether a poll is due between two runs of chunks.
+    /// True if a poll is due between two runs of chunks.
     #[inline]
     pub(super) fn is_due_between_runs(&self, instruments: &Instruments<'_>) -> bool {
         match instruments.last_ns() {
@@ -116,14 +118,13 @@ impl PollSchedule {
         }
     }
 
-    /// Tells whether a poll is due although the running chunk has more messages.
+    /// True if a poll is due although the running chunk has more messages.
     #[inline]
     pub(super) fn is_due_amid_run(&self, instruments: &mut Instruments<'_>) -> bool {
         let reads = || self.is_rare || instruments.handled().is_multiple_of(AMID_RUN_HANDLERS);
         (instruments.last_ns().is_some() || reads()) && instruments.time_ns() >= self.next_ns(AMID_RUN_NS)
     }
 
-    /// A poll begins.
     #[inline]
     fn begin(&mut self, now_ns: u64, remote_sender: &mut RemoteSender<'_>) {
         let is_rare = now_ns >= self.ended_ns + RARE_NS;
@@ -133,12 +134,11 @@ impl PollSchedule {
         (self.began_ns, self.ended_ns, self.is_rare) = (now_ns, now_ns, is_rare);
     }
 
-    /// The end of the poll is known.
     fn end(&mut self, now_ns: u64) {
         self.ended_ns = now_ns;
     }
 
-    /// When the next poll is due, ns (rule 2).
+    /// Time at which the next poll is due, ns (rule 2).
     #[inline]
     fn next_ns(&self, interval_ns: u64) -> u64 {
         self.ended_ns + interval_ns.max(self.ended_ns.saturating_sub(self.began_ns))
@@ -146,7 +146,7 @@ impl PollSchedule {
 }
 
 impl Worker<'_> {
-    /// Polls on the runtime's own time. True if there was anything.
+    /// Polls, on time that no chunk is charged for. True if the poll found anything.
     pub(super) fn poll(&mut self, free_list: &mut FreeList) -> bool {
         let any = self.poll_packets(free_list);
         if self.poll_schedule.signal_is_due(&mut self.instruments) {
@@ -162,7 +162,7 @@ impl Worker<'_> {
         self.take_written() | self.take_answer() || any
     }
 
-    /// True if the run is to be shrunk or expanded, on the worker that takes such requests.
+    /// True if a request to shrink or expand the run waits, on the worker that takes such requests.
     #[inline]
     pub(super) fn is_asked_to_resize(&self) -> bool {
         let takes = self.shared.info.takes_resizes && self.id == WorkerId(0);
@@ -177,7 +177,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells rank 0 how busy this rank is, where chunks are balanced in windows.
+    /// Sends rank 0 a signal of how busy this rank is, where chunks are balanced in windows.
     #[cold]
     fn signal(&mut self) {
         let rank = self.shared.info.rank;
@@ -194,17 +194,17 @@ impl Worker<'_> {
         let (now_ns, handled) = (self.instruments.now_ns(), self.instruments.handled());
         let (next_ns, others_work) =
             (now_ns + self.shared.info.signal_ns, !self.shared.scheduler.others_are_parked());
-        // While all ranks stop for a checkpoint no signal is sent: the one that tells that a rank rests must not be lost.
+        // Send no signal while all ranks stop for a checkpoint: the signal that a rank is idle must not be lost.
         let works = if stops { None } else { self.poll_schedule.begin_signal(handled, others_work, next_ns) };
         if let Some(works) = works {
-            // Where nothing is measured, windows open by the clock alone.
+            // Without measurement, windows open by the clock alone.
             let busy = Signal::of(self.shared.measurements.busy(now_ns).unwrap_or(0.0));
             let signal = RankSignal { busy, rests: !works };
             self.with_core(|core, now_ns, out| core.signalled(rank, signal, now_ns, out));
         }
     }
 
-    /// Polls in the middle of a run, and returns to its chunk.
+    /// Polls in the middle of a run, and returns to the chunk.
     #[cold]
     pub(super) fn poll_amid_run(&mut self, chunk: ChunkId, id: CellId, free_list: &mut FreeList) {
         self.instruments.pause();
@@ -212,7 +212,7 @@ impl Worker<'_> {
         self.instruments.turn_to(chunk, id, self.shared.cells.get(id));
     }
 
-    /// Polls for packets and timers. The time it takes belongs to the slice that the caller ends.
+    /// Polls for packets and timers. The time of the poll belongs to the slice that the caller ends.
     #[inline]
     pub(super) fn poll_packets(&mut self, free_list: &mut FreeList) -> bool {
         if !self.poll_schedule.is_active {
@@ -222,7 +222,7 @@ impl Worker<'_> {
         self.take_packets(PACKETS_MAX, free_list)
     }
 
-    /// Polls for one packet at most: the worker has work then, and stops spinning.
+    /// Polls for at most one packet. With a packet the worker has work, and stops spinning.
     #[inline]
     pub(super) fn poll_in_spin(&mut self, free_list: &mut FreeList) -> bool {
         if !self.poll_schedule.is_active {
@@ -234,7 +234,7 @@ impl Worker<'_> {
         self.take_packets(1, free_list)
     }
 
-    /// Something to poll has come or gone.
+    /// Checks again whether there is something to poll (rule 1).
     pub(super) fn update_poll_schedule(&mut self) {
         self.poll_schedule.is_active = self.remote_sender.has_transport()
             || self.timers.next_ns().is_some()
@@ -285,7 +285,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The rank has all messages of the epoch that has ended.
+    /// The rank is drained: it has all messages of the epoch that has ended.
     #[cold]
     fn drained(&mut self) {
         self.with_core(|core, now_ns, out| core.drained(now_ns, out));
@@ -298,7 +298,7 @@ impl Worker<'_> {
         self.with_core(|core, now_ns, out| core.receive(from, packet, now_ns, out));
     }
 
-    /// Tells a chunk that it has arrived: user code, so before the core is locked.
+    /// Calls `on_arrive` of a migrated chunk: user code, so before the core is locked.
     fn call_on_arrive(&mut self, mut packet: Packet) -> Packet {
         if let Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer)) = &mut packet
             && let (ChunkBody::Live(slot), Some(_)) = (&mut transfer.body, transfer.transit)
@@ -310,7 +310,8 @@ impl Worker<'_> {
         packet
     }
 
-    /// A packet of another rank has arrived, by no transport. A message is read from its bytes where a run asks for that.
+    /// Receives a packet of a simulation, which has no transport. Decodes a message from bytes if the run asks for
+    /// that.
     pub(super) fn receive(&mut self, from: Rank, packet: Packet, free_list: &mut FreeList) {
         let mut poll_state = PollState::new(1);
         let mut reception =

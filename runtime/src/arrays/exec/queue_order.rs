@@ -1,27 +1,29 @@
-//! Queue order of a lone worker: newest entry first (LIFO) or oldest entry first (FIFO), adapted to the program.
+//! Chooses the queue order of a worker that is alone on its rank: newest entry first (LIFO) or oldest entry first
+//! (FIFO).
 //!
-//! * *Newest first*, except for every eighth entry, runs the chunk whose last message was sent a moment ago. Its data and
-//!   its neighbour's are still in the cache, and each step follows the previous one through memory while both are warm. A
-//!   stencil larger than the cache takes a seventh less time.
-//! * *Oldest first* lets messages batch up: a chunk with four neighbours runs once per step for all they send, not once per
-//!   message. Small chunks take a tenth less time. This needs a cache that holds the data of all ready chunks.
+//! * *Newest first*, except for every eighth entry, runs the chunk whose last message was sent a moment ago. Its data
+//!   and its neighbour's are still in the cache. Each step then follows the previous one through memory while both are
+//!   cached. A stencil larger than the cache takes a seventh less time.
+//! * *Oldest first* lets messages batch up: a chunk with four neighbours runs once per step for all their messages, not
+//!   once per message. Small chunks take a tenth less time. This needs a cache that holds the data of all ready chunks.
 //!
-//! The size of that data is unknown. It is at most what memory delivers in the time of a *round*, in which each ready chunk
-//! runs once.
+//! The worker cannot measure the size of that data. It is at most what memory delivers in the time of a *round*, in
+//! which each ready chunk runs once.
 //!
 //! | order of a turn | this turn | next order |
 //! |---|---|---|
-//! | oldest first | had [`MESSAGES_A_RUN`] messages per run or more, and a short round ([`ROUND_MAX_NS`]) | the same |
+//! | oldest first | had [`MESSAGES_A_RUN`] messages per run or more, and a short round ([`ROUND_MAX_NS`]) | oldest first |
+//! | oldest first | anything else, once | oldest first |
 //! | oldest first | anything else, for the second time in a row | newest first |
-//! | newest first | was the last of [`PAUSE_MIN`], doubled each time in a row up to [`PAUSE_MAX`] | oldest first, to try |
+//! | newest first | was the last of [`PAUSE_MIN`] such turns; this number doubles each time in a row, up to [`PAUSE_MAX`] | oldest first, to try |
 //!
-//! A worker begins with newest first. For coarse chunks this is as good, and their turns take long. Workers that share a
+//! A worker begins with newest first, which is as good for coarse chunks with their long turns. Workers that share a
 //! rank always use newest first: the oldest entries are left for other workers to steal.
 
-/// Average number of messages per run from which messages batch up. A few batch up without any gain: messages that two
+/// Average number of messages per run from which messages batch up. With fewer there is no gain: messages that two
 /// chunks send round a ring travel on together once they have met.
 const MESSAGES_A_RUN: u64 = 2;
-/// Longest round for oldest first, ns: memory delivers about 10 MB in it, the size of a last-level cache.
+/// Longest round for oldest first, ns. Memory delivers about 10 MB in it, the size of a last-level cache.
 const ROUND_MAX_NS: u64 = 1_000_000;
 /// Minimum and maximum number of turns with newest first until oldest first is tried again.
 pub(super) const PAUSE_MIN: u32 = 16;
@@ -32,11 +34,9 @@ const RUNS_MIN: u64 = 64;
 /// Statistics of one turn of a worker.
 #[derive(Debug)]
 pub(super) struct TurnStats {
-    /// Number of entries taken.
     pub(super) runs: u64,
-    /// Number of messages handled.
     pub(super) messages: u64,
-    /// Duration without idle time, as far as that is known, ns.
+    /// Duration without idle time, where that is measured, ns.
     pub(super) ns: u64,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct TurnStats {
 pub(crate) struct QueueOrder {
     /// Number of turns to come with newest first; 0 means oldest first.
     newest_for: u32,
-    /// Number of turns with newest first after the next time that oldest first does not pay off.
+    /// Number of turns with newest first, the next time that oldest first does not pay off.
     pause: u32,
-    /// The last turn was against oldest first. One alone does not count, since it may have been interrupted.
+    /// True if the last turn was against oldest first. One turn alone does not count: it may have been interrupted.
     doubted: bool,
     /// Number of entries that were ready at the end of the last turn.
     ready: usize,
@@ -57,7 +57,7 @@ impl QueueOrder {
         QueueOrder { newest_for: PAUSE_MIN, pause: PAUSE_MIN, doubted: false, ready: 0 }
     }
 
-    /// Tells whether the oldest entry goes first.
+    /// True if the oldest entry goes first.
     #[inline]
     pub(super) fn is_oldest_first(&self) -> bool {
         self.newest_for == 0

@@ -1,15 +1,15 @@
 //! Run queues of ready entries, and the order in which a worker searches them.
 //!
-//! A worker takes its *newest* entry, but every [`OLDEST_EVERY`]th time the *oldest*, so that no entry starves. On a ring of
-//! chunks that only send, shared by two workers, this is a third faster than first in, first out. A worker that is alone on
-//! its rank always takes the oldest entry where that is faster: see [`queue_order`](super::queue_order).
+//! A worker takes its *newest* entry, but every [`OLDEST_EVERY`]th time the *oldest*, so that no entry starves. On a
+//! ring of chunks that only send, shared by two workers, this is a third faster than first in, first out. A worker that
+//! is alone on its rank always takes the oldest entry where that is faster: see [`queue_order`](super::queue_order).
 //!
-//! Several workers of a rank steal from each other, the oldest entry first. The newest entry is kept apart and cannot be
-//! stolen: its worker is about to run it from its own cache. Before other work that may take long, the worker shares it
-//! ([`ReadyQueue::share_newest`]).
+//! Several workers of a rank steal from each other, the oldest entry first. The newest entry is stored separately and
+//! cannot be stolen, because its worker is about to run it from its own cache. Before other work that may take long,
+//! the worker makes the entry available ([`ReadyQueue::share_newest`]).
 //!
-//! When chunks leave the rank their entries are withdrawn. On a rank with several workers all other entries are in the
-//! inboxes then, oldest first.
+//! When chunks leave the rank, their entries are withdrawn. On a rank with several workers, all other entries then go
+//! to the inboxes, oldest first.
 
 use std::collections::VecDeque;
 
@@ -24,21 +24,18 @@ use crate::ids::{CellId, WorkerId};
 /// A worker takes its oldest entry once per this number of entries.
 const OLDEST_EVERY: u32 = 8;
 
-/// One worker's own run queue. `repr(u8)` gives the enum an explicit tag: a tag in a niche takes longer to read, for each
-/// entry.
+/// The own run queue of one worker. `repr(u8)` gives an explicit tag, since a tag in a niche takes longer to read.
 #[repr(u8)]
 pub(crate) enum ReadyQueue<'r> {
-    /// The rank has one worker, so the queue is private. The newest entry is stored apart, with its cell: it is often the
-    /// only one.
+    /// The rank has one worker, so the queue is private. The newest entry, often the only one, has its own place.
     Single {
         newest: Option<(CellId, &'r Cell)>,
         older: VecDeque<CellId>,
         taken: u32,
         queue_order: QueueOrder,
     },
-    /// Other workers of the rank may steal the older entries and send entries to the inbox of this worker. Every second time
-    /// that the oldest entry is due, the inbox is read first. Otherwise a worker whose own queue is never empty would not
-    /// read it.
+    /// Other workers of the rank may steal the older entries, and send entries to the inbox of this worker. Every
+    /// second time that the oldest entry is due, the inbox is read first, in case the own queue is never empty.
     Stealing { newest: Option<(CellId, &'r Cell)>, older: Deque<CellId>, taken: u32 },
     /// In a simulation the seed picks the next entry.
     Seeded { entries: Vec<CellId>, rng: Pcg32 },
@@ -73,12 +70,12 @@ impl SharedQueues {
         (SharedQueues { inboxes, stealers }, deques.into_iter().map(ready).collect())
     }
 
-    /// Removes the entries that `consumes` takes. All others end up in the inboxes of their workers, oldest first. Returns the
-    /// number of these others. An entry that a worker takes meanwhile may stay.
+    /// Removes the entries that `consumes` accepts. All others go to the inboxes of their workers, oldest first.
+    /// Returns the number of the others. An entry that a worker takes at the same time may stay.
     pub(super) fn withdraw(&self, mut consumes: impl FnMut(CellId) -> bool) -> usize {
         let mut left = 0;
         for (inbox, deque) in self.inboxes.iter().zip(&self.stealers) {
-            // The inbox first: a worker that runs out of entries takes more of it into its deque.
+            // The inbox first: a worker that runs out of entries moves entries from the inbox to its deque.
             let sent: Vec<CellId> = drain(inbox.len(), || inbox.steal()).collect();
             let older: Vec<CellId> = drain(deque.len(), || deque.steal()).collect();
             for entry in older.into_iter().chain(sent).filter(|&entry| !consumes(entry)) {
@@ -89,7 +86,7 @@ impl SharedQueues {
         left
     }
 
-    /// Tells whether there is an entry that any worker could take.
+    /// True if there is an entry that any worker could take.
     pub(crate) fn any(&self) -> bool {
         self.inboxes.iter().any(|inbox| !inbox.is_empty())
             || self.stealers.iter().any(|deque| !deque.is_empty())
@@ -101,8 +98,8 @@ impl<'r> ReadyQueue<'r> {
         ReadyQueue::Seeded { entries: Vec::new(), rng: Pcg32::seed_from_u64(seed) }
     }
 
-    /// Stores the entry of the chunk in this cell as the newest, if the worker is alone and has no newest entry. Otherwise
-    /// returns false, and the caller must [push](Self::push) the entry.
+    /// Stores the entry of the chunk in this cell as the newest. Returns false if the worker is not alone or has a
+    /// newest entry: then the caller must [push](Self::push) the entry.
     #[inline]
     pub(crate) fn push_newest(&mut self, entry: CellId, cell: &'r Cell) -> bool {
         let ReadyQueue::Single { newest: newest @ None, .. } = self else { return false };
@@ -128,8 +125,8 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Removes the entries that `consumes` takes among the entries that only this worker can take. In a simulation the
-    /// seed leaves some of them to their turn.
+    /// Removes the entries that `consumes` accepts, among the entries that only this worker can take. In a simulation
+    /// the seed leaves some of them.
     pub(super) fn withdraw(&mut self, mut consumes: impl FnMut(CellId) -> bool) {
         match self {
             ReadyQueue::Single { newest, older, .. } => {
@@ -145,7 +142,7 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Tells whether the worker's own queue is empty.
+    /// True if the worker's own queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             ReadyQueue::Single { newest, older, .. } => newest.is_none() && older.is_empty(),
@@ -161,7 +158,7 @@ impl<'r> ReadyQueue<'r> {
         }
     }
 
-    /// Lets other workers steal the newest entry too. True if there was one: the caller may have to wake a worker.
+    /// Lets other workers steal the newest entry. True if there was one: the caller may have to wake a worker.
     #[inline]
     pub(crate) fn share_newest(&mut self) -> bool {
         let ReadyQueue::Stealing { newest: newest @ Some(_), older, .. } = self else { return false };
@@ -170,8 +167,8 @@ impl<'r> ReadyQueue<'r> {
     }
 
     /// The next entry for worker `me`: from its own queue, then from its inbox, then from the other workers in turn,
-    /// beginning with its neighbour. Of each other worker it tries the queue first and then the inbox, since that worker may
-    /// be busy for long.
+    /// beginning with its neighbour. At another worker, the queue comes before the inbox. That inbox is read too,
+    /// because its worker may be busy for long.
     ///
     /// ```text
     /// newest  or  older.pop()  or  inbox[me].steal_batch_and_pop()
@@ -229,7 +226,7 @@ impl<'r> ReadyQueue<'r> {
     }
 }
 
-/// Up to `most` entries that `steal` finds, until nothing is left. It tries again where another worker was faster.
+/// Up to `most` entries that `steal` finds, until nothing is left. Tries again where another worker was faster.
 fn drain(most: usize, steal: impl Fn() -> Steal<CellId>) -> impl Iterator<Item = CellId> {
     let tries = std::iter::repeat_with(steal).take_while(|stolen| !stolen.is_empty());
     tries.filter_map(Steal::success).take(most)

@@ -8,7 +8,7 @@ use crate::measure::records::Sample;
 use crate::measure::speed::CalibrationRounds;
 use crate::trace::recording::Recording;
 
-/// A rank's gauges, one per worker, and its recording.
+/// The gauges of a rank, one per worker, and its recording.
 pub(crate) struct RankMeasurements {
     gauges: RankCounters,
     recording: Arc<Recording>,
@@ -59,17 +59,18 @@ impl RankMeasurements {
         }
     }
 
-    /// Takes the sample of the rank since its phase began, and ends the phase. The sample is empty if nothing is measured.
+    /// Takes the sample of the rank since its phase began, and ends the phase. The sample is empty if nothing is
+    /// measured.
     pub(crate) fn sample(&self, now_ns: u64) -> Sample {
         if self.measures { self.gauges.sample(now_ns) } else { Sample::default() }
     }
 
-    /// The part of the time since the last sample in which the workers were not idle, if that is measured.
+    /// The part of the time since the last sample in which the workers were not idle. None without measurement.
     pub(crate) fn busy(&self, now_ns: u64) -> Option<f64> {
         self.gauges.busy(now_ns).filter(|_| self.measures)
     }
 
-    /// Records a sample of the rank, with its number of `chunks`, unless one was recorded just before.
+    /// Records a sample of the rank with its number of `chunks`, unless one was recorded just before.
     pub(crate) fn observe(&self, when: SampleTrigger, now_ns: u64, chunks: impl FnOnce() -> u64) {
         if self.measures
             && let Some(measured) = self.gauges.sample_for_record(now_ns, when)

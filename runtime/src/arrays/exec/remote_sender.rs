@@ -1,4 +1,4 @@
-//! The remote sender of a worker: worker 0 calls the transport, the other workers leave their packets for it.
+//! Sends the packets of a worker to other ranks: worker 0 calls the transport, the others queue packets for it.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,13 +19,13 @@ use crate::wire::codec::Codec;
 /// The remote sender of one worker.
 pub(crate) struct RemoteSender<'r> {
     shared: &'r RankShared,
-    /// Worker 0 of a rank that is not alone.
+    /// None for workers other than 0, and in a run of one rank.
     transport: Option<TransportHandle<'r, Packet>>,
-    /// Packets that the transport gets as soon as the core is free.
+    /// Packets to give to the transport as soon as the core is unlocked.
     leaving: VecDeque<(Rank, Packet)>,
 }
 
-/// Whether packets could be encoded, and handed to the transport. An error ends the run.
+/// `Ok`, or the error of a packet that could not be encoded or sent. The error ends the run.
 pub(crate) type SendResult = Result<(), Box<Error>>;
 
 impl<'r> RemoteSender<'r> {
@@ -38,19 +38,18 @@ impl<'r> RemoteSender<'r> {
         remote_sender
     }
 
-    /// Tells whether this worker calls the transport.
     #[inline]
     pub(crate) fn has_transport(&self) -> bool {
         self.transport.is_some()
     }
 
-    /// Tells whether other ranks are other processes.
+    /// True if the other ranks are other processes.
     pub(crate) fn is_between_processes(&self) -> bool {
         matches!(self.transport, Some(TransportHandle::Boxed(_)))
     }
 
-    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport; packets of other workers leave before its
-    /// own. Worker 0 calls [`flush`](Self::flush) once the core is free again.
+    /// Hop 3, sending side, with the core locked. Only worker 0 calls the transport, and sends packets of other workers
+    /// before its own. Worker 0 calls [`flush`](Self::flush) once the core is unlocked.
     #[inline]
     pub(crate) fn transmit(&mut self, core: &mut Core, to: Rank, packet: Packet) {
         tracing::trace!(hop = 3, "Transport::send");
@@ -63,7 +62,7 @@ impl<'r> RemoteSender<'r> {
         self.leaving.push_back((to, packet));
     }
 
-    /// Gives the transport the packets that other workers left for it.
+    /// Gives the transport the packets that other workers have queued.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -76,7 +75,7 @@ impl<'r> RemoteSender<'r> {
     /// Gives the transport all packets that are about to leave, in order.
     ///
     /// # Errors
-    /// The first packet that could not be sent. The others were sent.
+    /// The first packet that could not be sent. All other packets were sent.
     #[inline]
     pub(crate) fn flush(&mut self) -> SendResult {
         let mut all = Ok(());
@@ -87,17 +86,17 @@ impl<'r> RemoteSender<'r> {
         all
     }
 
-    /// Gives the transport one packet, through the wire format where a run asks for that.
+    /// Gives the transport one packet. Encodes and decodes the packet first if the run asks for that.
     #[inline(never)]
     fn flush_one(&mut self, to: Rank, packet: Packet) -> SendResult {
-        // Messages between chunks went through the wire format before they were routed.
+        // Messages between chunks were encoded and decoded before they were routed.
         let crossed = || matches!(&packet, Packet::Message(envelope) if envelope.delivery.from.number > 0);
         let through =
             if self.shared.wire && !crossed() { self.shared.codec.round_trip(packet) } else { Ok(packet) };
         self.send(to, through.map_err(Box::new)?)
     }
 
-    /// Hands the transport a message, from the node it is on, which is free afterwards.
+    /// Gives the transport the message of a node. The node is free afterwards.
     ///
     /// # Errors
     /// The message cannot be encoded.
@@ -113,7 +112,7 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// Encodes a message into the bytes that the transport sends, where it sends bytes.
+    /// Encodes a message directly into the bytes of the transport, if the transport sends bytes.
     #[inline(never)]
     fn send_encoded(&mut self, to: Rank, node: &mut MessageNode, epoch: Epoch) -> SendResult {
         let codec = &self.shared.codec;
@@ -144,12 +143,12 @@ impl<'r> RemoteSender<'r> {
         self.leaving.clear();
     }
 
-    /// Tells whether other workers have left packets to send.
+    /// True if other workers have queued packets to send.
     pub(crate) fn outbound_waits(&self) -> bool {
         self.has_transport() && self.shared.control_plane.outbound_waits()
     }
 
-    /// Tells the transport whether polls follow each other closely.
+    /// Sets whether the transport is polled often.
     #[cold]
     pub(super) fn set_frequent_polls(&mut self, often: bool) {
         if let Some(transport) = &mut self.transport {
@@ -157,8 +156,8 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// Hop 3, receiving side: passes packets to local delivery until that takes no more. Between threads by a closure that
-    /// has no other caller: it is inlined, which saves a copy of each packet.
+    /// Hop 3, receiving side: passes packets to local delivery until that takes no more. Between threads the closure
+    /// has no other caller, so it is inlined, which saves a copy of each packet.
     ///
     /// # Errors
     /// A packet cannot be decoded.
@@ -181,18 +180,18 @@ impl<'r> RemoteSender<'r> {
         }
     }
 
-    /// Tells whether a poll might find something.
+    /// True if a poll might find something.
     pub(crate) fn is_ready(&mut self) -> bool {
         self.transport.as_mut().is_some_and(|transport| transport.ready())
     }
 
-    /// Tells whether a transfer is in progress that will be complete soon.
+    /// True if a transfer is in progress that will be complete soon.
     pub(crate) fn transfers(&self) -> bool {
         self.transport.as_ref().is_some_and(|transport| transport.has_transfers())
     }
 
-    /// Tells whether the queue of packets to a slow rank is so long that workers here should not add to it. Worker 0 asks, and
-    /// tells the others.
+    /// True if the queue of packets to a slow rank is so long that workers should not add to it. Worker 0 checks the
+    /// transport and sets a flag for the others.
     #[inline]
     pub(crate) fn congested(&self) -> bool {
         let scheduler = &self.shared.scheduler;
@@ -202,7 +201,7 @@ impl<'r> RemoteSender<'r> {
         now
     }
 
-    /// Lets the transport send its buffered packets. None if this worker has no transport, else whether all have left.
+    /// Lets the transport send its buffered packets. True if all have left; None if this worker has no transport.
     pub(crate) fn idle(&mut self) -> Option<bool> {
         self.transport.as_mut().map(|transport| transport.idle())
     }
@@ -212,13 +211,13 @@ impl<'r> RemoteSender<'r> {
         self.transport.as_mut().and_then(|transport| transport.nap())
     }
 
-    /// Tells every other rank an error that it has not been told, if there is one, and sends no more.
+    /// Sends every other rank the error that it has not received yet, if there is one. Then closes the transport.
     pub(crate) fn close(&mut self) {
         let shared = self.shared;
         let Some(mut transport) = self.transport.take() else { return };
         if let Some(error) = shared.ending.unannounced() {
             for to in (0..shared.info.ranks).map(Rank).filter(|&to| to != shared.info.rank) {
-                // If one rank cannot be told, the others must still be told.
+                // If sending to one rank panics, the others must still get the error.
                 let abort = Packet::Abort(Box::new(error.clone()));
                 let _ = catch_unwind(AssertUnwindSafe(|| transport.send(to, abort)));
             }

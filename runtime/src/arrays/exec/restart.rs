@@ -1,4 +1,4 @@
-//! Restart: finds the part of a checkpoint that is for one rank, of a run with any number of ranks.
+//! Restart: reads the part of a checkpoint that is for one rank. The run may have another number of ranks than before.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::ids::{ArrayId, ChunkId, ROOT, Rank};
 use crate::warn::print_line;
 use crate::wire;
 
-/// Checks that checkpoints can be made of a program, and that it can be restarted from one. The error says why not.
+/// Checks that a program can be saved and restarted. The error is the reason why not.
 pub(super) fn check_saved(
     config: &Config,
     arrays: &[Arc<dyn ErasedArray>],
@@ -45,13 +45,13 @@ pub(super) fn check_saved(
 #[derive(Default)]
 pub(super) struct Restored {
     pub(super) image: RankImage,
-    /// The chunks whose rank is not their home rank, each with its rank; also chunks that do not exist yet.
+    /// The chunks that restart away from their home rank, each with its rank. Includes chunks that do not exist yet.
     pub(super) moved: Vec<(ChunkId, Rank)>,
 }
 
-/// Finds the part of a checkpoint for this rank. Chunks restart on the ranks that they were on if there are as many ranks as
-/// before, all were active, and the strategy moves chunks. Otherwise they restart on their home ranks. Rank 0's file is read
-/// first, since it says whether all ranks were active.
+/// Reads the part of a checkpoint for this rank. Chunks restart where they were if the number of ranks is the same, all
+/// ranks were active, and the strategy moves chunks. Otherwise they restart on their home ranks. The file of rank 0 is
+/// read first, because it records whether all ranks were active.
 pub(super) fn restart(
     path: &Path,
     rank: Rank,
@@ -97,28 +97,26 @@ pub(super) fn restart(
 
 /// The ranks on which chunks restart, as one rank computes them.
 struct Places<'a> {
-    /// This rank.
     rank: Rank,
     ranks: u32,
-    /// The rank of the chunks of the present image, if they restart where they were.
+    /// The rank of the image that is being read, if chunks restart where they were.
     kept: Option<Rank>,
     arrays: &'a [Arc<dyn ErasedArray>],
-    /// The chunks so far whose home is this rank.
+    /// The chunks in the images so far that have their home on this rank.
     found: BTreeSet<ChunkId>,
-    /// The chunks so far that do not restart on their home ranks; also chunks that do not exist yet.
+    /// The chunks so far that restart away from their home ranks. Includes chunks that do not exist yet.
     moved: Vec<(ChunkId, Rank)>,
 }
 
 impl Places<'_> {
-    /// The home rank of a chunk; none for a chunk of a group, which begins anew.
+    /// The home rank of a chunk. None for a chunk of a group, which begins anew.
     fn home(&self, chunk: ChunkId) -> Result<Option<Rank>, String> {
         let array = array_of(chunk, self.arrays)?;
         Ok((!array.is_group()).then(|| array.home(chunk.key, self.ranks)))
     }
 
     /// True if a chunk of the present image is to be on this rank. `exists` is false for a chunk that does not exist
-    /// yet. It is an error if an earlier image had the chunk. Its home rank detects that, since all copies have the
-    /// same home.
+    /// yet. An error if an earlier image had the chunk: found on its home rank, since all copies have the same home.
     fn is_here(&mut self, chunk: ChunkId, exists: bool) -> Result<bool, String> {
         let Some(home) = self.home(chunk)? else { return Ok(false) };
         if exists && home == self.rank && !self.found.insert(chunk) {

@@ -15,7 +15,7 @@ pub(crate) struct Scheduler {
     team: Arc<Team>,
     /// Number of turns that an idle worker spins before it parks.
     spins: u32,
-    /// The queue of packets to a slow rank is so long that no chunk of this rank should run.
+    /// True if the queue of packets to a slow rank is so long that no chunk of this rank should run.
     congested: AtomicBool,
 }
 
@@ -24,13 +24,12 @@ impl Scheduler {
         Scheduler { queues, team, spins, congested: AtomicBool::new(false) }
     }
 
-    /// Tells whether the rank has one worker.
     #[inline]
     pub(crate) fn lone(&self) -> bool {
         self.queues.inboxes.is_empty()
     }
 
-    /// The next entry for worker `me`, whose own queue is `ready`.
+    /// The next entry for worker `me`, with its own queue `ready`.
     #[inline]
     pub(crate) fn find<'r>(
         &self,
@@ -41,8 +40,8 @@ impl Scheduler {
         ready.find(me, &self.queues, cells)
     }
 
-    /// Enqueues the entry of the chunk in this cell at its home worker, and wakes a worker to run it. `ready` is the own
-    /// queue of worker `me`, the caller.
+    /// Enqueues the entry of the chunk in this cell at its home worker, and wakes a worker to run the chunk. `ready` is
+    /// the own queue of worker `me`, the caller.
     #[inline]
     pub(crate) fn put<'r>(&self, entry: CellId, cell: &'r Cell, me: WorkerId, ready: &mut ReadyQueue<'r>) {
         let home = cell.home();
@@ -60,8 +59,8 @@ impl Scheduler {
         }
     }
 
-    /// Lets other workers steal the newest entry of worker `me`, whose own queue is `ready`. Called before work that may
-    /// take long.
+    /// Lets other workers steal the newest entry of worker `me`, with queue `ready`. Called before work that may take
+    /// long.
     #[inline]
     pub(crate) fn share_newest(&self, me: WorkerId, ready: &mut ReadyQueue<'_>) {
         if ready.share_newest() {
@@ -69,8 +68,8 @@ impl Scheduler {
         }
     }
 
-    /// Removes the entries that `consumes` takes from the queues. Entries stay if other workers keep them apart as their newest,
-    /// or take them meanwhile. `ready` is the own queue of the caller.
+    /// Removes the entries that `consumes` accepts. An entry may stay if it is the newest of another worker, or if a
+    /// worker takes it at the same time. `ready` is the own queue of the caller.
     pub(crate) fn withdraw(&self, ready: &mut ReadyQueue<'_>, mut consumes: impl FnMut(CellId) -> bool) {
         ready.withdraw(&mut consumes);
         if self.queues.withdraw(consumes) > 0 {
@@ -78,7 +77,7 @@ impl Scheduler {
         }
     }
 
-    /// Tells whether there is an entry that a worker could take from others.
+    /// True if there is an entry that a worker could take from others.
     pub(crate) fn has_entries(&self) -> bool {
         self.queues.any()
     }
@@ -92,8 +91,7 @@ impl Scheduler {
         self.congested.load(Ordering::Relaxed)
     }
 
-    /// Sets whether the transport is congested, as worker 0 has polled it. Wakes all workers when congestion ends, since
-    /// chunks may run again.
+    /// Sets whether the transport of worker 0 is congested. Wakes all workers when congestion ends: chunks may run.
     #[inline]
     pub(crate) fn set_congested(&self, now: bool) {
         if now != self.is_congested() {
@@ -109,7 +107,8 @@ impl Scheduler {
         self.team.sleepers[worker.index()].bind_to_thread();
     }
 
-    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed. Does not park if `work` finds any.
+    /// Parks worker `me`, the calling thread, until it is woken or `timeout` has passed. Does not park if `work` finds
+    /// any.
     pub(crate) fn park(&self, me: WorkerId, timeout: Option<Duration>, work: impl FnOnce() -> bool) {
         self.team.park(me.0, timeout, work);
     }

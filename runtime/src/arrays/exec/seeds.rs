@@ -1,7 +1,8 @@
-//! Lock-free flags for the seeds of a rank: whether spawned chunks wait to be started, and whether to request or share them.
+//! Lock-free flags about the seeds of a rank. They save a worker the lock of the core while no seed can be started,
+//! requested or shared.
 //!
-//! A worker reads the flags only when it finds no ready entry, and after a handler with effects. The flags are updated each
-//! time the core is unlocked. A run without seeds never sets one.
+//! A worker reads the flags only when it finds no ready entry, and after a handler with effects. The flags are updated
+//! each time the core is unlocked. A run without seeds never sets one.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -30,7 +31,7 @@ impl SeedFlags {
         self.0.load(Ordering::Acquire) & what != 0
     }
 
-    /// Tells whether a worker without a ready entry finds a seed.
+    /// True if a worker without a ready entry would find a seed.
     pub(super) fn wait(&self) -> bool {
         self.is(WAIT)
     }
@@ -52,21 +53,19 @@ impl SeedFlags {
 }
 
 impl<'r> Worker<'r> {
-    /// Tells whether the worker has a ready entry of its own, or a seed to start.
+    /// True if the worker has a ready entry of its own, or a seed to start.
     pub(super) fn has_chunks_to_run(&self) -> bool {
         !self.local_delivery.ready.is_empty() || self.shared.seeds.wait()
     }
 
-    /// Adds the seed of a chunk that a handler has spawned. The chunk takes part from the next reductions and syncs of its
-    /// parent.
+    /// Adds the seed of a chunk that a handler spawned. The chunk joins at its parent's next reduction and sync.
     pub(super) fn spawn(&mut self, array: ArrayId, parent: &mut ChunkRecord, mut child: Box<dyn ErasedSlot>) {
         child.record().join(parent);
         let seed = UnstartedChunk { array, body: ChunkBody::Live(child) };
         self.with_core(|core, _, _| core.spawn(seed));
     }
 
-    /// Starts a seed and returns its ready entry, for a worker that finds no other. Requests seeds from other ranks if there
-    /// is none.
+    /// Starts a seed and returns its ready entry, if the worker finds no other entry. Requests seeds if there is none.
     #[inline]
     pub(super) fn find_seed(&mut self) -> Option<(CellId, &'r Cell)> {
         if self.shared.seeds.is(WAIT | MAY_ASK) { self.start_seed() } else { None }
@@ -88,8 +87,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends seeds to the ranks that have requested some. Called once a handler has returned and all its effects are
-    /// applied, so that these ranks get a share of everything that it has spawned.
+    /// Sends seeds to the ranks that have requested some. Called after all effects of a handler are applied, so that
+    /// these ranks get a share of everything that the handler has spawned.
     #[inline]
     pub(super) fn share_seeds(&mut self) {
         if self.shared.seeds.is(TO_SHARE) {

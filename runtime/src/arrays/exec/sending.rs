@@ -1,15 +1,16 @@
-//! Sends messages of chunks: finds the mailbox or the rank (hop 2), and pushes where the chunk is here (hop 4).
+//! Sends the messages of chunks: finds the cell or the rank of the receiver (hop 2). If the receiver is on this rank,
+//! pushes the message into its mailbox (hop 4).
 //!
-//! | where the worker finds the chunk | path of its message |
+//! | where the worker finds the receiver | path of the message |
 //! |---|---|
-//! | it is the only worker, and messages are neither recorded nor forced through the wire format | [`push_by_route`] at once |
-//! | it knows the cell from a message before (several workers) | [`push_by_cache`], without the lock of the core |
-//! | the routes know the cell | [`push_by_route`]; the worker notes the cell |
-//! | the mailbox refuses, since the chunk has just left its cell | the routes are asked again |
-//! | the routes name another rank | [`send_remote`], to the transport or to worker 0, which has it |
-//! | nowhere yet: it belongs here and has not come | [`send_remote`] leaves it with the core as pending |
+//! | the rank has one worker, and messages are neither recorded nor forced through the wire format | [`push_by_route`] at once |
+//! | the worker has cached the cell (several workers) | [`push_by_cache`], without the lock of the core |
+//! | the location table has the cell | [`push_by_route`]; the worker caches the cell |
+//! | the mailbox refuses, since the chunk has just left its cell | the location table is looked up again |
+//! | the location table names another rank | [`send_remote`], to the transport or to worker 0, which has the transport |
+//! | the chunk belongs here and has not come | [`send_remote`] leaves the message with the core as pending |
 //!
-//! A message that is recorded or forced through the wire format goes through `check_send` first, once.
+//! A message that is recorded or forced through the wire format first goes through `check_send`, once.
 //!
 //! [`push_by_route`]: Worker::push_by_route
 //! [`push_by_cache`]: Worker::push_by_cache
@@ -30,16 +31,16 @@ use crate::arrays::core::routing::residents::Residents;
 use crate::ids::{CellId, ChunkId, Sender};
 use crate::wire::codec::Codec;
 
-/// Cells that a worker remembers of an array however few chunks are here.
+/// Number of cells of an array that a worker caches at least, however few chunks are here.
 const CACHE_MIN: usize = 1024;
 
 /// The state of a worker for sending.
 pub(crate) struct SendState {
-    /// Cells of chunks of this rank, by array, to which this worker has sent. A refused push corrects it. A lone worker has none.
+    /// By array, cells of chunks to which this worker has sent. A refused push removes one. Empty for a lone worker.
     cache: Box<[Residents]>,
-    /// Messages are recorded, or forced through the wire format, when they are sent.
+    /// True if messages are recorded, or forced through the wire format, when they are sent.
     checks_sends: bool,
-    /// Messages are not checked, and the worker is the only one: it asks the routes at once.
+    /// True if messages are not checked and the worker is the only one: it looks up the location table at once.
     is_plain: bool,
 }
 
@@ -51,7 +52,7 @@ impl SendState {
 }
 
 impl<'r> Worker<'r> {
-    /// Hop 2. The node of a message that leaves the rank goes to the free list.
+    /// Hop 2. If the message leaves the rank, its node goes to the free list.
     #[inline(always)]
     pub(super) fn send(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
         tracing::trace!(hop = 2, "Worker::send");
@@ -62,7 +63,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Sends the messages of a handler that has left effects too. Out of line, since most handlers leave none.
+    /// Sends the messages of a handler that has also left effects. Out of line, since most handlers leave none.
     #[inline(never)]
     pub(super) fn send_all(&mut self, nodes: MessageList, free_list: &mut FreeList) {
         for node in nodes {
@@ -98,7 +99,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Remembers the cell of a chunk. A cache with twice as many cells as there are chunks here begins anew.
+    /// Caches the cell of a chunk. A cache with twice as many cells as there are chunks here is cleared.
     fn cache_cell(&mut self, to: ChunkId, cell: CellId) {
         let cache = &mut self.send_state.cache[to.array.index()];
         if cache.len() >= CACHE_MIN && cache.len().is_power_of_two() {
@@ -110,7 +111,7 @@ impl<'r> Worker<'r> {
         cache.insert(to.key, cell);
     }
 
-    /// Asks the routes, and pushes if the chunk is here. Returns its cell if that was done.
+    /// Looks up the location table, and pushes if the chunk is here. Returns its cell if the push succeeded.
     #[inline(always)]
     fn push_by_route(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) -> Option<CellId> {
         let to = node.to;
@@ -125,13 +126,13 @@ impl<'r> Worker<'r> {
         Some(cell)
     }
 
-    /// The routes have changed since they were asked.
+    /// The routes have changed since they were looked up.
     #[cold]
     fn retry_route(&mut self, node: Box<MessageNode>, free_list: &mut FreeList) {
         self.route_and_send(node, free_list);
     }
 
-    /// Pushes into a remembered cell, without the lock of the core. Returns the message if it was not pushed.
+    /// Pushes into a cached cell, without the lock of the core. Returns the message if it was not pushed.
     fn push_by_cache(&mut self, node: Box<MessageNode>) -> Option<Box<MessageNode>> {
         let to = node.to;
         let Some(cell) = self.send_state.cache[to.array.index()].get(to.key) else { return Some(node) };
@@ -186,13 +187,13 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Keeps a message that a chunk sends to itself until it is due. The handler has returned: the delay begins now.
+    /// Keeps a chunk's message to itself until it is due. The handler has returned: the delay begins now.
     pub(super) fn send_after(&mut self, delay: Duration, mut node: Box<MessageNode>) {
         if !self.check_send(&mut node) {
             return;
         }
         self.with_core(|core, _, _| core.delay_message());
-        // By the kernel's clock, which never goes back: two messages with the same delay stay in order.
+        // The clock of the kernel never goes back, so two messages with the same delay stay in order.
         let now_ns = self.shared.clock.now_ns();
         let due_ns = now_ns.saturating_add(delay.as_nanos().try_into().unwrap_or(u64::MAX));
         self.timers.set(due_ns, node);
@@ -214,7 +215,7 @@ impl<'r> Worker<'r> {
             return false;
         }
         while let Some(node) = self.timers.take_due(now_ns) {
-            // Its bytes may be counted by user code, which may panic.
+            // User code may count the bytes of the message, and may panic.
             self.instruments.turn_to_hook(node.to, "send_after", 0);
             let mut searched = false;
             self.with_core(|core, _, _| searched = core.timer_expired());
@@ -246,8 +247,7 @@ impl<'r> Worker<'r> {
         self.blocked_by(blocked_by);
     }
 
-    /// Records a message, and sends it through the wire format if the run asks for that. False if it cannot be
-    /// encoded, which ends the run.
+    /// Records a message, and encodes and decodes it in some runs. If encoding fails, ends the run and returns false.
     #[cold]
     fn check_send(&mut self, node: &mut MessageNode) -> bool {
         if self.instruments.keeps_events() {
@@ -256,7 +256,7 @@ impl<'r> Worker<'r> {
         if !self.shared.wire {
             return true;
         }
-        // It is routed afterwards, and gets its epoch then.
+        // The message is routed afterwards, and gets its epoch then.
         match self.shared.codec.round_trip(Packet::from_node(node, Epoch::default())) {
             Ok(Packet::Message(envelope)) => node.message = envelope.delivery,
             Ok(other) => unreachable!("{other:?} was a message"),

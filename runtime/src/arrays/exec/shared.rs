@@ -24,12 +24,11 @@ use crate::run::resize::ResizeRequests;
 use crate::threads::clock::Clock;
 use crate::threads::elided_mutex::Tag;
 
-/// The shared state of one rank.
 pub(crate) struct RankShared {
     pub(crate) info: RankInfo,
     pub(crate) arrays: Arc<[Arc<dyn ErasedArray>]>,
     pub(crate) codec: ArrayCodec,
-    /// Every packet is encoded and decoded even inside the process.
+    /// True if every packet is encoded and decoded even inside the process.
     pub(crate) wire: bool,
     pub(crate) clock: Clock,
     pub(crate) cells: Cells,
@@ -45,12 +44,12 @@ pub(crate) struct RankShared {
     pub(crate) notices: Option<Listener>,
     /// The requests to shrink or expand the run, on the rank that takes them for its process.
     pub(crate) resizes: Option<Arc<ResizeRequests>>,
-    /// By worker.
+    /// The timers, by worker.
     pub(crate) timers: Box<[Mutex<Timers>]>,
 }
 
 impl RankShared {
-    /// Fails the run when only the run's ending and the scheduler can still be relied on: uses neither the core nor a log.
+    /// Fails the run without the core or a log, when only the ending and the scheduler can still be relied on.
     pub(crate) fn give_up(&self, error: Error) {
         self.ending.fail_unannounced(error);
         self.scheduler.stop();
@@ -62,8 +61,8 @@ impl RankShared {
         self.give_up(Error::System { what, why: format!("its thread panicked: {}", panic_message(panic)) });
     }
 
-    /// The bytes of a message between chunks, in a run with the wire format. None if the message needs data beside these
-    /// bytes.
+    /// The bytes of a message between chunks, in a run with the wire format. None if the message has bulk data beside
+    /// them.
     pub(crate) fn message_bytes(&self, packet: &Packet) -> Result<Option<Vec<u8>>, Error> {
         let Packet::Message(Envelope { to, delivery, epoch }) = packet else { return Ok(None) };
         if !self.wire || !delivery.payload.is_value() {

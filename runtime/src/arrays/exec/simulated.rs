@@ -1,4 +1,4 @@
-//! The simulated part of a worker: choices by seed, and the load that handlers declare.
+//! The part of a worker that only a simulation uses: choices by seed, and the load that handlers declare.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg32;
@@ -15,19 +15,19 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
-    /// A worker whose messages are shuffled by `seed`, which also picks the decisions to defer.
+    /// The state of a worker. `seed` shuffles its messages and picks the decisions to defer.
     pub(crate) fn seeded(seed: u64) -> Simulated {
         Simulated { rng: Some(Pcg32::seed_from_u64(seed)), charged_ns: 0 }
     }
 
-    /// Shuffles the messages of a run together with the newer ones in the mailbox, within the guaranteed order. Returns the
-    /// maximum number of messages that the run may handle.
+    /// Shuffles the messages of a run together with the newer messages in the mailbox, within the guaranteed order.
+    /// Returns the maximum number of messages that the run may handle.
     #[inline]
     pub(crate) fn shuffle(&mut self, mail: &mut MessageList, newer: impl FnOnce() -> MessageList) -> usize {
         self.rng.as_mut().map_or(usize::MAX, |rng| shuffle(mail, newer(), rng))
     }
 
-    /// Tells whether the seed defers a decision, so that other events happen before the strategy is called.
+    /// True if the seed defers a decision, so that other events happen before the strategy is called.
     pub(crate) fn puts_off(&mut self) -> bool {
         self.rng.as_mut().is_some_and(|rng| rng.random_ratio(1, 2))
     }
@@ -43,7 +43,8 @@ impl Simulated {
     }
 }
 
-/// Picks the next message from a random sender, keeping the order per sender. Lets the run handle a random number of them.
+/// Picks the next message from a random sender, keeping the order per sender. Lets the run handle a random number of
+/// them.
 fn shuffle(mail: &mut MessageList, newer: MessageList, rng: &mut Pcg32) -> usize {
     let mut all: Vec<_> = std::mem::take(mail).chain(newer).collect();
     let front = all.first().map(|node| &node.message.payload);

@@ -1,13 +1,12 @@
-//! Deterministic simulation of a whole run, in one thread and in virtual time, as a function of a seed.
-//!
-//! The core, the mailboxes, the handlers and the flush are the production code.
+//! Simulates a whole run in one thread and in virtual time, as a deterministic function of a seed. The core, the
+//! mailboxes, the handlers and the flush are the production code.
 //!
 //! | simulated | how |
 //! |---|---|
 //! | network | seeded delays, see [`Erratic`] |
-//! | scheduler | any ready chunk may be next |
+//! | scheduler | the seed picks the next ready chunk |
 //! | order of messages | every order that is not guaranteed is broken |
-//! | strategy | the seed says when it has decided |
+//! | strategy | the seed picks the time of its decision |
 //! | clock | virtual time |
 
 use std::hash::{Hash, Hasher};
@@ -51,26 +50,25 @@ use crate::trace::recording::Recording;
 use crate::transport::handle::TransportHandle;
 use crate::transport::sim::{SimEndpoint, SimTransport};
 
-/// Maximum time of a run of a chunk that declares no load, ns, before it is multiplied by the weight that the seed draws for
-/// the chunk.
+/// Maximum time of a run of a chunk that declares no load, ns, before the chunk's seeded weight multiplies it.
 const RUN_MAX_NS: u64 = 2_000;
 const WEIGHT_MAX: u64 = 8;
-/// A timed message that is due more than this after the present is sent after a deferred decision, ns.
+/// A timed message that is due later than this after the present waits for a deferred decision, ns.
 const DECISION_MAX_NS: u64 = 1_000_000;
 /// One in this number of steps opens a window, where chunks are balanced in windows.
 const WINDOW_EVERY: u32 = 10;
-/// One in this many runs of a chunk changes the number of active ranks, in a disturbed run.
+/// In a disturbed run, one in this many runs of a chunk changes the number of active ranks.
 const RESIZE_EVERY: u32 = 30;
-/// After one in this many runs of a chunk its rank stops for a while, in a disturbed run.
+/// In a disturbed run, a rank stops for a while after one in this many runs of a chunk.
 const STOP_EVERY: u32 = 100;
-/// The longest of these stops, ns: an hour. Others are shorter by powers of two.
+/// The longest of these stops, ns: an hour. The others are shorter by powers of two.
 const STOP_MAX_NS: u64 = 3_600_000_000_000;
 /// Maximum factor by which runs of chunks are longer on a slow rank.
 const SLOWNESS_MAX: u64 = 1_000;
-/// Number of failed searches for quiescence in a row from which the simulation itself is at fault.
+/// After this number of failed searches for quiescence in a row, the simulation itself is at fault.
 const SEARCHES_MAX: u32 = 16;
 
-/// Numbers of children per rank in the tree of ranks; the seed picks one. Small ones make a deep tree of few ranks.
+/// Numbers of children per rank in the tree of ranks; the seed picks one. Small numbers make a deep tree of few ranks.
 const ARITIES: [u32; 3] = [2, 3, 8];
 
 struct SimRank {
@@ -87,7 +85,7 @@ pub(crate) fn run(
     lb: &str,
     describe: &dyn Fn(Rank, u32) -> Result<RankSetup, Error>,
 ) -> Result<Report, Error> {
-    // A handler may run a simulation of its own.
+    // A handler may run another simulation.
     let _restore = Restore::later();
     let config = config.clone().workers(1);
     let count = config.rank_count();
@@ -122,7 +120,7 @@ pub(crate) fn run(
         worker.begin(own);
         simulation.workers.push(worker);
     }
-    // The watchdog uses real time: it looks for a handler that does not return.
+    // The watchdog uses real time, because it looks for a handler that does not return.
     let (clock, mut sightings) = (Clock::machine(), ActivitySampler::default());
     let look = move || sightings.look(&recordings, clock.now_ns(), SAMPLE_GAP_MAX_NS);
     let _watchdog = Watchdog::start(&config, &outcome, look);
@@ -180,7 +178,7 @@ fn build(
 struct Simulation<'r> {
     workers: Vec<Worker<'r>>,
     ranks: &'r [SimRank],
-    /// By rank: true if the core was not told that the rank is idle since the rank was last active.
+    /// By rank: true if the rank has been active since the core was last called for an idle rank.
     idle: Vec<bool>,
     /// The endpoint of each rank, which holds the packets that the rank has sent.
     mail: Vec<SimEndpoint<Packet>>,
@@ -210,7 +208,7 @@ impl Stops {
         Stops { rng, slow }
     }
 
-    /// Time of a run of a chunk that takes `ns` on its own, with the stop of the rank after it.
+    /// Time of a run of a chunk that takes `ns` ns undisturbed, with the stop of the rank after it.
     fn slowed_ns(&mut self, rank: usize, ns: u64) -> u64 {
         let times = self.slow.filter(|slow| slow.0 == rank).map_or(1, |slow| slow.1);
         let stop_ns = match self.rng.random_ratio(1, STOP_EVERY) {
@@ -227,7 +225,7 @@ enum Event {
     Arrival,
     /// A timed message of this rank is due.
     Due(usize),
-    /// The strategy makes a decision that this rank has deferred.
+    /// The strategy makes the decision that this rank has deferred.
     Decision(usize),
     Idle(usize),
     /// The flow control backoff of this full rank expires at this time.
@@ -295,7 +293,7 @@ impl Simulation<'_> {
         (0..self.workers.len()).filter(live).find(|&rank| self.workers[rank].has_question())
     }
 
-    /// Chooses the earliest event. A rank may become idle at any time, and a deferred decision may be made at any time.
+    /// Chooses the earliest event. At any time the seed may make a rank idle, or make a deferred decision.
     fn next(&mut self) -> Event {
         let undecided = self.undecided();
         if let Some(rank) = undecided
@@ -373,7 +371,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Asks for another number of active ranks, on this rank.
+    /// Requests another number of active ranks, on this rank.
     fn resize(&mut self, rank: usize) {
         let active = self.rng.random_range(1..=self.ranks.len() as u32);
         match &self.ranks[0].shared.resizes {
@@ -389,7 +387,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Opens a window at a random moment. Some only end the last one, or are added to the next one.
+    /// Opens a window at a random moment, or begins a checkpoint. Some windows decide nothing, or add to the next one.
     fn open_window(&mut self) {
         if self.ranks[0].shared.checkpoints.is_some() && self.rng.random_ratio(1, 2) {
             return self.on(0, |worker| {
@@ -427,8 +425,7 @@ impl Simulation<'_> {
         });
     }
 
-    /// Calls `act` with the worker of a rank, as the owner of its elided mutexes, and puts the packets that it sent in
-    /// flight.
+    /// Calls `act` with the worker of a rank, as the owner of its elided mutexes. Puts the sent packets in flight.
     fn on(&mut self, rank: usize, act: impl FnOnce(&mut Worker<'_>)) {
         self.ranks[rank].owner.enter();
         self.workers[rank].catching(act);
@@ -440,8 +437,7 @@ impl Simulation<'_> {
     }
 }
 
-/// The weight of a chunk that declares no load. A simulation measures nothing, and with equal chunks no strategy would have
-/// a reason to move one.
+/// The weight of a chunk that declares no load. Weights differ because with equal chunks no strategy would move one.
 fn weight(seed: u64, chunk: ChunkId) -> u64 {
     let mut hasher = FxHasher::default();
     (seed, chunk).hash(&mut hasher);

@@ -1,24 +1,25 @@
-//! Spin policy of an idle worker: how long it spins before it sleeps, adapted to how soon its recent waits ended.
+//! Decides how long an idle worker spins before it sleeps, from how soon its recent waits ended.
 //!
-//! A worker that sleeps gives up its vCPU. Beside a busy neighbour it may take a time slice of milliseconds to get it back;
-//! a worker that spins keeps it. A wait often takes just longer than the *short spin* that every wait begins with, since
-//! another worker must be woken first. So the worker goes on with a *long spin* if that was worth it lately. Otherwise it
-//! sleeps, and tries a long spin now and then.
+//! A worker that sleeps gives up its vCPU. Beside a busy neighbour, getting the vCPU back may take a time slice of
+//! milliseconds; a worker that spins keeps the vCPU. Every wait begins with a *short spin*. A wait often takes just
+//! longer, since another worker must be woken first. So the worker goes on with a *long spin* while it has *trust*: a
+//! counter of recent waits that a long spin would have bridged. Otherwise the worker sleeps, and tries a long spin now
+//! and then.
 //!
 //! | a wait that outlasts the short spin | trust in the long spin |
 //! |---|---|
 //! | ends within the long spin, or within as much sleep after it | one more, up to [`TRUST_MAX`] |
 //! | does not | halved |
 //!
-//! A spin is measured in turns, not in time: a worker that is preempted meanwhile has not spun.
+//! A spin is measured in turns, not in time, because a worker that is preempted has not spun.
 
-/// Ratio of the long spin to the short one: about 250 us, in which a sleeping worker wakes and replies.
+/// Ratio of the long to the short spin. The long one takes about 250 us, in which a sleeping worker wakes and replies.
 pub(super) const LONG: u32 = 12;
 /// Duration of the long spin, ns.
 pub(super) const LONG_NS: u64 = 250_000;
-/// Maximum trust. Four failures in a row use it up: 8, 4, 2, 1, 0.
+/// Maximum trust. Four failures in a row reduce it to 0: 8, 4, 2, 1, 0.
 const TRUST_MAX: u32 = 8;
-/// Without trust one wait in this number gets a long spin, as a trial.
+/// Without trust, one wait in this number gets a long spin, as a trial.
 const TRY_EVERY: u32 = 32;
 
 /// The spin policy of one worker.
@@ -50,7 +51,7 @@ impl SpinPolicy {
         self.rested_ns
     }
 
-    /// Decides whether to begin the long spin, once the short one has found nothing.
+    /// True if the worker is to begin the long spin, after the short spin has found nothing.
     pub(super) fn spins_on(&mut self) -> bool {
         if self.trust > 0 {
             return true;
@@ -59,7 +60,7 @@ impl SpinPolicy {
         self.doubted.is_multiple_of(TRY_EVERY)
     }
 
-    /// Updates the trust after a wait that outlasted the short spin and ended `soon` or not.
+    /// Updates the trust after a wait that outlasted the short spin. `soon` is true if the wait then ended soon.
     pub(super) fn learn(&mut self, soon: bool) {
         self.trust = if soon { TRUST_MAX.min(self.trust + 1) } else { self.trust / 2 };
     }
@@ -69,7 +70,7 @@ impl SpinPolicy {
 mod tests {
     use super::*;
 
-    /// Number of `waits` that get a long spin; `soon` tells whether a wait ends soon.
+    /// Number of `waits` that get a long spin; `soon` is true if a wait ends soon.
     fn spun_on(policy: &mut SpinPolicy, waits: u32, soon: impl Fn(u32) -> bool) -> u32 {
         let mut spun = 0;
         for wait in 0..waits {

@@ -1,4 +1,4 @@
-//! Runs a rank that is set up: starts its workers, and returns when they have left.
+//! Runs a rank that is set up: starts its workers, and returns when all of them have left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::run::context::{RankContext, thread_refused};
 use crate::threads::elided_mutex::Owner;
 use crate::transport::handle::TransportHandle;
 
-/// Number of turns that an idle worker spins before it parks, if every worker has a vCPU of its own: about 20 us.
+/// Number of turns that an idle worker spins before it parks, about 20 us, if every worker has a separate vCPU.
 const SPINS: u32 = 1500;
 
 /// A rank that is set up and about to run.
@@ -122,7 +122,7 @@ fn run_worker<'r>(
         }
         worker.work();
     };
-    // The other workers and ranks would wait forever for a dead worker. Any code may have panicked, a log's above all.
+    // The other workers and ranks would wait forever for a dead worker. Any code may have panicked, above all a log.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(life)) {
         shared.worker_died(id, &*panic);
         let _ = catch_unwind(AssertUnwindSafe(|| worker.send_the_last()));

@@ -1,5 +1,5 @@
-//! The worker's part of a sync outside the core: arrival of a chunk, sampling of the rank, and the stall report. The call of
-//! the strategy is in [`deciding`](super::deciding).
+//! The worker's part of syncs and windows: the arrival of a chunk, the measurement of the rank, and the stall report.
+//! The call of the strategy is in [`deciding`](super::deciding).
 
 use super::facts::ReportedFacts;
 use super::mailbox::PushedBy;
@@ -18,13 +18,13 @@ use crate::text::counted;
 use crate::trace::Part;
 use crate::warn::warn;
 
-/// Length of a run without a sync from which it gets a warning, ns.
+/// A run without a sync that is at least this long gets a warning, ns.
 const UNBALANCED_NS: u64 = 1_000_000_000;
 /// Maximum number of lines of one rank in a stall report.
 const LINES_MAX: usize = 8;
 
 impl Worker<'_> {
-    /// A chunk comes to a sync: tells the core, and lets the chunk go on unless it waits for the decision.
+    /// A chunk comes to a sync: passes the arrival to the core, and resumes the chunk unless it waits for the decision.
     pub(super) fn at_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId, bytes: u64) {
         let array = &self.shared.arrays[chunk.array.index()];
         assert!(array.syncs(), "chunks of an array without sync do not call at_sync");
@@ -41,7 +41,7 @@ impl Worker<'_> {
         let paused = !record.is_runnable();
         let arrival = SyncArrival { chunk, cell, report, declared, bytes, migratable, wish, paused };
         let mut waits = true;
-        // The chunk may have come without having read the messages that it deferred at the last sync.
+        // The chunk may not have read yet the messages that it deferred at the last sync.
         let kept_bytes = slot.deferred_bytes();
         self.with_core(|core, _, out| {
             waits = core.at_sync(arrival, out);
@@ -52,7 +52,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A chunk comes to a sync of a run that balances in windows: it resumes at once.
+    /// A chunk comes to a sync of a run that balances in windows: resumes the chunk at once.
     #[cold]
     fn pass_sync(&mut self, chunk: ChunkId, slot: &mut dyn ErasedSlot, cell: CellId) {
         let record = slot.record();
@@ -126,14 +126,13 @@ impl Worker<'_> {
 
     /// Reports the measurements to a sync or in a window, and records them.
     fn report(&mut self, sync: SyncId, report: impl FnOnce(&mut RankCore, u64, &mut Commands)) {
-        // On rank 0 a decision may follow, which is a slice of its own.
+        // On rank 0 a decision may follow, which gets a separate slice.
         self.instruments.skip(Part::Measure, sync);
         self.with_core(report);
         self.instruments.observe(SampleTrigger::AtSync(sync));
         self.instruments.skip(Part::Measure, sync);
     }
 
-    /// Measures the rank.
     fn sample_rank(&mut self) -> Sample {
         self.instruments.interrupt();
         self.instruments.close_batch();
@@ -143,14 +142,13 @@ impl Worker<'_> {
         shared.measurements.sample(shared.clock.now_ns())
     }
 
-    /// Tells whether the measured load of chunks counts. A profile charges chunks too, but without measurement only declared
-    /// load counts. A simulation charges only load that counts.
+    /// True if the measured load of chunks counts. Without measurement only declared load counts, although a profile
+    /// also charges chunks. A simulation charges only load that counts.
     fn measured_load_counts(&self) -> bool {
         self.shared.measurements.measures() || self.shared.clock.is_virtual()
     }
 
-    /// The lines of a stall report: what every idle chunk of this rank waits for, or why others wait for it, as far as this
-    /// rank can tell.
+    /// The lines of a stall report: what every idle chunk of this rank waits for, or has not yet done.
     pub(super) fn explain(&mut self, reductions: &[(ArrayId, u64)]) -> Vec<String> {
         let shared = self.shared;
         let open = shared.control_plane.lock().rank.open_sync();

@@ -1,9 +1,8 @@
-//! Timers of a worker: messages that chunks send to themselves for a later time.
+//! The timers of a worker: messages that chunks send to themselves for a later time.
 //!
-//! A worker keeps the timers that its handlers have set, even if the chunk is elsewhere by then. A due message is sent at
-//! that moment, by the present routes. So a worker that sleeps until a timer is due need not be woken. Other workers never
-//! touch its timers, except to copy the rank for a checkpoint: timers have a lock for that. The code that sets and sends these
-//! messages counts them as in flight with the core.
+//! A worker keeps the timers that its handlers have set, even if the chunk has moved since. When a message is due, the
+//! worker sends it by the present routes. So a worker that sleeps until a timer is due need not be woken. Other workers
+//! lock its timers only to copy the rank for a checkpoint. Callers count these messages as in flight with the core.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +10,13 @@ use std::time::Duration;
 
 use crate::arrays::core::routing::message_list::MessageNode;
 
-/// The time after which a worker looks again at due messages that have to wait, ns.
+/// The time after which a worker checks again due messages that have to wait, ns.
 const HELD_NS: u64 = 200_000;
 
 /// The timers of one worker.
 #[derive(Default)]
 pub(crate) struct Timers {
-    /// By due time, ns since the run began, and by number where due times are equal.
+    /// Messages by due time, ns since the run began, and by number where due times are equal.
     pending: BTreeMap<(u64, u64), Box<MessageNode>>,
     /// Number of timers set so far.
     set: u64,
@@ -49,7 +48,7 @@ impl Timers {
 /// A worker's own timers.
 pub(crate) struct WorkerTimers<'r> {
     timers: &'r Mutex<Timers>,
-    /// When the worker looks at its timers next, ns since the run began.
+    /// Time at which the worker checks its timers next, ns since the run began.
     next_ns: Option<u64>,
 }
 
@@ -68,7 +67,7 @@ impl<'r> WorkerTimers<'r> {
         self.next_ns = timers.next_ns();
     }
 
-    /// When there is something to do, if ever: the due time of the next timer, ns since the run began.
+    /// Time at which the worker checks its timers next, ns since the run began. None without timers.
     #[inline]
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.next_ns
@@ -82,7 +81,7 @@ impl<'r> WorkerTimers<'r> {
         due
     }
 
-    /// No message may be sent now: looks again a moment later.
+    /// No message may be sent now: checks again a moment later.
     pub(crate) fn hold(&mut self, now_ns: u64) {
         self.next_ns = Some(now_ns + HELD_NS);
     }

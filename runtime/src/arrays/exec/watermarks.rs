@@ -1,13 +1,13 @@
-//! The workers' part of flow control: the queued bytes of a rank against its high and low watermark. The protocol is in
-//! [`flow`](crate::arrays::core::flow).
+//! The workers' part of flow control: compares the queued bytes of a rank with its high and low watermark. The protocol
+//! is in [`flow`](crate::arrays::core::flow).
 //!
-//! Each worker counts the bytes that it puts into mailboxes and the bytes that it reads. It reports the difference to the
-//! rank once that is large enough. So workers do not contend for the total, and a message costs one addition on each side.
+//! Each worker counts the bytes that it puts into mailboxes and the bytes that it reads. It reports the difference to
+//! the rank once that is large enough. So workers do not contend for the total: a message costs two local additions.
 //!
 //! | transition | when |
 //! |---|---|
 //! | the rank becomes full | at any report |
-//! | a full rank falls below its low watermark | only with the core locked, since the core holds the deferred acks |
+//! | a full rank falls below its low watermark | only with the core locked, since the core has the deferred acks |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -23,11 +23,11 @@ use crate::arrays::core::routing::message_list::MessageList;
 use crate::ids::{CellId, Rank};
 use crate::trace::queued_bytes::{QueuedBytes, QueuedBytesGuard};
 
-/// The queued bytes of a rank, as far as its workers have reported them, and its limit.
+/// The queued bytes of a rank that its workers have reported, and the limit of the rank.
 pub(crate) struct Watermarks {
     waiting: Arc<QueuedBytes>,
     limit: AtomicI64,
-    /// [`FULL`] and [`BLOCKS`] in one atomic: workers read it before each run of a chunk.
+    /// [`FULL`] and [`BLOCKS`] in one atomic, because workers read them before each run of a chunk.
     state: AtomicU8,
 }
 
@@ -36,8 +36,8 @@ const FULL: u8 = 1;
 /// Some chunk is blocked.
 const BLOCKS: u8 = 2;
 
-/// A worker reports at least every `UNREPORTED_MAX` bytes, and the workers together at least `REPORTS_PER_LIMIT` times per
-/// limit.
+/// A worker reports at least every `UNREPORTED_MAX` bytes, and the workers together at least `REPORTS_PER_LIMIT` times
+/// per limit.
 const UNREPORTED_MAX: i64 = 64 << 10;
 const REPORTS_PER_LIMIT: i64 = 8;
 
@@ -88,7 +88,7 @@ impl Watermarks {
         }
     }
 
-    /// Counts bytes as queued until the guard is dropped: a message that is stored once for several chunks.
+    /// Counts the bytes of a message that is stored once for several chunks as queued, until the guard is dropped.
     pub(super) fn track(&self, bytes: u64) -> QueuedBytesGuard {
         let held = self.waiting.guard(bytes as i64);
         self.fill(self.waiting.published());
@@ -99,10 +99,10 @@ impl Watermarks {
         self.is(FULL)
     }
 
-    /// Sends the deferred acks unless the rank is full; it is no longer full below its low watermark. Called with the core
-    /// locked.
+    /// Sends the deferred acks unless the rank is full. A full rank that is below its low watermark stops being full.
+    /// Called with the core locked.
     pub(super) fn check_low_watermark(&self, core: &mut RankCore, out: &mut Commands) {
-        // Messages for chunks on their way to this rank may have filled it just now.
+        // Messages for incoming chunks may have filled the rank just now.
         self.fill(self.waiting.published());
         if self.is_full() && self.is_below_low_watermark() {
             self.set(FULL, false);
@@ -116,7 +116,7 @@ impl Watermarks {
         self.excess() == 0
     }
 
-    /// Tells whether the rank is full, and would be below its low watermark with this number of bytes less.
+    /// True if the rank is full, and would be below its low watermark with this number of bytes less.
     pub(super) fn is_below_without(&self, bytes: u64) -> bool {
         let excess = self.excess();
         self.is_full() && excess > 0 && excess <= bytes
@@ -141,8 +141,8 @@ impl Watermarks {
         self.set(FULL, false);
     }
 
-    /// Updates the flags after the core may have blocked its first chunk, unblocked its last one, or queued bytes. Called
-    /// with the core locked.
+    /// Updates the flags after the core may have blocked its first chunk, unblocked its last one, or queued bytes.
+    /// Called with the core locked.
     #[inline]
     pub(super) fn update(&self, core: &RankCore) {
         self.fill(self.waiting.published());
@@ -151,7 +151,7 @@ impl Watermarks {
         }
     }
 
-    /// Tells whether the rank is full or an entry may have to be parked. A worker checks this before it runs a chunk.
+    /// True if the rank is full or an entry may have to be parked. A worker checks this before it runs a chunk.
     #[inline]
     pub(super) fn may_block(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
@@ -162,15 +162,15 @@ impl Watermarks {
 pub(crate) struct QueueGauge {
     /// Bytes put into mailboxes less bytes read, since the last report.
     unreported: i64,
-    /// Values of `unreported` at which the worker reports. While the rank is full, each message is reported, to check
-    /// whether the rank still is.
+    /// Values of `unreported` at which the worker reports. While the rank is full, the worker reports each message, to
+    /// check whether the rank is still full.
     most: i64,
     least: i64,
     blocked_by: Vec<Destination>,
 }
 
 impl QueueGauge {
-    /// Tells whether the current chunk has to stop.
+    /// True if the current chunk has to stop.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         !self.blocked_by.is_empty()
@@ -246,7 +246,7 @@ impl Worker<'_> {
         }
     }
 
-    /// These destinations block the current chunk; its own rank does only if it is full.
+    /// Makes these destinations block the current chunk; its own rank only if that rank is full.
     pub(super) fn blocked_by(&mut self, destinations: impl IntoIterator<Item = Destination>) {
         let (watermarks, me) = (&self.shared.watermarks, Destination::Rank(self.shared.info.rank));
         let blocks = |destination: &Destination| *destination != me || watermarks.is_full();
@@ -272,8 +272,8 @@ impl Worker<'_> {
         });
     }
 
-    /// Checks before a run while [`Watermarks::may_block`] holds. Parks the entry if its chunk is blocked. The rank may be
-    /// below its low watermark now, since other workers read messages.
+    /// Checks before a run, if [`Watermarks::may_block`]. Parks the entry if its chunk is blocked; true if so. First
+    /// checks the low watermark, since other workers read messages too.
     #[cold]
     pub(super) fn park_if_blocked(&mut self, entry: CellId) -> bool {
         self.check_low_watermark();
@@ -286,7 +286,7 @@ pub(super) fn bytes_of(mail: &MessageList) -> u64 {
     mail.iter().map(|node| node.message.bytes).sum()
 }
 
-/// Tells the core that the rank has nothing to run, as far as its workers know.
+/// Reports to the core that its workers have nothing to run.
 pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     let watermarks = &shared.watermarks;
     if watermarks.is_full() {
@@ -296,7 +296,7 @@ pub(super) fn idle(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &
     core.idle(now_ns, out);
 }
 
-/// Tells the core that the rank may have something to run.
+/// Reports to the core that the rank may have something to run.
 pub(super) fn hurry(shared: &RankShared, core: &mut RankCore, now_ns: u64, out: &mut Commands) {
     shared.watermarks.check_backoff(core, false, now_ns, out);
     core.flush_partials(out);

@@ -1,14 +1,12 @@
-//! A worker: finds a ready chunk, runs its handlers, applies their effects.
-//!
-//! One turn of a worker shows the whole program in small:
+//! A worker: one thread of a rank, which finds ready chunks, runs their handlers and applies the effects. One turn:
 //!
 //! ```text
 //! find a ready entry -> begin -> for each message: deliver, flush, lap -> finish -> poll
 //! ```
 //!
-//! `flush` is hop 2 of the way from `send` to `receive`; the others are [`Ctx::send`](crate::Ctx::send) (1),
-//! [`Transport`](crate::transport::Transport) send and poll (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4) and
-//! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5). [`polling`](super::polling) tells when a worker polls.
+//! A message takes five hops: [`Ctx::send`](crate::Ctx::send) (1), the flush here (2), send and poll of a
+//! [`Transport`](crate::transport::Transport) (3), [`Mailbox::push`](super::mailbox::Mailbox::push) (4), and
+//! [`Slot::deliver`](crate::arrays::api::slot::Slot) (5). [`polling`](super::polling) defines when a worker polls.
 
 use std::sync::Arc;
 
@@ -37,7 +35,6 @@ use crate::ids::{CellId, ChunkId, RUNTIME, Sender, WorkerId};
 use crate::transport::handle::TransportHandle;
 use crate::wire::WireError;
 
-/// One thread of a rank.
 pub(crate) struct Worker<'r> {
     pub(super) shared: &'r RankShared,
     pub(super) id: WorkerId,
@@ -46,9 +43,9 @@ pub(crate) struct Worker<'r> {
     pub(super) send_state: SendState,
     pub(super) remote_sender: RemoteSender<'r>,
     pub(super) timers: WorkerTimers<'r>,
-    /// The sync that is being decided while this worker goes on.
+    /// The decision that a thread is making while this worker goes on.
     pub(super) pending_decision: Option<Arc<PendingDecision>>,
-    /// The part of a checkpoint that is being written.
+    /// The part of a checkpoint that a thread is writing.
     pub(super) pending_io: Option<Background>,
     pub(super) poll_schedule: PollSchedule,
     pub(super) instruments: Instruments<'r>,
@@ -101,7 +98,7 @@ impl<'r> Worker<'r> {
         worker
     }
 
-    /// An outbox for the handlers that it runs.
+    /// An outbox for the handlers that this worker runs.
     pub(crate) fn outbox(&self) -> Outbox {
         Outbox::of(self.instruments.activity().clone())
     }
@@ -123,7 +120,7 @@ impl<'r> Worker<'r> {
         runs
     }
 
-    /// Runs the chunk of this entry, for the messages that it has now.
+    /// Runs the chunk of this entry for the messages that are in its mailbox now.
     #[inline(always)]
     fn run(&mut self, id: CellId, cell: &'r Cell, outbox: &mut Outbox) {
         let shared = self.shared;
@@ -141,7 +138,7 @@ impl<'r> Worker<'r> {
         if !shared.scheduler.lone() {
             self.local_delivery.share_newest();
             if cell.count_run(self.id) {
-                // Its last handler, on another worker, may have ended a moment ago.
+                // The chunk's last handler, on another worker, may have ended only a moment ago.
                 self.instruments.start_slice();
             }
         }
@@ -160,13 +157,14 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// None of the handlers of an outgoing chunk runs any more.
+    /// No handler of an outgoing chunk runs any more.
     #[cold]
     fn held(&mut self) {
         self.with_core(|core, now_ns, out| core.held(now_ns, out));
     }
 
-    /// Handles at most `left` messages. Each is a function (state, message) -> (state, outbox), flushed before the next.
+    /// Handles at most `left` messages. Each is a function (state, message) -> (state, outbox), flushed before the
+    /// next.
     #[inline]
     fn handle(
         &mut self,
@@ -227,7 +225,7 @@ impl<'r> Worker<'r> {
         self.fail(Error::Wire { rank: self.shared.info.rank, what, why: why.to_string() });
     }
 
-    /// Hop 2, the flush, for a handler that has returned and left only nodes, as most do.
+    /// Hop 2, the flush, for a handler that has left only message nodes, as most handlers do.
     #[inline]
     fn flush_messages(&mut self, outbox: &mut Outbox) {
         for node in outbox.take_messages() {

@@ -1,4 +1,4 @@
-//! The main loop of a worker thread: turns while there is work, then a spin, then sleep.
+//! The main loop of a worker thread: takes turns while there is work, then spins, then sleeps.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -14,32 +14,31 @@ use crate::error::Error;
 use crate::ids::{RUNTIME, WorkerId};
 use crate::panics;
 
-/// Maximum number of runs per turn. After each turn worker 0 lets the core send its partial results.
+/// Maximum number of runs per turn. After each turn worker 0 lets the core send its partial results up the tree.
 const STEPS_MAX: u32 = 512;
-/// Number of checks of a spinning worker per pause instruction. A pause is good for the other thread of a core, but takes as
-/// long as a check.
+/// Number of checks of a spinning worker per pause instruction. A pause helps the other hardware thread of the core,
+/// but takes as long as a check.
 const LOOKS: u32 = 4;
-/// Duration of a poll of the transport, in checks; then the same while a transfer is in progress.
+/// Duration of a poll of the transport, in checks: usually, and while a transfer is in progress.
 const LOOKS_A_POLL: u32 = 4;
 const LOOKS_A_TRANSFER: u32 = 16;
-/// Factor by which a worker spins longer while a transfer is in progress: 1 MiB takes about 100 us.
+/// Factor by which a worker spins longer while a transfer is in progress: a transfer of 1 MiB takes about 100 us.
 const TRANSFER_PATIENCE: u32 = 8;
-/// Time for which a worker sleeps while recorded events are in no file yet.
+/// The longest sleep of a worker while recorded events are not in a file yet.
 const UNWRITTEN_NAP: Duration = Duration::from_secs(1);
-/// Total time of such sleeps. The events of a longer sleep are not worth a wake-up.
+/// Total time of such sleeps, ns. After that, writing the events is not worth a wake-up.
 const NAPS_NS: u64 = 2_000_000_000;
-/// Time for which rank 0 sleeps before it searches for quiescence.
+/// Time for which worker 0 of rank 0 sleeps before it searches for quiescence. The longest sleep of any worker 0.
 const SUSPECT: Duration = Duration::from_millis(100);
-/// The same if a message waits for quiescence. Also the first sleep of a worker 0 whose fellow workers still work while rank
-/// 0 searches.
+/// The same while a message waits for quiescence. Also worker 0's shortest sleep in a search, or with parked entries.
 const SUSPECT_SOON: Duration = Duration::from_millis(1);
-/// First and longest sleep of worker 0 while packets wait for a receiver that takes none.
+/// Shortest and longest sleep of worker 0 while packets wait for a receiver that takes none.
 const UNSENT_NAP: Duration = Duration::from_micros(200);
 const UNSENT_NAP_MAX: Duration = Duration::from_millis(2);
 
-/// The parameters of a rest of worker 0.
+/// The parameters of a sleep of worker 0.
 struct RestPlan {
-    /// Time asleep after which it searches for quiescence; none if it must not.
+    /// Time asleep after which the worker searches for quiescence. None if it must not search.
     suspect: Option<Duration>,
     /// Minimum time of one sleep, unless packets wait.
     nap_min: Duration,
@@ -71,7 +70,7 @@ impl Worker<'_> {
     /// Worker 0 sends the last packets of the rank. They include the end of the run, for which the other ranks wait.
     pub(crate) fn send_the_last(&mut self) {
         if self.remote_sender.has_transport() {
-            // A message that cannot be encoded any more was in flight when the run ended, and counts no more.
+            // A message that cannot be encoded was in flight when the run ended, and no longer matters.
             self.catching(|worker| drop(worker.remote_sender.send_outbound()));
             self.remote_sender.close();
         }
@@ -80,11 +79,11 @@ impl Worker<'_> {
     /// Calls `act`, which may run user code. A panic ends the run with an error that names the chunk.
     pub(crate) fn catching(&mut self, act: impl FnOnce(&mut Self)) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(self))) {
-            // The record must contain the handler that panicked: users will look for it.
+            // Record the handler that panicked: users will look for it.
             self.instruments.interrupt();
             let error =
                 panics::panic_error(self.shared.info.rank, &*panic, |panic| self.handler_panicked(panic));
-            // Unsent packets are of no use any more, and sending them may panic again. The end of the run must be sent.
+            // Drop unsent packets, because sending them may panic again. The end of the run must be sent.
             self.remote_sender.clear();
             if catch_unwind(AssertUnwindSafe(|| self.fail(error.clone()))).is_err() {
                 self.remote_sender.clear();
@@ -111,7 +110,7 @@ impl Worker<'_> {
         if self.id != WorkerId(0) || self.shared.ending.has_failed() {
             return;
         }
-        // User code names the kind of a message, and may panic.
+        // User code returns the kind of a message, and may panic.
         self.catching(|worker| {
             let shared = worker.shared;
             let waiting = shared.control_plane.lock().rank.take_waiting();
@@ -174,11 +173,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for work: spins, tells the core, and sleeps. Returns the idle time, ns. If handlers are not measured it returns
-    /// only the time asleep: a handler that begins soon must not wait for a clock reading.
+    /// Waits for work: spins, reports to the core, and sleeps. Returns the idle time, ns. If handlers are not measured,
+    /// returns only the time asleep, so that the next handler does not wait for a clock reading.
     fn idle(&mut self, free_list: &mut FreeList) -> u64 {
         let begin_ns = self.instruments.last_ns();
-        // Other ranks may wait for buffered packets, so they leave before the worker looks for work.
+        // Send buffered packets first: other ranks may wait for them.
         self.remote_sender.idle();
         // After a sleep without work no work is expected soon, so the worker does not spin again.
         let first = self.spin_policy.rested_ns() == 0;
@@ -187,7 +186,7 @@ impl Worker<'_> {
         if first && parked_ns > 0 && parked_ns < spin_policy::LONG_NS && self.work_in_sight() {
             self.spin_policy.learn(true);
         }
-        // Taken here, so that no chunk is charged for the packets, and the clock need not be read again.
+        // Take packets here, so that no chunk is charged for them and the clock need not be read again.
         if !found && self.poll_packets(free_list) {
             self.spin_policy.count_rest_anew();
         }
@@ -196,7 +195,7 @@ impl Worker<'_> {
         measured.map_or(parked_ns, |(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns))
     }
 
-    /// Spins for as long as the spin policy allows; true if there is work.
+    /// Spins for as long as the spin policy allows. True if there is work.
     fn spin(&mut self, free_list: &mut FreeList) -> bool {
         let short = self.shared.scheduler.spins();
         let turns = if self.remote_sender.transfers() { short * TRANSFER_PATIENCE } else { short };
@@ -211,7 +210,7 @@ impl Worker<'_> {
         soon
     }
 
-    /// Spins for this number of turns, and takes the first packet that comes; true if there is work.
+    /// Spins for this number of turns, and takes the first packet that comes. True if there is work.
     fn spin_for(&mut self, turns: u32, free_list: &mut FreeList) -> bool {
         let looks = match self.remote_sender.has_transport() {
             true if self.remote_sender.transfers() => LOOKS_A_TRANSFER,
@@ -226,7 +225,7 @@ impl Worker<'_> {
         })
     }
 
-    /// Tells whether a turn would find work: a ready entry, a packet, a decision of the strategy, or the stop flag.
+    /// True if a turn would find work: a ready entry, a packet, a decision of the strategy, or the stop flag.
     fn work_in_sight(&mut self) -> bool {
         self.remote_sender.is_ready() || self.work_in_the_rank()
     }
@@ -242,10 +241,9 @@ impl Worker<'_> {
     /// Sends partial results and buffered packets, then parks. Returns the time parked, ns.
     fn rest(&mut self) -> u64 {
         let shared = self.shared;
-        // If another rank is slow, the worker must not run its newest entry. Others must see the entry as work.
+        // While a slow rank congests the transport, this worker must not run its newest entry. Others must see it.
         self.local_delivery.share_newest();
-        // Workers other than 0 sleep until they are woken. Before that they wake once or twice to write events that are in
-        // no file.
+        // Workers other than 0 sleep until they are woken, after one or two naps to write recorded events.
         let unwritten = self.instruments.has_unwritten();
         let mut nap = (unwritten && self.spin_policy.rested_ns() < NAPS_NS).then_some(UNWRITTEN_NAP);
         let mut suspect = None;
@@ -270,16 +268,16 @@ impl Worker<'_> {
         parked_ns
     }
 
-    /// Worker 0 tells the core that its rank may have nothing to run.
+    /// Worker 0 reports to the core whether its rank has nothing to run.
     fn rank_rests(&mut self) -> RestPlan {
         let shared = self.shared;
         let scheduler = &shared.scheduler;
         let among_processes = self.remote_sender.is_between_processes();
-        // The report of bytes may have released parked entries.
+        // The report of bytes may have unparked entries.
         let has_none = !self.has_chunks_to_run();
         let mut pause = RestPlan { suspect: None, nap_min: SUSPECT };
         self.with_core(|core, now_ns, out| {
-            // Checked under the core's lock: a worker that wakes for a due timer takes the lock before it sends.
+            // Check under the lock of the core: a worker that wakes for a due timer takes the lock before it sends.
             let rests = has_none && scheduler.others_are_parked() && !scheduler.has_entries();
             if rests && !scheduler.is_congested() {
                 watermarks::idle(shared, core, now_ns, out);
@@ -307,7 +305,7 @@ impl Worker<'_> {
         let gauge = shared.measurements.gauge(self.id);
         gauge.begin_park(start_ns);
         let nap = self.timers.shorten(nap, start_ns);
-        // Only now: each poll for packets is work of the runtime.
+        // Show the worker as idle only now: each poll for packets is work of the runtime.
         self.instruments.rest();
         shared.scheduler.park(self.id, nap, || self.work_in_sight());
         let end_ns = shared.clock.now_ns();

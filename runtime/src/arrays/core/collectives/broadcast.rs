@@ -1,35 +1,34 @@
-//! Broadcasts: each reaches every chunk of an array once, in one order everywhere, also while chunks migrate.
+//! Broadcasts: delivers each broadcast to every chunk of an array once, in one order, also while chunks migrate.
 //!
 //! # Rules
 //! 1. Rank 0 numbers the broadcasts of each array and sends them to all ranks, which apply them in that order.
-//! 2. A migrating chunk carries the number of the broadcast that its old rank would apply next. When the chunk arrives, it is
-//!    given from the log the broadcasts from that number on that its new rank has applied.
-//! 3. A rank logs broadcasts from the moment it knows an assignment until its incoming chunks have been admitted, and at no
-//!    other time.
-//! 4. A chunk inserted by a handler receives the broadcasts that reach its rank after it did.
+//! 2. A migrating chunk carries the number of the broadcast that its old rank would apply next. When the chunk arrives,
+//!    its new rank delivers the broadcasts of its log from that number on.
+//! 3. A rank logs broadcasts from the moment it receives a `Decision` with moves until its incoming chunks are
+//!    admitted, and at no other time.
+//! 4. A chunk that a handler inserts receives the broadcasts that reach its rank after the chunk.
 //!
 //! # Proof that no chunk misses a broadcast
-//! 1. The old rank of a chunk has applied all broadcasts that rank 0 numbered before the assignment, before it learns of the
-//!    assignment.
-//! 2. So a moving chunk can only miss broadcasts that were numbered after the assignment; its new rank logs these (rule 3).
+//! 1. The old rank of a chunk has applied all broadcasts numbered before the `Decision`, because they arrive first.
+//! 2. So a moving chunk can only miss broadcasts numbered after the `Decision`. Its new rank logs these (rule 3).
 //!
 //! # Proof that no chunk receives a broadcast twice
 //! 1. Rank 0 completes the migration after it has numbered every broadcast that the old rank has applied.
-//! 2. So the new rank is never behind the old one when it admits the chunk.
+//! 2. So the new rank is never behind the old rank when it admits the chunk.
 
 use crate::arrays::core::routing::envelope::{Delivery, Payload};
 use crate::ids::ArrayId;
 
 #[derive(Debug, Default)]
 struct Stream {
-    /// Rank 0: the number of the next broadcast.
+    /// Rank 0: the number of the next broadcast to number.
     numbered: u64,
-    /// The number that this rank applies next.
+    /// The number of the broadcast that this rank applies next.
     next: u64,
     log: Vec<(u64, Delivery)>,
 }
 
-/// One rank's broadcast streams, one per array.
+/// The broadcast streams of one rank, one per array.
 #[derive(Debug)]
 pub(crate) struct Broadcasts {
     streams: Vec<Stream>,
@@ -75,17 +74,16 @@ impl Broadcasts {
         }
     }
 
-    /// The number that this rank applies next.
+    /// The number of the broadcast that this rank applies next.
     pub(crate) fn next(&self, array: ArrayId) -> u64 {
         self.streams[array.index()].next
     }
 
-    /// An assignment is known: broadcasts are logged from now on, for incoming chunks.
+    /// A `Decision` with moves has come: logs broadcasts from now on, for incoming chunks.
     pub(crate) fn start_log(&mut self) {
         self.logging = true;
     }
 
-    /// Tells whether broadcasts are logged now.
     pub(crate) fn are_logged(&self) -> bool {
         self.logging
     }

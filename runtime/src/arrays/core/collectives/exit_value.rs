@@ -1,4 +1,4 @@
-//! The value that a run ends with, encoded: ranks need not know its type.
+//! Stores the value that a run ends with, encoded, so that ranks do not need its type.
 
 use std::any::type_name;
 

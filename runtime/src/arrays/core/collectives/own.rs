@@ -1,15 +1,15 @@
-//! User-defined values in a reduction: values of types that the runtime does not know.
+//! User-defined values in a reduction: the runtime carries them as bytes and calls the user's function to combine them.
 //!
-//! Combining is associative and commutative, so any rank may combine the values at any time, as long as none is left out.
+//! Combining is associative and commutative, so any rank may combine the values at any time, if none is left out.
 //!
 //! # Rules
-//! 1. Values that have not been combined travel as a list, so a rank need not know the type to take part.
-//! 2. The values of a chunk carry the function that combines them. On a rank where such a chunk has contributed, the
-//!    list never gets longer than one.
-//! 3. A rank without such a chunk, in a process of its own, passes on the list.
-//! 4. The caller that reads the result knows the type, and combines the remaining values.
-//! 5. Combining runs user code, so under a lock values are only appended to the list. Two values that meet leave the
-//!    core as a [`Task::Combine`](crate::arrays::core::command::Task::Combine) and come back as one.
+//! 1. Values that have not been combined travel as a list, so a rank without the type can take part.
+//! 2. The values of a chunk carry the function that combines them, within a process. On a rank where such a chunk has
+//!    contributed, the list has at most one value.
+//! 3. A rank without such a function sends on the list.
+//! 4. The caller that reads the result has the type, and combines the remaining values.
+//! 5. Combining runs user code, so under a lock values are only appended to the list. Two values leave the core in a
+//!    [`Task::Combine`](crate::arrays::core::command::Task::Combine), and come back as one.
 
 use std::borrow::Cow;
 
@@ -78,12 +78,12 @@ impl Own {
         self.0.combine = self.0.combine.or(other.0.combine);
     }
 
-    /// True if there are several values, and the function that combines them is known.
+    /// True if there are several values, and this process has the function that combines them.
     pub(crate) fn can_combine(&self) -> bool {
         self.0.values.len() > 1 && self.0.combine.is_some()
     }
 
-    /// Combines the values, if the function for that is known. Runs user code.
+    /// Combines the values, if this process has the function for that. Runs user code.
     pub(crate) fn combine(&mut self) -> Result<(), WireError> {
         if let Some(combine) = self.0.combine {
             self.0.values = vec![combine(&self.0.values)?];

@@ -1,39 +1,37 @@
-//! Population count: finds out that *every* member has reported to a reduction or a sync, while members come and go.
-//!
-//! The report of a newcomer may overtake the report that announces its birth, so a plain count can look complete too early.
+//! Population count: finds out that *every* chunk of an array has reported to a reduction or a sync. Rank 0 uses it for
+//! both, because members come and go meanwhile. A plain count can look complete too early, because a newcomer's report
+//! may overtake the report that announces the newcomer.
 //!
 //! # Rules
-//! 1. *Births.* Each report says how many children its sender has inserted since its last report.
-//! 2. *Generations.* A newcomer reports at its generation: 0 for old members; for a chunk born since the last completed
-//!    count, one more than its parent's.
-//! 3. *Completeness.* A count is complete when all old members have reported, and each generation of newcomers has as many
-//!    reports as the generation above has announced births.
+//! 1. *Births.* Each report has the number of children that its sender has inserted since its last report.
+//! 2. *Generations.* Each report has the generation of its sender: 0 for old members. A chunk born since the last
+//!    completed count has the generation of its parent plus one.
+//! 3. *Completeness.* A count is complete when all old members have reported, and in each later generation as many as
+//!    the generation before has announced.
 //! 4. *Other arrays.* A chunk of another array cannot announce a newcomer, since it does not report to the same counts.
-//!    Either it names a member as the parent, and that member inserts (see
+//!    Either this chunk names a member as the parent, and the member inserts the newcomer (see
 //!    [`Payload::Insertion`](crate::arrays::core::routing::envelope::Payload)). Or the newcomer goes through rank 0,
-//!    which completes the counts: there it becomes an old member of the first count that is not complete.
+//!    which completes the counts. It then becomes an old member of the first count that is not complete.
 //!
 //! # Proof that no member is missing from a complete count
-//! 1. The number of old members, generation 0, is known.
+//! 1. The number of old members (generation 0) is known: it is the population after the last complete count.
 //! 2. Once generation `d` is complete, all births that it announces are known, so generation `d + 1` can be checked.
 //!
 //! # Cost
 //!
-//! Tallies add up in any order and in any grouping, so they can travel through a tree and across migrations. A tally
-//! keeps for each generation only the number of reports *minus* the number of births announced by the generation above,
-//! and nothing where that is 0. A chain of thousands of chunks, where each inserts its successor and leaves, takes two
-//! numbers.
-//!
-//! This module does not carry values (see [`reduction`](super::reduction)) and does not decide when to send.
+//! Tallies add up in any order and in any grouping, so they can travel through a tree and across migrations. For each
+//! generation a tally stores only one difference: its reports *minus* the births that the generation before has
+//! announced. A difference of 0 is not stored. A chain of thousands of chunks that insert a successor and leave takes
+//! two numbers.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Reports added up so far, for one count.
+/// The sum of the reports to one count so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// Reports heard minus births announced, of the generations where they differ.
+    /// Reports minus announced births, for the generations where these differ.
     surplus: BTreeMap<u32, i64>,
     heard: u64,
     born: u64,
@@ -41,7 +39,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// The tally of one report.
     pub(crate) fn of(report: MemberReport) -> Tally {
         let mut tally =
             Tally { heard: 1, born: report.born.into(), left: report.leaving.into(), ..Tally::default() };
@@ -67,12 +64,12 @@ impl Tally {
         }
     }
 
-    /// Reports heard so far, of all generations.
+    /// Number of reports so far, of all generations.
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// Tells whether any report came from a member that did not leave with it.
+    /// True if any report came from a member that did not leave with the report.
     pub(crate) fn has_members(&self) -> bool {
         self.heard > self.left
     }
@@ -99,7 +96,7 @@ impl Tally {
     }
 }
 
-/// The next count of a member that has left: it reports to none.
+/// The next count of a member that has left, which reports to no count.
 const LEFT: u64 = u64::MAX;
 
 /// The report of one member in one count.
@@ -111,7 +108,7 @@ pub(crate) struct MemberReport {
     pub(crate) leaving: bool,
 }
 
-/// A member's place in a series of counts; it travels with the chunk.
+/// The position of a member in a series of counts. It travels with the chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Membership {
     /// The count this member reports to next.
@@ -133,14 +130,14 @@ impl Membership {
         report
     }
 
-    /// The last report: the member takes part in no later count.
+    /// Makes the last report: the member takes part in no later count.
     pub(crate) fn leave(&mut self) -> MemberReport {
         let report = MemberReport { leaving: true, ..self.report() };
         *self = Membership { next: LEFT, generation: 0, born: 0 };
         report
     }
 
-    /// True once the member has left. It reports to no count, and neither do children that it inserts afterwards.
+    /// True once the member has left. Neither the member nor children that it inserts afterwards report to a count.
     pub(crate) fn has_left(&self) -> bool {
         self.next == LEFT
     }

@@ -1,21 +1,20 @@
-//! Reductions: every chunk of an array contributes, and one result comes back as an ordinary message.
-//!
+//! Reductions: every chunk of an array contributes values, and one combined result comes back as an ordinary message.
 //! Partial results are aggregated in the [tree](super::tree) of ranks, of which rank 0 is the root.
 //!
-//! # Steps of a rank below rank 0
+//! # Steps of a rank other than rank 0
 //!
 //! | input | output, to the parent |
 //! |---|---|
 //! | the last of the array's chunks on this rank contributes | the partial result of this rank and its children so far |
 //! | a later contribution or partial result | only this one, at once |
-//! | the rank is idle, or has worked for long | all that it has not passed on |
+//! | the rank is idle, or has worked for long | everything that it has not sent on |
 //!
 //! # Rules
-//! 1. A [`Tally`] counts the contributions in a partial result. Tallies add up in any order, so *when* a rank passes on a
-//!    partial result changes only the speed.
+//! 1. A [`Tally`] counts the contributions in a partial result. Tallies add up in any order, so *when* a rank sends on
+//!    a partial result changes only the speed.
 //! 2. No contribution is tied to a rank, so chunks may migrate with contributions in flight.
-//! 3. Reducers over vectors are a closed set, so ranks combine them without knowing the chunk's type. Values of a
-//!    user-defined type are a list until a rank that knows the type has combined them, see [`own`](super::own).
+//! 3. Reducers over vectors are a closed set, so ranks combine them without the type of the chunk. Values of a
+//!    user-defined type stay a list until a rank with a chunk of that type combines them, see [`own`](super::own).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,8 +54,8 @@ use crate::wire;
 pub enum Reducer {
     /// The sum. Integer sums saturate. Floating-point sums may differ in the last bits with placement.
     Sum,
-    /// The sum modulo 2^64, of [`Values::U64`] or [`Values::I64`]. For checksums: the same on every placement, and every
-    /// bit of every contribution counts.
+    /// The sum modulo 2^64, of [`Values::U64`] or [`Values::I64`]. For checksums: the result is the same on every
+    /// placement, and depends on every bit of every contribution.
     WrappingSum,
     /// The minimum; NaN if a floating-point number is NaN.
     Min,
@@ -66,7 +65,7 @@ pub enum Reducer {
     And,
     /// Bitwise or, of [`Values::U64`].
     Or,
-    /// Every contribution, ordered by packed index: the same on every placement.
+    /// Every contribution, ordered by packed index. The result is the same on every placement.
     Gather,
     /// Combines values of a user-defined type by [`Combine`](crate::Combine), see [`Values::own`].
     Own,
@@ -124,14 +123,14 @@ impl From<Vec<i64>> for Values {
 }
 
 impl From<Vec<u8>> for Values {
-    /// One chunk's part of a gather; the runtime fills in the index of the chunk.
+    /// The contribution of one chunk to a gather; the runtime fills in the index of the chunk.
     fn from(bytes: Vec<u8>) -> Values {
         Values::Gathered(vec![(0, bytes)])
     }
 }
 
 impl Values {
-    /// A contribution to a scan. Contributions are gathered first, and combined when all have come.
+    /// A contribution to a scan. The contributions are gathered, and rank 0 combines them when all have come.
     pub(crate) fn scanned(&self, key: u64) -> Values {
         let bytes = wire::encode(self).unwrap_or_else(|why| unreachable!("numbers and bytes encode: {why}"));
         Values::Gathered(vec![(key, bytes)])
@@ -166,7 +165,8 @@ impl Values {
     }
 }
 
-/// The result of an exclusive scan for each chunk, by packed index: the contributions of the chunks before it, combined.
+/// The result of an exclusive scan for each chunk, by packed index: the contributions of the chunks before it,
+/// combined.
 pub(crate) fn scan(reducer: Reducer, gathered: &Values) -> Result<Vec<(u64, Values)>, String> {
     let Values::Gathered(parts) = gathered else { unreachable!("contributions to a scan are gathered") };
     let mut so_far: Option<Values> = None;
@@ -192,7 +192,7 @@ pub(crate) enum ResultTarget {
     Exit,
 }
 
-/// The specification that all contributions to one reduction must agree on.
+/// The specification, which must be the same in all contributions to one reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReductionSpec {
     pub(crate) tag: u32,
@@ -214,7 +214,7 @@ impl fmt::Display for ReductionSpec {
     }
 }
 
-/// Contributions combined so far, and the specification they agree on.
+/// The values combined so far, and the specification of the reduction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Combined {
     pub(crate) spec: ReductionSpec,
@@ -232,7 +232,7 @@ impl Combined {
         combine(reducer, &mut self.values, values)
     }
 
-    /// True if user code is to combine the values before the rank passes them on.
+    /// True if user code is to combine the values before the rank sends them on.
     pub(crate) fn can_combine(&self) -> bool {
         matches!(&self.values, Values::Own(own) if own.can_combine())
     }
@@ -256,7 +256,7 @@ impl Combined {
     }
 }
 
-/// A partial result: contributions added up so far. The report of a chunk that leaves or abstains adds no values.
+/// A partial result of a reduction. The report of a chunk that leaves or abstains adds no values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Partial {
     tally: Tally,
@@ -283,7 +283,7 @@ impl Partial {
         Ok(())
     }
 
-    /// True if user code is to combine the values before the rank passes them on.
+    /// True if user code is to combine the values before the rank sends them on.
     fn can_combine(&self) -> bool {
         self.combined.as_ref().is_some_and(Combined::can_combine)
     }
@@ -294,7 +294,7 @@ impl Partial {
     }
 }
 
-/// NaN if either number is NaN: a result that ignored it would look valid.
+/// NaN if either number is NaN, because a result that ignored the NaN would look valid.
 fn nan_or(x: f64, y: f64, choose: fn(f64, f64) -> f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::NAN } else { choose(x, y) }
 }
@@ -348,7 +348,6 @@ fn combine(reducer: Reducer, ours: &mut Values, theirs: Values) -> Result<(), St
     Ok(())
 }
 
-/// A finished reduction.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FinishedReduction {
     pub(crate) array: ArrayId,
@@ -359,25 +358,25 @@ pub(crate) struct FinishedReduction {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// The part that has not been passed on.
+    /// The partial result that has not been sent on.
     partial: Option<Partial>,
-    /// Contributions of this rank's chunks, passed on or not.
+    /// Number of contributions of this rank's chunks, sent on or not.
     own: u64,
 }
 
-/// One rank's part of all reductions.
+/// The state of one rank for all reductions.
 #[derive(Debug)]
 pub(crate) struct Reductions {
     pending: BTreeMap<(ArrayId, u64), Pending>,
     /// Per array, the first reduction to which not all chunks of this rank have contributed.
     open: Vec<u64>,
-    /// Root only: per array, the next reduction to finish and the population it needs.
+    /// Rank 0 only: per array, the next reduction to finish and the population that it needs.
     roots: Vec<(u64, u64)>,
-    /// A partial result that user code is to combine; it comes back like a partial result of another rank.
+    /// A partial result that user code is to combine. It comes back like a partial result of another rank.
     uncombined: Option<(ArrayId, u64, Partial)>,
 }
 
-/// The reductions of a run between two packets, as rank 0 knows them: all partial results are there.
+/// The state of rank 0 while all partial results are there and none is in flight.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RootReductions {
     roots: Vec<(u64, u64)>,
@@ -385,7 +384,7 @@ pub(crate) struct RootReductions {
 }
 
 impl RootReductions {
-    /// Tells whether these are the reductions of `arrays` arrays.
+    /// True if these are the reductions of `arrays` arrays.
     pub(crate) fn are_of(&self, arrays: usize) -> bool {
         let is_known = |array: ArrayId| array.index() < arrays;
         self.roots.len() == arrays && self.partials.iter().all(|&(array, ..)| is_known(array))
@@ -401,7 +400,7 @@ impl RootReductions {
 }
 
 impl Reductions {
-    /// Root: the state that a restarted run needs, taken while no other rank has a partial result.
+    /// Rank 0: the state that a restarted run needs, taken while no other rank has a partial result.
     pub(crate) fn root_image(&self) -> RootReductions {
         let partial = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
             Some((array, sequence, pending.partial.clone()?))
@@ -412,8 +411,8 @@ impl Reductions {
         }
     }
 
-    /// Root of a run that restarts: goes on from `image`. Its contributions do not count as contributions of this rank's chunks,
-    /// so the first partial results go up when ranks are idle.
+    /// Rank 0 of a run that restarts: goes on from `image`. Its contributions do not count as contributions of this
+    /// rank's chunks, so the first partial results go up only when ranks are idle.
     pub(crate) fn restore(&mut self, image: RootReductions) {
         self.roots = image.roots;
         let pending = |partial| Pending { partial: Some(partial), ..Pending::default() };
@@ -440,8 +439,7 @@ impl Reductions {
         Ok(pending.own >= local)
     }
 
-    /// Adds a child's partial result. True if all `local` chunks of the array here have contributed, so that there is
-    /// nothing to wait for.
+    /// Adds a child's partial result. True if it is to be sent on at once: all `local` chunks here have contributed.
     pub(crate) fn receive(
         &mut self,
         array: ArrayId,
@@ -454,8 +452,8 @@ impl Reductions {
         Ok(gone || pending.own >= local)
     }
 
-    /// Adds the last report of a chunk of this rank that leaves. True if any chunk here has contributed, and all `local`
-    /// chunks that stay have.
+    /// Adds the last report of a leaving chunk. True if any chunk here has contributed, and all `local` chunks that
+    /// stay have.
     pub(crate) fn leave(
         &mut self,
         array: ArrayId,
@@ -479,16 +477,15 @@ impl Reductions {
         Ok(pending)
     }
 
-    /// Takes the partial result that was last added to, if user code is to combine it. It is [received](Self::receive)
-    /// afterwards.
+    /// Takes the last changed partial result, if user code is to combine it. [`receive`](Self::receive) adds it again.
     pub(crate) fn take_uncombined(&mut self) -> Option<(ArrayId, u64, Partial)> {
         self.uncombined.take()
     }
 
     /// Takes the partial results for the parent, now that all chunks of this rank have contributed to `sequence`.
     ///
-    /// All earlier reductions are included. A chunk contributes in order: if it has not contributed to an earlier one
-    /// here, it has done so on the rank it came from.
+    /// All earlier reductions are included. A chunk contributes in order: if it has not contributed to an earlier
+    /// reduction here, it has done so on the rank from which it came.
     pub(crate) fn complete(&mut self, array: ArrayId, sequence: u64) -> Vec<(u64, Partial)> {
         let open = &mut self.open[array.index()];
         *open = (*open).max(sequence + 1);
@@ -497,7 +494,7 @@ impl Reductions {
         through.filter_map(|of| Some((of.1, self.pending.remove(&of)?.partial?))).collect()
     }
 
-    /// Takes everything that has not been passed on, in order.
+    /// Takes everything that has not been sent on, in order.
     pub(crate) fn take_all(&mut self) -> Vec<(ArrayId, u64, Partial)> {
         let take = |(&(array, sequence), pending): (&(ArrayId, u64), &mut Pending)| {
             Some((array, sequence, pending.partial.take()?))
@@ -508,28 +505,28 @@ impl Reductions {
         taken
     }
 
-    /// Root: the next finished reduction of `array`, in order of their numbers.
+    /// Rank 0: the next finished reduction of `array`, in the order of their numbers.
     pub(crate) fn finish(&mut self, array: ArrayId) -> Option<FinishedReduction> {
         loop {
             let (sequence, population) = self.roots[array.index()];
             let next = self.pending.get(&(array, sequence))?.partial.as_ref()?.tally.complete(population)?;
             let pending = self.pending.remove(&(array, sequence));
             self.roots[array.index()] = (sequence + 1, next);
-            // A reduction to which no chunk contributed has no result: all have left or abstained.
+            // If all chunks have left or abstained, the reduction has no result.
             let combined = pending.and_then(|pending| pending.partial).and_then(|partial| partial.combined);
             let Some((spec, values)) = combined.map(Combined::finished) else { continue };
             return Some(FinishedReduction { array, sequence, spec, values });
         }
     }
 
-    /// Root: one more chunk takes part, from the first unfinished reduction on. Returns the number of that reduction.
+    /// Rank 0: one more chunk takes part, from the first unfinished reduction on. Returns the number of that reduction.
     pub(crate) fn admit(&mut self, array: ArrayId) -> u64 {
         let (next, population) = &mut self.roots[array.index()];
         *population += 1;
         *next
     }
 
-    /// The first unfinished reduction of each array, if a chunk that has not left has reported to it. Root only.
+    /// Rank 0: the first unfinished reduction of each array, if a chunk that has not left has reported to it.
     pub(crate) fn unfinished(&self) -> Vec<(ArrayId, u64)> {
         let first = |(array, &(sequence, _)): (ArrayId, &(u64, u64))| {
             let partial = self.pending.get(&(array, sequence))?.partial.as_ref()?;
@@ -538,17 +535,17 @@ impl Reductions {
         (0..).map(ArrayId).zip(&self.roots).filter_map(first).collect()
     }
 
-    /// One line per reduction that is not finished, for a stall report. Root only.
+    /// Rank 0: one line per reduction that is not finished, for a stall report.
     pub(crate) fn explain(&self, name: impl Fn(ArrayId) -> String) -> Vec<String> {
         let mut populations: Vec<u64> = self.roots.iter().map(|&(_, population)| population).collect();
         let line = |(&(array, sequence), pending): (&(ArrayId, u64), &Pending)| {
             let population = populations.get_mut(array.index())?;
             let tally = &pending.partial.as_ref()?.tally;
             let heard = tally.heard();
-            // Announced newcomers are expected to contribute too, in later reductions as well.
+            // Announced newcomers will contribute too, also to later reductions.
             let all = heard + tally.missing(*population);
             *population = tally.population_after(*population);
-            // Chunks that only left were never going to contribute.
+            // Nothing waits for a reduction to which only leaving chunks have reported.
             tally.has_members().then(|| {
                 format!("reduction {sequence} of {} has {heard} of {all} contributions", name(array))
             })

@@ -1,8 +1,8 @@
-//! Reductions over sections: chunks of an array that a section lists by index contribute, and one result comes back.
+//! Reductions over sections: the chunks that a section lists by index contribute values, and one combined result comes
+//! back. How values are combined is in [`reduction`](super::reduction).
 //!
-//! Partial results meet on the *root* of the section: the rank on which the placement puts its first chunk. The root is the
-//! same on every rank wherever chunks migrate. Each row of a matrix may have another root. How values are combined is in
-//! [`reduction`](super::reduction).
+//! Partial results meet on the *root* of the section: the home rank of the section's first chunk. The root is the same
+//! on every rank, wherever chunks migrate. Each row of a matrix may have another root.
 //!
 //! # Steps
 //!
@@ -10,17 +10,17 @@
 //! |---|---|---|
 //! | not the root | the last of the section's chunks on this rank contributes | the partial result, to the root |
 //! | not the root | a later contribution | only this one, to the root, at once |
-//! | not the root | the rank is idle | all that it has not passed on, to the root |
+//! | not the root | the rank is idle | everything that it has not sent on, to the root |
 //! | root | all chunks of the section have contributed | the result |
 //!
 //! # Rules
-//! 1. No count of a population is needed: the section lists its chunks, and a partial result has one bit per chunk that says
-//!    whether the chunk has contributed.
-//! 2. As in a reduction over an array, *when* a rank passes on its part changes only the speed.
-//! 3. Each chunk numbers its contributions to each section by itself and takes the numbers along when it migrates. The root
+//! 1. No population count is needed, because the section lists its chunks. A partial result has one bit per chunk, set
+//!    if the chunk has contributed.
+//! 2. As in a reduction over an array, *when* a rank sends on a partial result changes only the speed.
+//! 3. Each chunk numbers its own contributions to each section, and takes the numbers along when it migrates. The root
 //!    finishes reductions in this order, so results come in order too.
 //!
-//! Cost: one packet from each rank that has chunks of the section. A result for all of them is one packet to each such rank.
+//! Cost: one packet from each rank with chunks of the section. A result for all takes one packet to each such rank.
 //!
 //! # What is remembered
 //!
@@ -29,11 +29,11 @@
 //! | of any number of reductions | number of contributions | each of its chunks | the run ends |
 //! | of any number of reductions | number of the next reduction | the root and the ranks that took part | the run ends |
 //! | of one reduction ([`once`](crate::Section::once)) | that reduction | the root | its result |
-//! | of one reduction | that reduction | any other rank | the rank passes on its part |
+//! | of one reduction | that reduction | any other rank | the rank sends on its partial result |
 //!
-//! Neither number can be forgotten alone. Only these numbers distinguish a chunk that has contributed twice from one that has
-//! not contributed yet. No rank knows that a program will not use a section again. A section of one reduction needs no
-//! number, since the program has numbered it. Sections that are remembered and not in use cost no time.
+//! The first two numbers stay because only they distinguish a chunk that has contributed twice from one that has not
+//! contributed yet. No rank can tell that a program will not use a section again. A section of one reduction needs no
+//! number, because the program has numbered it. Sections that are remembered and not in use cost no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ pub(crate) struct SectionContribution {
     /// Keys of the section's chunks, ascending.
     pub(crate) keys: Arc<[u64]>,
     pub(crate) section: u64,
-    /// This is the section's only reduction.
+    /// True if this is the section's only reduction.
     pub(crate) once: bool,
-    /// The position of the chunk's key among them.
+    /// The position of the chunk's key in `keys`.
     pub(crate) place: usize,
     pub(crate) sequence: u64,
     pub(crate) spec: ReductionSpec,
@@ -143,7 +143,6 @@ const DUPLICATE: &str = "a chunk has contributed twice: it was inserted under th
 const DUPLICATE_ONCE: &str =
     "a chunk has contributed twice to the only reduction of its section: number each by another number";
 
-/// A finished reduction.
 #[derive(Debug)]
 pub(crate) struct SectionResult {
     pub(crate) keys: Arc<[u64]>,
@@ -153,11 +152,11 @@ pub(crate) struct SectionResult {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// The part that has not been passed on.
+    /// The partial result that has not been sent on.
     part: Option<SectionPartial>,
-    /// Contributions of this rank's chunks, passed on or not.
+    /// Number of contributions of this rank's chunks, sent on or not.
     own: usize,
-    /// Chunks of the section on this rank when the first of them contributed. Used by ranks that are not the root.
+    /// Number of the section's chunks on this rank when the first contributed. Used by ranks other than the root.
     expected: usize,
 }
 
@@ -165,29 +164,29 @@ struct Pending {
 #[derive(Debug)]
 struct ActiveSection {
     root: Rank,
-    /// The section has one reduction, and is forgotten with it.
+    /// True if the section has one reduction, and is forgotten with it.
     once: bool,
-    /// On the root, the next reduction to finish; on other ranks, the next one to pass on.
+    /// On the root, the next reduction to finish. On other ranks, the next one to send on.
     next: u64,
     pending: BTreeMap<u64, Pending>,
 }
 
-/// One rank's part of all reductions over sections.
+/// The state of one rank for all reductions over sections.
 #[derive(Debug)]
 pub(crate) struct Sections {
     rank: Rank,
     /// Sections with a reduction in progress on this rank.
     active: BTreeMap<(ArrayId, u64), ActiveSection>,
-    /// The next reduction of each other section that is reduced over more than once.
+    /// The next reduction of each other section that has more than one reduction.
     inactive: BTreeMap<(ArrayId, u64), u64>,
 }
 
-/// The output after a part was added.
+/// The output after a partial result was added.
 #[derive(Debug, Default)]
 pub(crate) struct SectionOutput {
-    /// User code is to combine the values of this part, which is [received](Sections::receive) afterwards.
+    /// A partial result that user code is to combine. [`Sections::receive`] adds it again afterwards.
     pub(crate) combine: Option<SectionPartial>,
-    /// Parts to send to the section's root.
+    /// Partial results to send to the section's root.
     pub(crate) pass_on: Option<(Rank, Vec<SectionPartial>)>,
     /// Finished reductions, in order.
     pub(crate) finished: Vec<SectionResult>,
@@ -203,8 +202,8 @@ impl Sections {
         Sections { rank, active: BTreeMap::new(), inactive: BTreeMap::new() }
     }
 
-    /// Adds the contribution of a chunk of this rank. `root` and `residents`, the number of the section's chunks on this
-    /// rank, are called once per reduction.
+    /// Adds the contribution of a chunk of this rank. `root` and `residents`, the number of the section's chunks on
+    /// this rank, are called once per reduction.
     pub(crate) fn contribute(
         &mut self,
         part: SectionPartial,
@@ -222,7 +221,7 @@ impl Sections {
         self.add(section, part)
     }
 
-    /// Adds a part from another rank, or one that user code has combined.
+    /// Adds a partial result from another rank, or one that user code has combined.
     pub(crate) fn receive(
         &mut self,
         part: SectionPartial,
@@ -278,7 +277,7 @@ impl Sections {
         Ok(advance)
     }
 
-    /// Takes everything that has not been passed on, with the rank to send it to.
+    /// Takes everything that has not been sent on, each with the rank that gets it.
     pub(crate) fn take_all(&mut self) -> Vec<(Rank, SectionPartial)> {
         let me = self.rank;
         let mut taken = Vec::new();
@@ -286,7 +285,7 @@ impl Sections {
             let parts = known.pending.values_mut().filter_map(|pending| pending.part.take());
             taken.extend(parts.map(|part| (known.root, part)));
         }
-        // Chunks of this rank may migrate before they contribute: nothing would ever complete such an entry here.
+        // A section of one reduction: its last chunks may migrate first, and nothing would remove the entry here.
         self.active.retain(|_, known| !known.once || known.root == me);
         taken
     }
@@ -315,8 +314,8 @@ impl Sections {
 }
 
 impl ActiveSection {
-    /// Takes the parts of all reductions up to this one. A chunk contributes in order: if it has not contributed to an
-    /// earlier reduction here, it has done so on the rank it came from.
+    /// Takes the partial results of all reductions up to this one. A chunk contributes in order: if it has not
+    /// contributed to an earlier reduction here, it has done so on the rank from which it came.
     fn take_through(&mut self, sequence: u64) -> Vec<SectionPartial> {
         let later = self.pending.split_off(&(sequence + 1));
         std::mem::replace(&mut self.pending, later).into_values().filter_map(|pending| pending.part).collect()

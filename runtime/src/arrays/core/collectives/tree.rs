@@ -1,18 +1,18 @@
 //! The tree of ranks: rank 0 broadcasts down it, and reports to rank 0 are aggregated on their way up (convergecast).
 //!
-//! Rank 0 is the root, and each rank has up to [`ARITY`] children. When all ranks report, no rank sends or receives more than
-//! [`ARITY`] packets, whatever the number of ranks. The time is proportional to the depth of the tree.
+//! Rank 0 is the root, and each rank has up to [`ARITY`] children. When all ranks report, no rank exchanges more than
+//! [`ARITY`] + 1 packets, whatever the number of ranks. The time is proportional to the depth of the tree.
 //!
 //! # Order
-//! 1. Links keep the order of packets, so every rank receives the broadcasts of rank 0 in the order in which rank 0 sent
-//!    them.
+//! 1. Transports keep the order of packets between two ranks. So every rank receives the broadcasts of rank 0 in the
+//!    order in which rank 0 sent them.
 //! 2. A child reports on a broadcast only after its parent has received that broadcast.
 //! 3. Packets along the tree are not ordered with packets that ranks send each other directly.
 
 use crate::heap;
 use crate::ids::Rank;
 
-/// The most children of a rank. Simulations use fewer, for deep trees of few ranks.
+/// The most children of a rank. Simulations use smaller numbers too, so that few ranks make a deep tree.
 pub(crate) const ARITY: u32 = 8;
 
 /// A rank's place in the tree.
@@ -51,7 +51,7 @@ impl Tree {
     }
 }
 
-/// The reports of a rank and of each of its children, aggregated until all of them have come.
+/// Adds up the reports of a rank and of each of its children.
 #[derive(Debug, Default)]
 pub(crate) struct Convergecast<T> {
     heard: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Convergecast<T> {
 }
 
 impl<T: Default> Convergecast<T> {
-    /// One more report has come: `join` adds it to the others. Returns the aggregate after the last one.
+    /// Adds one more report by `join`. Returns the sum after the last report.
     pub(crate) fn add(&mut self, tree: &Tree, join: impl FnOnce(&mut T)) -> Option<T> {
         join(&mut self.sum);
         self.heard += 1;

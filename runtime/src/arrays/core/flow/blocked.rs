@@ -1,4 +1,4 @@
-//! The blocked chunks of a rank, each with the destinations that block it and its ready entry once that is parked.
+//! Stores the blocked chunks of a rank: the destinations that block each chunk, and whether its ready entry is parked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,13 @@ use crate::ids::CellId;
 #[derive(Debug)]
 struct Blocked {
     by: Vec<Destination>,
-    /// Its ready entry is parked.
+    /// True if the ready entry of the chunk is parked.
     parked: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct BlockedChunks {
     chunks: BTreeMap<CellId, Blocked>,
-    /// Number of parked entries.
     parked: usize,
     /// Chunks that were blocked when they were held ([`prepare_leave`](BlockedChunks::prepare_leave)), until they leave
     /// ([`leave`](BlockedChunks::leave)).
@@ -27,7 +26,6 @@ impl BlockedChunks {
         self.chunks.is_empty()
     }
 
-    /// Tells whether any ready entry is parked.
     pub(super) fn has_parked(&self) -> bool {
         self.parked > 0
     }
@@ -46,12 +44,12 @@ impl BlockedChunks {
         self.chunks.values_mut().filter(by_first).for_each(|blocked| blocked.by.push(second));
     }
 
-    /// Tells whether this destination blocks any chunk.
+    /// True if this destination blocks any chunk.
     pub(super) fn any_by(&self, destination: Destination) -> bool {
         self.chunks.values().any(|blocked| blocked.by.contains(&destination))
     }
 
-    /// Parks the ready entry of a cell if its chunk is blocked.
+    /// Parks the ready entry of a cell if its chunk is blocked. True if so.
     pub(super) fn park(&mut self, cell: CellId) -> bool {
         let Some(blocked) = self.chunks.get_mut(&cell) else { return false };
         blocked.parked = true;
@@ -67,7 +65,7 @@ impl BlockedChunks {
         })
     }
 
-    /// Unblocks all chunks whose entries are parked, and returns these entries.
+    /// Unblocks all chunks with parked entries, and returns these entries.
     pub(super) fn unblock_parked(&mut self) -> Vec<CellId> {
         self.unblock_if(|blocked| blocked.parked)
     }

@@ -1,19 +1,20 @@
-//! Broadcast acknowledgements, aggregated up the tree: a sender of broadcasts waits for the slowest rank.
+//! Aggregates the acks of broadcasts up the tree of ranks, so that a sender of broadcasts waits for the slowest rank.
+//! The rules are in [`flow`](crate::arrays::core::flow).
 //!
-//! The rules are in [`flow`](crate::arrays::core::flow). Some broadcasts carry a request for an ack; rank 0 puts these
-//! into one sequence, and they come to every rank in that order. Only these broadcasts are numbered and counted here.
+//! Some broadcasts carry a request for an ack. Rank 0 puts these broadcasts into one sequence, and they arrive at every
+//! rank in that order. Only broadcasts with a request are numbered and counted here.
 //!
 //! # Steps of a rank
 //!
 //! | input | output |
 //! |---|---|
-//! | a request comes; chunks here received a broadcast since the last request, or an ack is deferred | the ack is deferred |
-//! | a request comes otherwise | the rank acknowledges the broadcast |
-//! | the rank is not full, and all its incoming chunks are admitted | it acknowledges all |
-//! | the rank and all ranks below it have acknowledged more | the number of these broadcasts, to its parent |
-//! | the same on rank 0 | an ack of all ranks, to the sender of each broadcast |
+//! | a request; chunks here have received a broadcast since the last request, or another ack is deferred | the ack is deferred |
+//! | a request in any other case | the rank acknowledges the broadcast |
+//! | the rank is not full, and all its incoming chunks are admitted | the rank acknowledges all deferred broadcasts |
+//! | this rank (not 0) and all ranks below it have acknowledged more broadcasts | the number of these, to the parent |
+//! | all ranks have acknowledged more broadcasts, on rank 0 | an ack for all ranks, to the sender of each broadcast |
 //!
-//! Cost: per request, one packet from each child and one to the parent; fewer where a rank acknowledges several at once.
+//! Cost: per request, one packet from each child and one to the parent; fewer if a rank acknowledges several at once.
 
 use std::collections::VecDeque;
 
@@ -22,16 +23,16 @@ use litemap::LiteMap;
 use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::Rank;
 
-/// One rank's part in the acks. All numbers are of broadcasts with a request for an ack.
+/// The state of one rank. All numbers are of broadcasts with a request for an ack.
 #[derive(Debug)]
 pub(crate) struct BroadcastAcks {
     /// Broadcasts that this rank has acknowledged.
     acked: u64,
-    /// Broadcasts that have come and whose acks are deferred.
+    /// Broadcasts that have arrived and have a deferred ack on this rank.
     deferred: u64,
-    /// Chunks that are here or incoming have received a broadcast, with a request or without, since the last request.
+    /// True if chunks here, or incoming ones, have received any broadcast since the last request.
     received: bool,
-    /// Per child, broadcasts that the child and all ranks below it have acknowledged.
+    /// By child, broadcasts that the child and all ranks below it have acknowledged.
     below: LiteMap<Rank, u64>,
     /// Broadcasts that this rank and all ranks below it have acknowledged, as last reported to the parent.
     reported: u64,
@@ -62,7 +63,7 @@ impl BroadcastAcks {
         if waits { self.deferred += 1 } else { self.acked += 1 }
     }
 
-    /// The number of the first broadcast whose ack is deferred, counted from 0.
+    /// The number of the first broadcast with a deferred ack, counted from 0.
     pub(crate) fn first_deferred(&self) -> Option<u64> {
         (self.deferred > 0).then_some(self.acked)
     }
@@ -77,7 +78,8 @@ impl BroadcastAcks {
         *self.below.entry(child).or_default() += more;
     }
 
-    /// Takes the number of further broadcasts that this rank and all ranks below it have acknowledged, to report them now.
+    /// Takes the number of further broadcasts that this rank and all ranks below it have acknowledged, to report them
+    /// now.
     pub(crate) fn take_new_acks(&mut self) -> u64 {
         let least = self.below.values().fold(self.acked, |least, &below| least.min(below));
         least - std::mem::replace(&mut self.reported, least)

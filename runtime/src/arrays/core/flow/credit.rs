@@ -1,8 +1,8 @@
-//! Credit: the bytes in flight from this rank to each other rank and in broadcasts, against a window.
+//! Counts the bytes in flight from this rank to each other rank, and in broadcasts, against a window.
 //!
-//! A sender has one window for each destination. Bytes are in flight from the send until the receiver acknowledges them; the
-//! sender asks for an ack several times per window. A destination *blocks* senders once more than a window is in flight to
-//! it, until half a window is.
+//! A sender has one window for each destination. Bytes are in flight until the receiver acknowledges them, and the
+//! sender requests an ack several times per window. A destination *blocks* senders once more than a window is in flight
+//! to it, until half a window or less is.
 
 use litemap::LiteMap;
 
@@ -11,9 +11,9 @@ use crate::ids::Rank;
 
 /// Number of ack requests per window.
 const ACK_REQUESTS_PER_WINDOW: u64 = 4;
-/// A rank's limit, divided by the windows of all other ranks together.
+/// The limit of a rank, divided by the sum of the windows of all other ranks to it.
 const WINDOWS_PER_LIMIT: u64 = 4;
-/// The minimum window, bytes, unless the limit is less than 16 times as large.
+/// The minimum window, bytes. A limit of less than 16 times as much makes it smaller: a sixteenth of the limit.
 const WINDOW_MIN: u64 = 64 << 10;
 
 /// The consequences of a message to another rank, or of a broadcast.
@@ -32,7 +32,7 @@ struct ByteCounts {
     in_flight: i64,
     /// Bytes in flight that were sent since the last request for an ack.
     since_ack_request: u64,
-    /// Bytes from that rank whose ack was requested and deferred.
+    /// Bytes from that rank for which an ack was requested and deferred.
     deferred_ack: u64,
 }
 
@@ -47,7 +47,7 @@ impl ByteCounts {
         }
     }
 
-    /// Tells whether more bytes than these are in flight.
+    /// True if more than `bytes` bytes are in flight.
     #[inline]
     fn exceeds(&self, bytes: u64) -> bool {
         u64::try_from(self.in_flight).is_ok_and(|in_flight| in_flight > bytes)
@@ -68,7 +68,7 @@ pub(super) struct Credits {
 impl Credits {
     /// The credits of one of `ranks` ranks, each with this limit of queued bytes.
     pub(super) fn new(ranks: u32, limit: u64) -> Credits {
-        // The windows of all senders to a rank are a part of its limit, unless there are very many senders.
+        // The windows of all senders to a rank are together a quarter of its limit, unless there are very many senders.
         let shared_out = limit / WINDOWS_PER_LIMIT / u64::from(ranks.max(2) - 1);
         let window = shared_out.max(WINDOW_MIN.min(limit / 16));
         Credits {
@@ -80,14 +80,12 @@ impl Credits {
         }
     }
 
-    /// Bytes leave for another rank.
     #[inline]
     pub(super) fn count_sent(&mut self, to: Rank, bytes: u64) -> SendOutcome {
         let window = self.window;
         self.rank(to).add(bytes, window)
     }
 
-    /// Bytes leave for all ranks.
     pub(super) fn count_broadcast(&mut self, bytes: u64) -> SendOutcome {
         self.broadcasts.add(bytes, self.broadcast_window)
     }
@@ -102,23 +100,21 @@ impl Credits {
         std::mem::take(&mut self.counts_of(to).since_ack_request)
     }
 
-    /// Bytes are acknowledged.
     pub(super) fn count_acked(&mut self, by: Destination, bytes: u64) {
         self.counts_of(by).in_flight -= bytes as i64;
     }
 
-    /// Another rank requests an ack of `bytes` bytes.
     pub(super) fn defer_ack(&mut self, to: Rank, bytes: u64) {
         self.rank(to).deferred_ack += bytes;
     }
 
-    /// Takes the deferred acks: receivers and bytes.
+    /// Takes the deferred acks, as pairs of receiver and bytes.
     pub(super) fn take_deferred_acks(&mut self) -> Vec<(Rank, u64)> {
         let deferred = self.ranks.iter_mut().filter(|(_, counts)| counts.deferred_ack > 0);
         deferred.map(|(&rank, counts)| (rank, std::mem::take(&mut counts.deferred_ack))).collect()
     }
 
-    /// Tells whether more than half a window is in flight: then senders that the destination blocks stay blocked.
+    /// True if more than half a window is in flight: senders that the destination blocks stay blocked.
     pub(super) fn blocks(&self, by: Destination) -> bool {
         let (counts, window) = match by {
             Destination::Rank(rank) => (self.ranks.get(&rank), self.window),
@@ -133,7 +129,6 @@ impl Credits {
         ranks.chain([Destination::AllRanks]).filter(|&destination| self.blocks(destination)).collect()
     }
 
-    /// Doubles the windows.
     pub(super) fn grow(&mut self) {
         for window in [&mut self.window, &mut self.broadcast_window] {
             *window = (*window).max(1).saturating_mul(2);

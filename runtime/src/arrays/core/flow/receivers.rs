@@ -1,16 +1,16 @@
-//! Receiver counts: per array, the most chunks on one rank. Each receiver of a broadcast takes up a node on its rank, however
-//! short the message is. So the sender of a broadcast counts nodes too, see [`flow`](crate::arrays::core::flow).
+//! Receiver counts: per array, the largest number of chunks on one rank. [Flow control](crate::arrays::core::flow)
+//! counts this number of nodes for a broadcast, because each receiver takes a node on its rank, however short the
+//! message is.
 //!
 //! # Rules
-//! 1. All ranks start from the number of chunks per rank where an array is evenly divided.
-//! 2. A rank with twice the known number tells its parent, and rank 0 tells all ranks. A rank gets that many chunks
-//!    by the setup, by insertion or by migration.
-//! 3. The known number doubles each time, so a rank is told about an array at most some twenty times per run, however many
-//!    chunks come.
+//! 1. All ranks start from the number of chunks per rank of an evenly divided array.
+//! 2. A rank that has at least twice the known number reports to its parent, and rank 0 sends the new number to all
+//!    ranks. Chunks come to a rank by the setup, by insertion or by migration.
+//! 3. The known number at least doubles each time. So a rank receives at most about twenty numbers per array and run.
 
 use crate::ids::ArrayId;
 
-/// The receiver counts that a rank knows: per array, the most chunks on one rank, or more than half of that number.
+/// The receiver counts of a rank: per array, a number that is more than half of the most chunks on one rank.
 #[derive(Debug)]
 pub(crate) struct Receivers {
     max: Box<[u64]>,
@@ -28,7 +28,7 @@ impl Receivers {
     }
 
     /// A rank has `chunks` chunks of an array. True if that is at least twice the known number. The known number only
-    /// doubles, so that all ranks that pass it on know the same in the end.
+    /// doubles, so that all ranks end with the same number, whatever the order of the reports.
     pub(crate) fn grow(&mut self, array: ArrayId, chunks: u64) -> bool {
         let most = &mut self.max[array.index()];
         let times = chunks / *most;

@@ -1,24 +1,25 @@
-//! Stalls: a full rank that has nothing to run but parked entries. Rank 0 finds the ranks that wait only for each other.
+//! Detects stalls and deadlocks of flow control. A *stalled* rank is full and has nothing to run but parked entries.
+//! Rank 0 finds the ranks that wait only for each other.
 //!
 //! # States of one rank
 //!
 //! | state | input | next state | output |
 //! |---|---|---|---|
 //! | Flowing | the rank is full and idle, and entries are parked | Reported | a [`StallReport`] to rank 0 |
-//! | Reported | the same, and the entries wait for other destinations | Reported | a new report under the next number |
-//! | Reported | an entry was unparked | Flowing | the stall has ended |
-//! | Reported | rank 0: this stall is part of a deadlock | Retried | run each parked entry once |
-//! | Retried | as Flowing | ReportedAgain | a report |
-//! | ReportedAgain | as Reported | ReportedAgain, or Retried | as Reported |
-//! | ReportedAgain | rank 0: this stall is part of a deadlock | Retried | raise the limit |
-//! | any | the rank is not full, or no longer | Flowing, or Reported | nothing |
+//! | Reported | the report has changed: other destinations, or another first deferred ack | Reported | the report, under the next number |
+//! | Reported | an entry was unparked | Flowing | to rank 0: the stall has ended |
+//! | Reported | from rank 0: this stall is part of a deadlock | Retried | runs each parked entry once |
+//! | Retried | the rank is full and idle, and entries are parked | ReportedAgain | a report |
+//! | Retried | the rank is not full | Flowing | nothing |
+//! | ReportedAgain | the report has changed | ReportedAgain | the report, under the next number |
+//! | ReportedAgain | an entry was unparked | Retried | to rank 0: the stall has ended |
+//! | ReportedAgain | from rank 0: this stall is part of a deadlock | Retried | raises the limit |
+//! | ReportedAgain | the rank is not full | Reported | nothing |
 //!
-//! A report has the number of its stall. An answer of rank 0 to an earlier number comes too late and is ignored.
+//! A report carries the number of its stall. A rank ignores an answer to an earlier number, since it comes too late.
 //!
-//! # A rank that is full because of a sync
-//!
-//! Such a rank does not stall: the end of the sync will free it. But the sync may wait for a chunk that this rank blocks, so
-//! [`Backoff`] raises the limit after a time that doubles with each use.
+//! A rank that is full because of a sync does not stall: the end of the sync will free it. But the sync may wait for a
+//! chunk that this rank blocks. So [`Backoff`] raises the limit after a time that doubles with each use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,16 +33,16 @@ use crate::ids::Rank;
 pub(crate) struct StallReport {
     /// The destinations that parked entries wait for, ascending.
     pub(crate) waits_for: Vec<Destination>,
-    /// The number of the first broadcast whose ack the rank has deferred.
+    /// The number of the first broadcast for which the rank defers its ack.
     pub(crate) first_deferred_ack: Option<u64>,
 }
 
 /// The response of a stalled rank to a deadlock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recovery {
-    /// Run each parked entry once: the queued messages of the rank may be for blocked chunks.
+    /// Run each parked entry once, because the queued messages of the rank may be for blocked chunks.
     Retry,
-    /// Let more bytes be queued. The entries waited for these destinations.
+    /// Raise the limit. The parked entries waited for these destinations.
     GrowLimit { waits_for: Vec<Destination> },
 }
 
@@ -59,7 +60,7 @@ enum State {
     #[default]
     Flowing,
     Reported(StallReport),
-    /// Parked entries have run once, and the rank has been full since.
+    /// Parked entries have run once. The rank has been full since.
     Retried,
     ReportedAgain(StallReport),
 }
@@ -85,7 +86,7 @@ impl Stall {
         }
     }
 
-    /// Entries were unparked. Returns the number of the stall that this ends, if rank 0 has heard of one.
+    /// Entries were unparked. Returns the number of the stall that this ends, if the stall was reported to rank 0.
     pub(super) fn end(&mut self) -> Option<u64> {
         self.reported()?;
         self.state = match self.state {
@@ -95,7 +96,7 @@ impl Stall {
         Some(self.number)
     }
 
-    /// Rank 0 says that the stall of this number is part of a deadlock. None if it has ended.
+    /// Rank 0 has found that the stall of this number is part of a deadlock. None if the stall has ended.
     pub(super) fn resolve(&mut self, number: u64) -> Option<Recovery> {
         if number != self.number || self.reported().is_none() {
             return None;
@@ -107,7 +108,7 @@ impl Stall {
         }
     }
 
-    /// The rank is not full, or no longer.
+    /// The rank is not full.
     pub(super) fn below_low_watermark(&mut self) {
         self.state = match std::mem::take(&mut self.state) {
             State::Retried => State::Flowing,
@@ -117,7 +118,7 @@ impl Stall {
     }
 }
 
-/// First backoff, ns: how long a rank is full because of a sync before it raises its limit.
+/// First backoff, ns: the time for which a rank is full because of a sync before it raises its limit.
 const BACKOFF_NS: u64 = 250_000_000;
 
 /// The wait of a full rank for the end of a sync.
@@ -136,7 +137,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The rank is full. Returns how long it has waited for the end of a sync once the backoff has expired, ns.
+    /// The rank is full. Returns how long it has waited for the end of a sync, ns, if the backoff has expired.
     pub(super) fn expired(&mut self, waits_for_sync: bool, now_ns: u64) -> Option<u64> {
         let since_ns = waits_for_sync.then(|| self.since_ns.unwrap_or(now_ns));
         self.since_ns = since_ns;
@@ -153,32 +154,30 @@ impl Backoff {
         self.since_ns = None;
     }
 
-    /// When the backoff will expire, ns.
+    /// Time at which the backoff expires, ns.
     pub(super) fn until_ns(&self) -> Option<u64> {
         Some(self.since_ns?.saturating_add(self.limit_ns))
     }
 }
 
-/// The stalled ranks that rank 0 knows of, each with the number of its stall.
+/// The stalled ranks that have reported to rank 0, each with the number of its stall.
 #[derive(Debug, Default)]
 pub(crate) struct StallDetector {
     ranks: BTreeMap<Rank, (u64, StallReport)>,
 }
 
 impl StallDetector {
-    /// A rank has stalled.
     pub(crate) fn stalled(&mut self, rank: Rank, number: u64, report: StallReport) {
         self.ranks.insert(rank, (number, report));
     }
 
-    /// A stall has ended.
     pub(crate) fn end_stall(&mut self, rank: Rank, number: u64) {
         if self.ranks.get(&rank).is_some_and(|&(reported, _)| reported == number) {
             self.ranks.remove(&rank);
         }
     }
 
-    /// Takes the ranks that wait only for each other, with the numbers of their stalls. `first_unacked` tells the number of the
+    /// Takes the ranks that wait only for each other, with the numbers of their stalls. `first_unacked` returns the
     /// first broadcast of a rank that not all ranks have acknowledged. O(ranks^2) at most.
     pub(crate) fn take_deadlocked(
         &mut self,
@@ -187,7 +186,7 @@ impl StallDetector {
         let mut deadlocked: BTreeSet<Rank> = self.ranks.keys().copied().collect();
         loop {
             let before = deadlocked.len();
-            // A rank that waits for one that goes on will go on itself.
+            // A rank that waits for a rank that goes on will go on itself.
             let candidates = deadlocked.clone();
             let defers = |number| {
                 let mut reports = candidates.iter().map(|rank| &self.ranks[rank].1);

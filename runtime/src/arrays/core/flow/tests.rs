@@ -1,4 +1,4 @@
-//! Flow control of one rank by its own inputs, and the deadlock detection of rank 0.
+//! Tests flow control of one rank by its own inputs, and the deadlock detection of rank 0.
 
 use super::*;
 

@@ -1,20 +1,21 @@
-//! The current activity of a worker. Slots say which handler runs; instruments record and publish it, and an error names it.
+//! Stores the current activity of a worker: [`Slot`](crate::arrays::api::slot::Slot) sets the handler that runs, and
+//! instruments and errors read it.
 
 use std::cell::Cell;
 
 use crate::ids::{ArrayId, ChunkId, RUNTIME, Sender};
 
-/// The current activity of a worker: a handler, a hook of a chunk, or work of the worker itself. The worker's outbox and its
-/// instruments share it, so that a message costs a few stores and no call.
+/// The current activity of a worker: a handler, a hook of a chunk, or work of the worker itself. The worker's outbox
+/// and instruments share one `Activity`, so that recording a message costs a few stores and no call.
 pub(crate) struct Activity {
     pub(crate) chunk: Cell<ChunkId>,
     pub(crate) kind: Cell<&'static str>,
     pub(crate) phase: Cell<u64>,
     /// The sender of the message.
     pub(crate) from: Cell<Sender>,
-    /// A handler is running and has not been recorded.
+    /// True if a handler is running that has not been recorded.
     pub(crate) running: Cell<bool>,
-    /// The array and the kind of message that the host was last told; none if the host must be told again.
+    /// The array and the kind of message of the last `set_kind`; None after other work.
     pub(crate) reported: Cell<Option<(ArrayId, &'static str)>>,
 }
 
@@ -32,15 +33,14 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// The chunk is asked whether it is ready for a message, or for which messages. No handler runs, but an error would name
-    /// this kind.
+    /// The worker calls `Chunk::ready` or `Chunk::reduced` for a message of this kind. No handler runs, but an error
+    /// would name the kind.
     #[inline]
     pub(crate) fn set(&self, kind: &'static str, phase: u64) {
         self.kind.set(kind);
         self.phase.set(phase);
     }
 
-    /// A handler of the chunk begins.
     #[inline]
     pub(crate) fn begin(&self, kind: &'static str, phase: u64, from: &Sender) {
         self.set(kind, phase);

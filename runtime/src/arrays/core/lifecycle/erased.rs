@@ -1,6 +1,7 @@
-//! Type erasure: the interface of the core and the workers to arrays and chunks of user types.
+//! Type erasure: the traits by which the core and the workers use arrays and chunks of user types. [`api::slot`]
+//! implements both traits for every `Chunk`; no code of the core or the workers is generic over chunks.
 //!
-//! [`api::slot`](crate::arrays::api::slot) implements both traits for every `Chunk`; nothing below it is generic.
+//! [`api::slot`]: crate::arrays::api::slot
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -15,48 +16,46 @@ use crate::wire::WireError;
 
 /// One chunk with its deferred messages.
 pub(crate) trait ErasedSlot: Send {
-    /// Runs the handler that the delivery asks for, then the handlers of deferred messages that have become ready.
-    /// The delivery is taken apart: nothing may read it afterwards.
-    ///
-    /// The error is boxed, so that the result fits into registers.
+    /// Runs the handler for the delivery, then the handlers of deferred messages that have become ready. Takes the
+    /// delivery apart, so nothing may read it afterwards. The error is boxed, so that the result fits into registers.
     fn deliver<'a>(
         &'a mut self,
         delivery: &mut Delivery,
         handler: &'a mut Handler<'a>,
     ) -> Result<(), Box<WireError>>;
     fn record(&mut self) -> &mut ChunkRecord;
-    /// The load that the chunk declares for the phase, ns of ticks; none if the measured load counts.
+    /// The load that the chunk declares for the phase, ns of ticks. None if the measured load counts.
     fn declared_load(&self) -> Option<u64>;
     fn migratable(&self) -> bool;
-    /// Bytes a migration would move.
+    /// Bytes that a migration would move.
     fn state_bytes(&self) -> u64;
     fn on_depart(&mut self);
     fn on_arrive(&mut self);
-    /// Number of messages deferred because the chunk was not ready for them, or waits at a sync.
+    /// Number of messages that are deferred because the chunk is not ready for them or waits at a sync.
     fn deferred(&self) -> usize;
-    /// Bytes of the deferred messages that wait for the end of a sync: only these count as queued on the rank.
+    /// Bytes of the messages that are deferred until the end of a sync. Only these count as queued on the rank.
     fn deferred_bytes(&self) -> u64;
     /// What the chunk waits for, in the words of the program.
     fn waits_for(&self) -> Option<String>;
-    /// The deferred messages, of a chunk that was removed.
+    /// The deferred messages, when the chunk was removed.
     fn into_deferred(self: Box<Self>) -> Vec<Delivery>;
     /// Appends the chunk, its record and its deferred messages as bytes.
     fn encode_into(&self, bytes: &mut Vec<u8>) -> Result<(), WireError>;
 }
 
-/// One array: how to make, name, place and encode its chunks.
+/// One array: makes, names, places and encodes its chunks.
 pub(crate) trait ErasedArray: Send + Sync {
     /// The chunk type's short name.
     fn name(&self) -> &str;
-    /// The kind of a message: the name of the enum variant, else "message"; for an insertion, with the chunk to insert.
+    /// The kind of a message: the name of the enum variant, else "message". An insertion names its chunk too.
     fn kind(&self, payload: &Payload) -> Cow<'static, str>;
-    /// The length of a message if it were encoded; 0 if it cannot be.
+    /// The length of a message when encoded; 0 if the message cannot be encoded.
     fn encoded_bytes(&self, payload: &Payload) -> u64;
     /// Number of chunks at the start.
     fn population(&self) -> u64;
     /// Keys of the chunks that start on `rank`, ascending.
     fn keys_on(&self, rank: Rank, ranks: u32) -> Vec<u64>;
-    /// The rank on which an initial or an inserted chunk is created. The same answer on every rank.
+    /// The rank on which an initial or an inserted chunk is created, the same on every rank.
     fn home(&self, key: u64, ranks: u32) -> Rank;
     fn create(&self, key: u64) -> Box<dyn ErasedSlot>;
     fn index_text(&self, key: u64) -> String;
@@ -66,9 +65,9 @@ pub(crate) trait ErasedArray: Send + Sync {
     }
     /// The leader of this array: each chunk stays on the rank of the leader's chunk of the same key.
     fn leader(&self) -> Option<ArrayId>;
-    /// False for an array whose chunks a sync does not wait for and does not move.
+    /// False for an array without balancing: its chunks do not move, and syncs do not wait for them.
     fn syncs(&self) -> bool;
-    /// True for an array whose chunks move at syncs only.
+    /// True for an array with chunks that move at syncs only.
     fn at_syncs(&self) -> bool {
         false
     }
@@ -78,7 +77,7 @@ pub(crate) trait ErasedArray: Send + Sync {
     }
     /// The signature that must be the same on all of `ranks` ranks. Computes the homes of a sample of the indices.
     fn signature(&self, ranks: u32) -> ArraySignature;
-    /// True for an array whose chunks can be spawned: the rank that starts one gives it its key.
+    /// True for an array that takes spawned chunks. The rank that starts such a chunk gives it its key.
     fn has_seeds(&self) -> bool {
         false
     }

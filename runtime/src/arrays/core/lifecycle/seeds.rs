@@ -1,36 +1,37 @@
-//! Seed balancing: chunks that were spawned and have not started wait on their rank, and idle ranks ask for some of them.
+//! Seed balancing: keeps the spawned chunks of one rank until they start, and exchanges them with other ranks. A *seed*
+//! is a spawned chunk that has not started. Idle ranks request seeds from their *lifelines*: their neighbours in a
+//! hypercube, at most log2 of the number of ranks.
 //!
-//! A *seed* is a chunk that has not started. The rank that starts a seed gives it its index, so no other chunk knows the
-//! index and no message can be in flight to a seed. A seed may therefore move to any rank without a table or a route.
-//! The method is lifeline-based work sharing: Saraswat, Kambadur, Kodali, Grove, Krishnamoorthy, "Lifeline-based global
-//! load balancing", PPoPP 2011, without their random victims. The *lifelines* of a rank are its neighbours in a
-//! hypercube: at most log2 of the number of ranks.
+//! The rank that starts a seed assigns the index of the chunk. So no other chunk has the index before, and no message
+//! can be in flight to a seed. A seed may therefore move to any rank without a table or a route. The method is
+//! lifeline-based work sharing: Saraswat, Kambadur, Kodali, Grove, Krishnamoorthy, "Lifeline-based global load
+//! balancing", PPoPP 2011, without their random victims.
 //!
 //! # States of a rank towards each lifeline
 //! | state | entered when | left when |
 //! |---|---|---|
 //! | nothing requested | seeds come from the lifeline | this rank has no ready chunk and no seed |
 //! | requested | this rank has no ready chunk and no seed | seeds come from the lifeline |
-//! | requested by the lifeline, beside either of these | the lifeline asks for seeds | this rank sends it seeds |
+//! | requested by the lifeline, in addition to one of the above | the lifeline requests seeds | this rank sends it seeds |
 //!
 //! # Rules
 //! 1. A rank starts its newest seed first. Depth first keeps few seeds waiting: at most the depth of the tree of spawns
 //!    times the number of children per chunk.
-//! 2. A rank that has no ready chunk and no seed asks each lifeline once, and never again before seeds come from there.
-//!    So a run without work stops sending packets, and the search for
-//!    [quiescence](crate::arrays::core::termination::quiescence) finds that.
-//! 3. As soon as a rank has two seeds, it sends an equal share of its oldest seeds to each requester, [`SHARE_MAX`] at most.
-//!    The oldest are nearest to the root of the tree of spawns, so they are likely to spawn most.
-//! 4. A rank keeps one seed at least. Each transfer therefore halves the number of seeds that can be passed on: a single
-//!    seed never circulates among idle ranks. An inactive rank keeps none, asks for none, and sends all to rank 0, which
-//!    is always active.
+//! 2. A rank that has no ready chunk and no seed requests seeds from each lifeline once. It sends the next request only
+//!    after seeds have come from that lifeline. So a run without work sends no packets, and is found
+//!    [quiescent](crate::arrays::core::termination::quiescence).
+//! 3. A rank with two or more seeds sends an equal share of its oldest seeds to each requester, at most [`SHARE_MAX`].
+//!    The oldest seeds are nearest to the root of the tree of spawns, so they are likely to spawn most.
+//! 4. A rank keeps at least one seed. Each transfer therefore halves the number of seeds that can be sent on, and a
+//!    single seed never circulates among idle ranks. An inactive rank requests no seeds, keeps none, and sends all to
+//!    rank 0, which is always active.
 //! 5. A rank with seeds is not idle: quiescence comes after the last seed has started.
 //!
-//! Cost: nothing while ranks have work; one packet per lifeline each time that a rank has none, and one packet per
+//! Cost: nothing while ranks have work. One packet per lifeline each time that a rank has no work, and one packet per
 //! transfer of up to [`SHARE_MAX`] seeds. O(1) per seed.
 //!
-//! There are no priorities. Branch and bound that ran the best bound first explored 0 to 9 % fewer nodes than newest
-//! first, and took 0.9 to 1.5 times as long (travelling salesman, strongly correlated knapsack).
+//! There are no priorities. In branch and bound, running the best bound first explored 0 to 9 % fewer nodes than newest
+//! first. It took 0.9 to 1.5 times as long (travelling salesman, strongly correlated knapsack).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -39,14 +40,13 @@ use serde::{Deserialize, Serialize};
 use super::transfer::ChunkBody;
 use crate::ids::{ArrayId, ROOT, Rank};
 
-/// The most seeds per packet. A requester with this number of seeds has work for a while, and asks again afterwards.
+/// The most seeds per packet. A requester with this number of seeds has work for a while before its next request.
 const SHARE_MAX: usize = 64;
 
-/// Bits of the number in a key. The upper bits name the rank that started the chunk, plus 1; 0 for an array's initial
-/// chunks.
+/// Bits of the number in a key. The upper bits are the starting rank plus 1; 0 for initial chunks of an array.
 const NUMBER_BITS: u32 = 40;
 
-/// The rank that gave a chunk its key, and the number in that key; no rank for an array's initial chunks.
+/// The rank that gave a chunk its key, and the number in that key. No rank for initial chunks of an array.
 pub(crate) fn split_key(key: u64) -> (Option<Rank>, u64) {
     let rank = (key >> NUMBER_BITS).checked_sub(1).map(|rank| Rank(rank as u32));
     (rank, key & ((1 << NUMBER_BITS) - 1))
@@ -73,11 +73,11 @@ pub(crate) struct Seeds {
     /// Seeds that have not started, oldest first.
     waiting: VecDeque<UnstartedChunk>,
     started: u64,
-    /// Lifelines that have not sent seeds since they were asked.
+    /// Lifelines that have not sent seeds since this rank's last request.
     requested: BTreeSet<Rank>,
-    /// Ranks that have asked and have received nothing since, in the order of their requests.
+    /// Ranks that have requested seeds and have received none since, in the order of their requests.
     requesters: VecDeque<Rank>,
-    /// True while the rank is to have no work.
+    /// True while the rank is inactive: it is to have no work.
     is_inactive: bool,
 }
 
@@ -107,17 +107,16 @@ impl Seeds {
         Some((seed, key))
     }
 
-    /// Tells whether the rank, if it has no ready chunk, is to ask a lifeline.
+    /// True if the rank, when it has no ready chunk, is to request seeds from a lifeline.
     pub(crate) fn may_request(&self) -> bool {
         !self.is_inactive && self.waiting.is_empty() && self.requested.len() < self.lifelines.len()
     }
 
-    /// Makes the rank active or inactive.
     pub(crate) fn set_active(&mut self, active: bool) {
         self.is_inactive = !active;
     }
 
-    /// The rank has no ready chunk. Returns the lifelines that it asks now.
+    /// The rank has no ready chunk. Returns the lifelines that get a request now.
     pub(crate) fn request(&mut self) -> Vec<Rank> {
         if !self.may_request() {
             return Vec::new();
@@ -125,7 +124,6 @@ impl Seeds {
         self.lifelines.iter().copied().filter(|&lifeline| self.requested.insert(lifeline)).collect()
     }
 
-    /// Another rank asks for seeds.
     pub(crate) fn requested_by(&mut self, rank: Rank) {
         self.requesters.push_back(rank);
     }
@@ -136,7 +134,7 @@ impl Seeds {
         self.waiting.extend(seeds);
     }
 
-    /// Tells whether the rank has seeds for a rank that has asked.
+    /// True if the rank has seeds to send away.
     pub(crate) fn has_to_share(&self) -> bool {
         match self.is_inactive {
             true => !self.waiting.is_empty(),

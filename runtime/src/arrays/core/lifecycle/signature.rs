@@ -1,12 +1,12 @@
-//! Check of the setup: a setup function must do the same on every rank, so each rank describes the arrays it has set up.
-//!
-//! Rank 0 compares the signatures of all ranks with its own, and refuses a rank that differs. The error names the array.
+//! Checks that all ranks have set up the same arrays, because a setup function must do the same on every rank. Each
+//! rank sends signatures of its arrays. If they differ from rank 0's own, rank 0 fails the run. The error names the
+//! array.
 //!
 //! | compared | how |
 //! |---|---|
 //! | names of types and placement, number of chunks, part in syncs, group, leader | exactly |
 //! | indices | by a hash |
-//! | placement | by a hash of the ranks of [`SAMPLE_MAX`] indices at most: differences elsewhere go unnoticed |
+//! | placement | by a hash of the ranks of at most [`SAMPLE_MAX`] indices: differences elsewhere go unnoticed |
 //! | constructors of chunks, services | not at all |
 
 use std::hash::Hasher;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ArrayId, Rank};
 use crate::text::counted;
 
-/// The most indices per array whose homes are compared.
+/// The most indices of an array for which the homes are compared.
 pub(crate) const SAMPLE_MAX: u64 = 1_000;
 
 /// One array, as a rank has set it up.
@@ -30,14 +30,12 @@ pub(crate) struct ArraySignature {
     pub(crate) chunks: u64,
     /// Hash of all indices.
     pub(crate) indices: u64,
-    /// The name of the placement.
     pub(crate) placement: String,
     /// Hash of the ranks of a sample of the indices.
     pub(crate) homes: u64,
     pub(crate) syncs: bool,
     pub(crate) at_syncs: bool,
     pub(crate) group: bool,
-    /// The leader of this array.
     pub(crate) leader: Option<ArrayId>,
 }
 
@@ -66,8 +64,8 @@ pub(crate) fn difference(its: &[ArraySignature], first: &[ArraySignature]) -> Op
     (its.len() != first.len()).then(|| format!("{} there, {} on rank 0", arrays(its), arrays(first)))
 }
 
-/// The differences between the arrays of a program and of a checkpoint, as text; none if the program can go on from it. Chunks
-/// may be placed on other ranks, and a group may have more or fewer chunks.
+/// The differences between the arrays of a program and of a checkpoint, as text. None if the program can go on from the
+/// checkpoint: chunks may be placed on other ranks, and a group may have more or fewer chunks.
 pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySignature]) -> Option<String> {
     let comparable = |signatures: &[ArraySignature]| -> Vec<ArraySignature> {
         let of_any_ranks = |signature: &ArraySignature| {
@@ -92,7 +90,7 @@ pub(crate) fn restart_difference(saved: &[ArraySignature], program: &[ArraySigna
 }
 
 impl ArraySignature {
-    /// The number and the types of its chunks, as text.
+    /// The number and the types of the chunks, as text.
     pub(crate) fn text(&self) -> String {
         let ArraySignature { chunk, message, chunks, group, .. } = self;
         let chunks = match group {
@@ -102,7 +100,7 @@ impl ArraySignature {
         format!("{chunks} of `{chunk}` with messages `{message}`")
     }
 
-    /// The aspects in which it differs from the signature of rank 0.
+    /// The aspects in which the signature differs from the one of rank 0.
     fn differs(&self, first: &ArraySignature) -> Vec<String> {
         let mut aspects = Vec::new();
         let mut compare = |same: bool, its: String, at_first: String| {

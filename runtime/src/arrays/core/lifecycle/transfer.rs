@@ -1,4 +1,4 @@
-//! A chunk between two ranks: inserted, spawned or migrating.
+//! Defines [`ChunkTransfer`]: a chunk between two ranks, which was inserted or spawned, or migrates.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,37 +17,36 @@ pub(crate) struct ChunkTransfer {
     pub(crate) messages: Vec<Delivery>,
     /// Acks that its old rank deferred and its new rank sends from now on: receivers and bytes.
     pub(crate) deferred_acks: Vec<(Rank, u64)>,
-    /// Bytes of its state, as the chunk states them.
+    /// The chunk's `state_bytes`.
     pub(crate) bytes: u64,
-    /// Bytes of its encoding, with the bulk data of its messages, if the chunk has left its process.
+    /// Bytes of the encoded chunk, with the bulk data of its messages, if the chunk has left its process.
     #[serde(skip)]
     pub(crate) encoded_bytes: Option<u64>,
     /// None for a chunk that was just inserted.
     pub(crate) transit: Option<Transit>,
-    /// The routes under which it was inserted.
+    /// The epoch of the routes under which the chunk was inserted.
     pub(crate) epoch: Epoch,
     /// Present for a chunk that was inserted without a parent.
     pub(crate) origin: Option<Origin>,
-    /// Number of the first broadcast that an inserted chunk has not received, if it had to wait for its index.
+    /// The first broadcast that an inserted chunk has not received, if the chunk had to wait for its index.
     pub(crate) next_broadcast: Option<u64>,
 }
 
 /// The origin of a chunk that was inserted without a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The rank of the handler that inserted it.
+    /// The rank of the handler that inserted the chunk.
     pub(crate) rank: Rank,
-    /// Rank 0 has admitted the chunk to the counts of its array.
+    /// True if rank 0 has admitted the chunk to the counts of its array.
     pub(crate) admitted: bool,
 }
 
 impl ChunkTransfer {
-    /// A chunk that was just inserted.
     pub(crate) fn inserted(chunk: ChunkId, slot: Box<dyn ErasedSlot>) -> ChunkTransfer {
         ChunkTransfer { body: ChunkBody::Live(slot), ..ChunkTransfer::without_body(chunk) }
     }
 
-    /// A chunk without its state, which follows separately outside of a process.
+    /// A chunk without its state. Between processes the state follows the packet.
     pub(crate) fn without_body(chunk: ChunkId) -> ChunkTransfer {
         ChunkTransfer {
             chunk,
@@ -73,11 +72,11 @@ impl ChunkTransfer {
 /// Data that the old rank of a migrating chunk sends along to the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transit {
-    /// Number of the first broadcast of its array that the chunk has not received.
+    /// The first broadcast of its array that the chunk has not received.
     pub(crate) next_broadcast: u64,
-    /// Flow control of the old rank blocked the chunk when it left.
+    /// True if flow control of the old rank blocked the chunk when it left.
     pub(crate) blocked: bool,
-    /// The chunk has come to a sync, and resumes.
+    /// True if the chunk has come to a sync, and resumes.
     pub(crate) resumes: bool,
 }
 
@@ -91,11 +90,11 @@ impl Transit {
 /// The state of a chunk between two ranks.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ChunkBody {
-    /// Outside of a process: the state follows the packet, see [`codec`](crate::arrays::core::codec).
+    /// Between processes: the state follows the packet, see [`codec`](crate::arrays::core::codec).
     Follows,
     /// The chunk was removed: only its index moves, with its pending messages.
     Removed,
-    /// Outside of a process, in a packet of several chunks.
+    /// Between processes, in a packet of several chunks, and in a checkpoint.
     Encoded(#[serde(with = "crate::wire::bulk")] Vec<u8>),
     /// Within a process. The last variant, because serde numbers the variants it reads without the skipped ones.
     #[serde(skip)]
@@ -103,7 +102,6 @@ pub(crate) enum ChunkBody {
 }
 
 impl ChunkBody {
-    /// Encodes a chunk in place.
     pub(crate) fn encode_in_place(&mut self) -> Result<(), WireError> {
         if let ChunkBody::Live(slot) = self {
             let mut bytes = Vec::new();

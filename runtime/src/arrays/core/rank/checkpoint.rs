@@ -1,4 +1,4 @@
-//! The driver of checkpoints on one rank, see [`checkpoint`](crate::arrays::core::checkpoint).
+//! Drives checkpoints on one rank. The states and rules are in [`checkpoint`](crate::arrays::core::checkpoint).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::ids::{ArrayId, CellId, ChunkId, ROOT, Rank};
 const SECTIONS: &str = "no checkpoint is made: reductions over sections cannot be saved yet";
 
 impl RankCore {
-    /// Makes checkpoints by this schedule. For rank 0.
+    /// Rank 0: makes checkpoints by this schedule.
     pub(crate) fn checkpointing(mut self, schedule: Schedule) -> RankCore {
         self.checkpoints.schedule = Some(schedule);
         self
@@ -60,7 +60,7 @@ impl RankCore {
         is_free
     }
 
-    /// A chunk asks for a checkpoint, in a run that makes some. Rank 0 makes it at once, or soon.
+    /// A chunk requests a checkpoint, in a run that makes some. Rank 0 makes it at once, or soon.
     pub(crate) fn ask_for_checkpoint(&mut self, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
             Some(schedule) => {
@@ -71,8 +71,7 @@ impl RankCore {
         }
     }
 
-    /// The process of this rank was told to end; `by` names the source. Rank 0 makes a checkpoint at once, or soon, and
-    /// then ends the run.
+    /// The process of this rank has been given notice by `by`. Rank 0 soon makes a checkpoint, and then ends the run.
     pub(crate) fn noticed(&mut self, by: String, now_ns: u64, out: &mut Commands) {
         match &mut self.checkpoints.schedule {
             Some(schedule) => {
@@ -83,7 +82,7 @@ impl RankCore {
         }
     }
 
-    /// True while all ranks stop: timers that are due have to wait.
+    /// True while all ranks stop. Timers that are due have to wait.
     pub(crate) fn holds_timers(&self) -> bool {
         self.checkpoints.stops()
     }
@@ -95,7 +94,6 @@ impl RankCore {
         cells.into_iter().for_each(|cell| self.unblock_leaving(cell, out));
     }
 
-    /// The chunks of all arrays on this rank.
     fn all_chunks(&self) -> Vec<(ChunkId, CellId)> {
         let arrays = (0..self.arrays.len() as u32).map(ArrayId);
         arrays.flat_map(|array| self.routing.location.residents(array)).collect()
@@ -118,7 +116,7 @@ impl RankCore {
         };
         let search = &mut self.checkpoints.search;
         let step = match search.wave_answered(total.traffic) {
-            // Packets were in flight: they have come when all reply again.
+            // Packets were in flight. They have arrived when all ranks have replied again.
             SearchStep::Wait => search.suspect(),
             step => step,
         };
@@ -140,7 +138,7 @@ impl RankCore {
         self.broadcast_down(ROOT, packet, now_ns, out);
     }
 
-    /// Nothing is in flight: hands out the state of this rank, to be copied.
+    /// No packet is in flight: returns the state of this rank in a task, to be copied.
     fn save(&mut self, number: u64, out: &mut Commands) {
         let root = (self.tree.rank == ROOT).then(|| RootImage {
             reductions: self.collectives.reductions.root_image(),
@@ -159,7 +157,7 @@ impl RankCore {
         out.later.push_back(Task::Save { number, chunks, next_broadcasts: next, rest: Box::new(rest) });
     }
 
-    /// Answers [`Task::Save`]: this rank has copied its state, and gives back the state that it was handed.
+    /// Answers [`Task::Save`]: this rank has copied its state. Takes back the state that was in the task.
     pub(crate) fn saved(&mut self, rest: CoreImage, now_ns: u64, out: &mut Commands) {
         let CoreImage { pending, insertions, at_quiescence, root: _ } = rest;
         for (chunk, messages) in pending {
@@ -170,7 +168,7 @@ impl RankCore {
         self.copied(now_ns, out);
     }
 
-    /// This rank has copied its state, or a child and all ranks below it have.
+    /// This rank, or a child and all ranks below it, have copied their state.
     fn copied(&mut self, now_ns: u64, out: &mut Commands) {
         if self.checkpoints.copied.add(&self.tree, |()| ()).is_none() {
             return;
@@ -191,7 +189,7 @@ impl RankCore {
         }
     }
 
-    /// Admits chunks that were inserted and kept. Chunks are about to be admitted under the indices that are `taken`.
+    /// Admits chunks that were inserted and kept. The indices `taken` belong to chunks that are about to be admitted.
     fn admit_inserted(
         &mut self,
         insertions: Vec<(Rank, Box<ChunkTransfer>)>,
@@ -207,14 +205,14 @@ impl RankCore {
         }
     }
 
-    /// Answers [`Command::Thaw`] for a chunk, which flow control may have blocked when it was held.
+    /// Answers [`Command::Thaw`] for a chunk. Blocks the chunk again if flow control blocked it when it was held.
     pub(crate) fn thawed(&mut self, cell: CellId, is_full: bool) {
         if self.flow.control.leave(cell) {
             self.block_incoming(cell, is_full);
         }
     }
 
-    /// This rank has written its copy, or has failed to.
+    /// This rank has written its copy, or could not write it.
     pub(crate) fn rank_written(&mut self, written: Result<Written, String>, now_ns: u64, out: &mut Commands) {
         self.written(vec![(self.tree.rank, written)], now_ns, out);
     }
@@ -230,8 +228,8 @@ impl RankCore {
         }
     }
 
-    /// Answers [`Task::CommitCheckpoint`]. `checkpoint` is its name, or the reason why it was not made. If the run was
-    /// told to end, this checkpoint is the last.
+    /// Answers [`Task::CommitCheckpoint`]. `checkpoint` is the name of the checkpoint, or the reason why there is none.
+    /// After a notice the run ends here.
     pub(crate) fn committed(&mut self, checkpoint: Result<String, String>, now_ns: u64, out: &mut Commands) {
         let Some(schedule) = &mut self.checkpoints.schedule else { return };
         match schedule.committed(checkpoint, now_ns) {
@@ -240,8 +238,8 @@ impl RankCore {
         }
     }
 
-    /// The run restarts: takes the state of this rank from a checkpoint, before any message has come. The chunks are decoded. All
-    /// ranks know the chunks that `moved` from their home ranks. The worker restores the timers.
+    /// The run restarts: takes the state of this rank from a checkpoint, with its chunks decoded, before any message
+    /// has come. Every rank gets all chunks that have `moved` from their home ranks. The worker restores the timers.
     pub(crate) fn restore(&mut self, image: RankImage, moved: Vec<(ChunkId, Rank)>, out: &mut Commands) {
         for (chunk, rank) in moved {
             self.routing.location.moved(chunk, rank);

@@ -1,4 +1,4 @@
-//! The driver of collectives on one rank: reductions, sections, multicasts and broadcasts.
+//! Drives collectives on one rank: reductions, sections, multicasts and broadcasts.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl RankCore {
         out.now.push_back(Command::EnqueueToAll { to: here, delivery });
     }
 
-    /// Returns the destinations that block the sender.
+    /// Sends a message to several chunks. Returns the destinations that block the sender.
     pub(crate) fn multicast(
         &mut self,
         from: ChunkId,
@@ -118,7 +118,7 @@ impl RankCore {
         blocked_by
     }
 
-    /// Returns the destination that blocks the sender, if any.
+    /// Sends a message to all chunks of an array. Returns the destination that blocks the sender, if any.
     pub(crate) fn broadcast(
         &mut self,
         array: ArrayId,
@@ -183,7 +183,7 @@ impl RankCore {
         self.advance_reductions(array, sequence, added, out);
     }
 
-    /// The reason why a reduction fails, with the chunk whose contribution showed it.
+    /// The reason why a reduction fails, with the chunk that had contributed then.
     fn seen_at(&self, chunk: ChunkId, why: &str) -> String {
         format!("{why}; seen when {} contributed", self.describe(chunk))
     }
@@ -194,8 +194,8 @@ impl RankCore {
         self.fail_reduction(chunk.array, why, out);
     }
 
-    /// A part of a reduction was added. `added` tells whether all chunks of this rank have contributed: then this rank
-    /// passes it on.
+    /// A partial result was added to a reduction. `added` is true if all chunks of this rank have contributed, so that
+    /// this rank sends it to the parent.
     fn advance_reductions(
         &mut self,
         array: ArrayId,
@@ -219,7 +219,7 @@ impl RankCore {
         self.finish_reductions(array, out);
     }
 
-    /// User code has combined the values in a part of a reduction. The part is handled as one from another rank.
+    /// User code has combined the values in a partial result, which is now handled like one from another rank.
     pub(crate) fn combined(
         &mut self,
         packet: CollectivePacket,
@@ -253,7 +253,7 @@ impl RankCore {
         self.advance_section(array, added, out);
     }
 
-    /// A part of a reduction over a section was added: carries out the output.
+    /// A partial result was added to a reduction over a section: carries out the output.
     fn advance_section(&mut self, array: ArrayId, added: Result<SectionOutput, String>, out: &mut Commands) {
         let SectionOutput { combine, pass_on, finished } = match added {
             Ok(advance) => advance,
@@ -295,7 +295,7 @@ impl RankCore {
             out,
         );
         if ack_requested {
-            // The sender's report that it waits for this broadcast may have come before.
+            // The sender may have reported before that it waits for this broadcast.
             self.resolve_deadlocks(out);
         }
     }
@@ -306,7 +306,7 @@ impl RankCore {
             delivery = delivery.shared(|bytes| self.flow.control.track(bytes));
         }
         self.collectives.broadcasts.apply(array, number, &delivery);
-        // A chunk that waits for the end of a checkpoint has come before this broadcast.
+        // A chunk that is kept until the end of a checkpoint was inserted before this broadcast.
         let kept = self.checkpoints.insertions.iter().map(|(_, transfer)| transfer.chunk);
         for chunk in kept.filter(|chunk| chunk.array == array) {
             self.routing.location.add_pending(chunk, duplicate(&delivery).for_other_rank());
@@ -377,7 +377,7 @@ impl RankCore {
     fn send_result_to(&mut self, to: ChunkId, tag: u32, values: Arc<Values>, out: &mut Commands) {
         let rank = self.routing.location.rank_of(to);
         match self.tree.parent() {
-            // Down the tree: behind earlier results for all chunks, and before later ones.
+            // The result goes down the tree, so that it keeps its order among the results for all chunks.
             None => self.handle_collective(
                 ROOT,
                 CollectivePacket::ReductionResult { rank, to, tag, values },
@@ -388,7 +388,7 @@ impl RankCore {
         }
     }
 
-    /// Passes on all partial results: this rank has nothing to do, or has not looked for packets for a long time.
+    /// Sends on all partial results: this rank has nothing to do, or has worked for a long time.
     pub(crate) fn flush_partials(&mut self, out: &mut Commands) {
         for (root, part) in self.collectives.sections.take_all() {
             self.send(root, CollectivePacket::SectionPartial(Box::new(part)), 0, out);
@@ -410,7 +410,7 @@ enum Contributors<'k> {
     Section(&'k [u64]),
 }
 
-/// The delivery of a reduction's result to chunks that are known to wait for the result.
+/// The delivery of a reduction's result to chunks that wait for the result.
 fn result(tag: u32, values: Arc<Values>) -> Delivery {
     Delivery::by_runtime(Payload::Reduced { tag, values, number: None })
 }

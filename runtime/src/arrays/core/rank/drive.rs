@@ -1,7 +1,7 @@
-//! A driver for tests: cores of several ranks without workers, whose chunks only send messages, come to syncs and move.
+//! Drives cores of several ranks in tests, without workers. Chunks only send messages, come to syncs and move.
 //!
-//! A chunk that starts or resumes sends its messages and comes to the next sync. The test decides when a packet arrives, and
-//! when the handlers of outgoing chunks return.
+//! A chunk that starts or resumes sends its messages and comes to the next sync. The test decides when a packet
+//! arrives, and when the handlers of outgoing chunks return.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) syncs: u64,
     /// The chunks to which a chunk sends a message when it starts or resumes.
     pub(super) sends_to: fn(u64, Plan) -> Vec<u64>,
-    /// The rank to which a chunk moves at a sync, if it moves.
+    /// The rank to which a chunk moves at a sync. None if the chunk stays.
     pub(super) goes_to: fn(u64, SyncId, Plan) -> Option<Rank>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct CoreDriver {
     migrations: usize,
     /// Number of times that a rank has admitted all its incoming chunks.
     landed: usize,
-    /// Rank of each chunk; of a migrating chunk, the rank it leaves.
+    /// Rank of each chunk; for a migrating chunk, its old rank.
     places: BTreeMap<u64, Rank>,
     /// Number of cells that each rank has given out.
     cells: Vec<u32>,

@@ -1,5 +1,5 @@
-//! The driver of flow control on one rank: hands each input to [`flow`](crate::arrays::core::flow), which has the rules, and
-//! applies its output.
+//! Drives flow control on one rank: passes each input to the state machines in [`flow`](crate::arrays::core::flow), and
+//! turns their outputs into commands.
 
 use super::RankCore;
 use crate::arrays::core::command::{Command, Commands};
@@ -38,8 +38,8 @@ impl RankCore {
         }
     }
 
-    /// A message of `bytes` bytes leaves for another rank, by the route that was just looked up. Returns its epoch, and the
-    /// consequences for its sender.
+    /// A message of `bytes` bytes leaves for another rank, by a route looked up just now. Returns the epoch of the
+    /// message and the consequences for its sender.
     #[inline]
     pub(crate) fn message_sent(&mut self, to: Rank, bytes: u64) -> (Epoch, SendOutcome) {
         self.termination.traffic.sent += 1;
@@ -53,7 +53,7 @@ impl RankCore {
         self.send(to, FlowPacket::AckRequest { bytes }, 0, out);
     }
 
-    /// This rank is not full, or no longer: sends the acks that it deferred, and unparks the chunks that it blocked.
+    /// This rank is not full: sends the acks that it deferred, and unparks the chunks that it blocked.
     pub(crate) fn below_low_watermark(&mut self, out: &mut Commands) {
         for (to, bytes) in self.flow.control.take_deferred_acks() {
             self.send(to, FlowPacket::Ack { bytes }, 0, out);
@@ -81,28 +81,26 @@ impl RankCore {
         }
     }
 
-    /// The chunk of a cell is blocked by destinations that its handlers have sent to.
+    /// The chunk of a cell is blocked by destinations to which its handlers have sent.
     pub(crate) fn block(&mut self, cell: CellId, by: Vec<Destination>) {
         self.flow.control.block(cell, by);
     }
 
-    /// Tells whether any chunk is blocked.
     pub(crate) fn has_blocked(&self) -> bool {
         self.flow.control.has_blocked()
     }
 
-    /// Tells whether any ready entry is parked.
     pub(crate) fn has_parked(&self) -> bool {
         self.flow.control.has_parked()
     }
 
-    /// Parks the ready entry of a cell if its chunk is blocked.
+    /// Parks the ready entry of a cell if its chunk is blocked. True if so.
     pub(crate) fn park_if_blocked(&mut self, cell: CellId) -> bool {
         self.flow.control.park_if_blocked(cell)
     }
 
-    /// A chunk comes to this cell that was blocked on its old rank, or was inserted. All destinations that block here
-    /// block it, and this rank does too if it is full.
+    /// A chunk that was inserted, or was blocked on its old rank, comes to this cell. All destinations that block
+    /// senders here block the chunk, and so does this rank if it is full.
     pub(crate) fn block_incoming(&mut self, cell: CellId, is_full: bool) {
         let mut by = self.flow.control.blocking();
         by.extend(is_full.then_some(Destination::Rank(self.tree.rank)));
@@ -121,7 +119,8 @@ impl RankCore {
         self.unpark(freed, out);
     }
 
-    /// A chunk has brought messages whose acks its old rank deferred: this rank defers them now, and tells their receivers.
+    /// A chunk has brought messages and the deferred acks for them. This rank defers the acks now, and informs the
+    /// senders.
     pub(super) fn take_over_acks(&mut self, from: Rank, deferred_acks: Vec<(Rank, u64)>, out: &mut Commands) {
         let any = !deferred_acks.is_empty();
         for (rank, bytes) in deferred_acks {
@@ -150,7 +149,7 @@ impl RankCore {
         out.now.extend(freed.into_iter().map(Command::Unpark));
     }
 
-    /// This rank is not stalled, or no longer: tells rank 0 if this rank has reported the stall.
+    /// This rank is not stalled: informs rank 0 if this rank has reported a stall.
     fn end_stall(&mut self, out: &mut Commands) {
         if let Some(number) = self.flow.control.end_stall() {
             self.send(ROOT, FlowPacket::StallEnded { number }, 0, out);
@@ -170,8 +169,8 @@ impl RankCore {
     /// This rank is full: `excess` bytes must go before it is below its low watermark.
     ///
     /// If the end of a sync frees as much, the rank waits for that end, but not forever: the sync may wait for a chunk
-    /// that this rank blocks. An idle rank without parked entries cannot tell what its queued messages wait for. It does
-    /// not wait forever either.
+    /// that this rank blocks. An idle rank without parked entries, where messages wait for something unknown, does the
+    /// same.
     pub(crate) fn above_high_watermark(
         &mut self,
         excess: u64,
@@ -195,12 +194,12 @@ impl RankCore {
         }
     }
 
-    /// Tells whether chunks of this rank defer `excess` bytes or more until the end of a sync.
+    /// True if chunks of this rank defer `excess` bytes or more until the end of a sync.
     fn waits_for_sync(&self, excess: u64) -> bool {
         self.sync.arrivals.deferred_bytes() >= excess.max(1)
     }
 
-    /// When this rank, which is full for too long, will raise its limit, ns.
+    /// Time at which this rank, full for too long, will raise its limit, ns.
     pub(crate) fn backoff_until_ns(&self) -> Option<u64> {
         self.flow.control.backoff_until_ns()
     }
@@ -220,7 +219,7 @@ impl RankCore {
         }
     }
 
-    /// Rank 0 tells the ranks that wait only for each other.
+    /// Rank 0 sends `Deadlocked` to the ranks that wait only for each other.
     pub(super) fn resolve_deadlocks(&mut self, out: &mut Commands) {
         let Flow { stall_detector, broadcast_acks, .. } = &mut self.flow;
         for (deadlocked, number) in stall_detector.take_deadlocked(|rank| broadcast_acks.first_unacked(rank))
@@ -229,7 +228,7 @@ impl RankCore {
         }
     }
 
-    /// Rank 0 says that a stall of this rank is part of a deadlock.
+    /// Rank 0 has found that a stall of this rank is part of a deadlock.
     fn resolve_stall(&mut self, number: u64, out: &mut Commands) {
         match self.flow.control.resolve_stall(number) {
             None => {}
@@ -253,8 +252,7 @@ impl RankCore {
         }
     }
 
-    /// A broadcast has come, with a request for an ack or without. `is_heard` if chunks that are here or incoming
-    /// receive it.
+    /// A broadcast has come, with or without a request for an ack. `is_heard`: chunks here or incoming receive it.
     pub(super) fn broadcast_received(&mut self, is_heard: bool, ack_requested: bool, out: &mut Commands) {
         if is_heard {
             self.flow.broadcast_acks.receive();

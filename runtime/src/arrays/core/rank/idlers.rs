@@ -62,7 +62,7 @@ impl ErasedArray for IdleChunks {
     }
 }
 
-/// One of these chunks comes to a sync, and waits.
+/// The arrival of one of these chunks at a sync, where it waits.
 pub(super) fn arrival(key: u64, sync: SyncId) -> SyncArrival {
     let report = MemberReport { sequence: sync.0, generation: 0, born: 0, leaving: false };
     let chunk = ChunkId { array: ArrayId(0), key };

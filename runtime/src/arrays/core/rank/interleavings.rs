@@ -1,5 +1,4 @@
-//! Interleavings of syncs that move chunks: every order of packets that links allow between two ranks, and many orders
-//! between more ranks.
+//! Tests syncs that move chunks in every possible order of packets between two ranks, and many orders between more.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,8 +8,7 @@ use rand_pcg::Pcg32;
 use super::drive::{CoreDriver, Plan};
 use super::*;
 
-/// Runs a plan in a chosen order: `choose(n)` picks one of `n` possible steps. In between, chunks that run send messages
-/// `talks` times.
+/// Runs a plan: `choose(n)` picks one of `n` possible steps. In between, chunks that run send messages `talks` times.
 fn run(plan: Plan, mut talks: u32, choose: &mut dyn FnMut(usize) -> usize) {
     let mut drive = CoreDriver::new(plan);
     let mut under_way = BTreeMap::<(Rank, Rank), VecDeque<Packet>>::new();

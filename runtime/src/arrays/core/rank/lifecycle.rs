@@ -1,4 +1,4 @@
-//! The driver of chunks on one rank: the setup of arrays, chunks that are inserted, spawned and removed.
+//! Drives the lifecycle of chunks on one rank: checks the setup; inserts, spawns and removes chunks.
 
 use super::RankCore;
 use crate::arrays::core::collectives::population::Membership;
@@ -29,7 +29,7 @@ impl RankCore {
         }
     }
 
-    /// A rank has sent the arrays that it has set up. If they differ from this rank's, rank 0 is told, and refuses them.
+    /// A rank has sent the arrays that it has set up. If they differ from this rank's, rank 0 fails the run.
     fn check_setup(&mut self, rank: Rank, arrays: Vec<ArraySignature>, now_ns: u64, out: &mut Commands) {
         let Some(what) = difference(&arrays, &self.lifecycle.signatures) else { return };
         match self.tree.parent() {
@@ -38,7 +38,8 @@ impl RankCore {
         }
     }
 
-    /// A chunk was inserted without a parent by one of this rank's handlers: rank 0 admits it to the counts of its array.
+    /// A chunk was inserted without a parent by one of this rank's handlers: rank 0 admits it to the counts of its
+    /// array.
     pub(crate) fn insert_root(&mut self, transfer: ChunkTransfer, out: &mut Commands) {
         let origin = Some(Origin { rank: self.tree.rank, admitted: false });
         self.send(
@@ -74,7 +75,7 @@ impl RankCore {
         self.send(to, LifecyclePacket::TransferChunk(transfer), 0, out);
     }
 
-    /// A chunk of this rank was removed: the reductions and the syncs that would wait for the chunk are told.
+    /// A chunk of this rank was removed: sends its last reports to reductions and syncs, which would wait for it.
     pub(crate) fn remove(&mut self, chunk: ChunkId, record: &mut ChunkRecord, out: &mut Commands) {
         let cell = self.routing.location.cell(chunk);
         if let Some(cell) = cell {
@@ -93,12 +94,11 @@ impl RankCore {
         self.removed(chunk, cell, out);
     }
 
-    /// A handler of this rank has spawned a chunk.
     pub(crate) fn spawn(&mut self, seed: UnstartedChunk) {
         self.lifecycle.seeds.spawned(seed);
     }
 
-    /// A worker of this rank finds no ready chunk: starts a seed, or asks other ranks for some.
+    /// A worker of this rank finds no ready chunk: starts a seed, or requests seeds from other ranks.
     pub(crate) fn start_seed(&mut self, out: &mut Commands) {
         let Some((UnstartedChunk { array, body }, key)) = self.lifecycle.seeds.start() else {
             return self.request_seeds(out);
@@ -126,7 +126,7 @@ impl RankCore {
         self.share_seeds(out);
     }
 
-    /// Sends seeds to the ranks that have asked, if this rank can spare any.
+    /// Sends seeds to the ranks that have requested some, if this rank can spare any.
     pub(crate) fn share_seeds(&mut self, out: &mut Commands) {
         while let Some((asker, seeds)) = self.lifecycle.seeds.share() {
             self.send(asker, LifecyclePacket::Seeds(seeds), 0, out);

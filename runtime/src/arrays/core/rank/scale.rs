@@ -1,9 +1,9 @@
-//! The cost of a sync for the control plane of very many ranks: cores without workers, in virtual time.
+//! Tests the cost of a sync for the control plane of up to 10^5 ranks: cores without workers, in virtual time.
 //!
-//! Every rank has some chunks, which send messages to other ranks and come to a sync; one chunk in [`ONE_MOVES_OF`]
+//! Every rank has some chunks, which send messages to other ranks and come to a sync. One chunk in [`ONE_MOVES_OF`]
 //! moves. The cost of a packet is a model: a time in flight, and a time for which it occupies its sender and its
-//! receiver. A rank handles one packet after the other. Messages between chunks take time as well, but only packets of
-//! the runtime are counted.
+//! receiver. A rank handles one packet at a time. Messages between chunks take time too, but only other packets are
+//! counted.
 //!
 //! `cargo test --release -p caribou --lib -- --ignored --nocapture a_table_of_syncs` prints a table.
 
@@ -50,7 +50,7 @@ struct Load {
 }
 
 struct Network {
-    /// When each rank has finished the packets that it has begun.
+    /// Time at which each rank has finished the packets that it has begun, ns.
     free_ns: Vec<u64>,
     loads: Vec<Load>,
     under_way: Events<(Rank, Rank, Packet)>,
@@ -100,8 +100,8 @@ fn sync_of(ranks: u32, chunks: u64) -> Cost {
 }
 
 impl Network {
-    /// Takes the packets that a rank has sent, each once the rank has finished the packets before it. The handlers of outgoing
-    /// chunks return at once.
+    /// Takes the packets that a rank has sent. Each leaves when the rank has finished the packets before. The handlers
+    /// of outgoing chunks return at once.
     fn take(&mut self, drive: &mut CoreDriver, rank: Rank) {
         loop {
             for (from, to, packet) in std::mem::take(&mut drive.sent) {
@@ -138,8 +138,8 @@ fn bytes_of(packet: &Packet) -> u64 {
 fn the_packets_of_one_rank_in_a_sync_do_not_grow_with_the_number_of_ranks() {
     let costs = [100, 1_000].map(|ranks| sync_of(ranks, 10));
     for (Cost { busiest_packets, all_packets, .. }, ranks) in costs.iter().zip([100, 1_000]) {
-        // Down and up the tree, with each of nine neighbours: `Hello` with the array signatures, loads, moves, counts, expected
-        // counts, flushed, completed.
+        // Down and up the tree, with each of nine neighbours: `Hello` with the array signatures, loads, moves, counts,
+        // expected counts, flushed, completed.
         assert!(*busiest_packets < 7 * 9 + 10, "{busiest_packets} of {ranks}");
         assert!(*all_packets < 8 * ranks, "{all_packets} of {ranks}");
     }

@@ -1,9 +1,7 @@
-//! The driver of syncs on one rank: hands each input to [`sync_arrivals`], [`coordinator`] or [`migration`], and carries
-//! out its output.
+//! Drives syncs, windows and migrations on one rank: passes inputs to the state machines in [`sync`], and carries out
+//! their outputs.
 //!
-//! [`sync_arrivals`]: crate::arrays::core::sync::sync_arrivals
-//! [`coordinator`]: crate::arrays::core::sync::coordinator
-//! [`migration`]: crate::arrays::core::sync::migration
+//! [`sync`]: crate::arrays::core::sync
 
 use std::collections::BTreeSet;
 
@@ -93,7 +91,7 @@ impl RankCore {
         self.joined(chunk, SyncId(0));
     }
 
-    /// Tells whether chunks of this array are counted at syncs.
+    /// True if the syncs count the chunks of this array.
     pub(super) fn comes_to_syncs(&self, array: ArrayId) -> bool {
         self.sync.windows.is_none() && self.arrays[array.index()].syncs()
     }
@@ -104,12 +102,12 @@ impl RankCore {
         }
     }
 
-    /// Tells whether a strategy that may move chunks decides at syncs, and no chunk has come to one that is not over.
+    /// True if a strategy that may move chunks decides at syncs, and no chunk has come to a sync that is not over.
     pub(crate) fn misses_syncs(&self) -> bool {
         self.sync.blocking && self.sync.windows.is_none() && self.open_sync().is_none()
     }
 
-    /// A chunk has come to a sync. True if a decision will be made, false if it resumes at once.
+    /// A chunk has come to a sync. True if a decision will be made, false if the chunk resumes at once.
     pub(crate) fn at_sync(&mut self, arrival: SyncArrival, out: &mut Commands) -> bool {
         if self.sync.windows.is_some() {
             return false;
@@ -123,7 +121,8 @@ impl RankCore {
         out.later.extend(self.sync.arrivals.take_complete().into_iter().map(Task::Sample));
     }
 
-    /// Answers [`Task::Sample`]: reports to the sync. `loads` are the chunks' CPU times since their last sync, in order.
+    /// Answers [`Task::Sample`]: reports to the sync. `loads` are the chunks' CPU times since their last sync, in
+    /// order.
     pub(crate) fn sampled(
         &mut self,
         reports: UnmeasuredReport,
@@ -152,7 +151,7 @@ impl RankCore {
         self.reports_collected(collected, now_ns, out);
     }
 
-    /// This rank, or ranks below it, have reported to a sync.
+    /// This rank, or a child and the ranks below it, have reported to a sync.
     pub(super) fn reports_collected(
         &mut self,
         collected: AggregatedReports,
@@ -167,7 +166,7 @@ impl RankCore {
         out.later.extend(request.map(|request| Task::Decide(Box::new(request))));
     }
 
-    /// Passes on the reports to each sync for which neither this rank nor a rank below it is known to have more reports.
+    /// Sends up the tree the reports to each sync for which no rank here or below is known to have more.
     pub(super) fn report(&mut self, now_ns: u64, out: &mut Commands) {
         if self.tree.rank == ROOT {
             return;
@@ -205,7 +204,7 @@ impl RankCore {
     /// This rank, or a child with all ranks below it, has signalled how busy it is. Rank 0 may open a window.
     pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64, out: &mut Commands) {
         let Some(windows) = &mut self.sync.windows else { return };
-        // The load that an inactive rank cannot give away cannot be divided.
+        // An inactive rank does not count, since its chunks cannot leave it: no decision can divide their load.
         let is_counted = from != self.tree.rank || self.sync.is_active;
         let signal = if is_counted { signal } else { RankSignal { busy: Signal::default(), ..signal } };
         let signal = windows.signalled(from, signal, now_ns);
@@ -214,7 +213,7 @@ impl RankCore {
             return;
         }
         match &mut self.sync.coordinator {
-            // A child's signal goes on with this rank's own, which comes in time unless this rank is idle.
+            // A child's signal goes up with this rank's next signal, or at once if this rank is idle and sends none.
             None if passes_on => self.send_up(SyncPacket::Signal(signal), now_ns, out),
             None => {}
             Some(coordinator) => {
@@ -224,7 +223,7 @@ impl RankCore {
         }
     }
 
-    /// Makes the first `active` ranks the active ones: the others get no more chunks, and are emptied by the next decision.
+    /// Makes the first `active` ranks the active ones. The others get no chunks, and the next decision empties them.
     pub(crate) fn resize(&mut self, active: u32, now_ns: u64, out: &mut Commands) {
         let Some(coordinator) = &mut self.sync.coordinator else {
             return self.send(ROOT, SyncPacket::Resize { active }, now_ns, out);
@@ -244,14 +243,14 @@ impl RankCore {
         }
     }
 
-    /// Rank 0: tells the user that chunks have moved to other active ranks.
+    /// Rank 0: reports to the user that chunks have moved to other active ranks.
     fn tell_of_resize(&mut self, now_ns: u64, out: &mut Commands) {
         let coordinator = self.sync.coordinator.as_mut();
         let told = coordinator.and_then(|coordinator| coordinator.take_resized(now_ns));
         out.later.extend(told.map(|(active, line)| Task::Resized { active, line }));
     }
 
-    /// Opens a window if none is open and no chunk is moving. Only on rank 0.
+    /// Rank 0: opens a window if none is open, no chunk is migrating and no checkpoint is being made.
     pub(crate) fn open_window(&mut self, look: Look, now_ns: u64, out: &mut Commands) {
         if !self.checkpoints.stops()
             && let Some(coordinator) = &mut self.sync.coordinator
@@ -322,8 +321,7 @@ impl RankCore {
         for elsewhere in moves.iter().filter(|elsewhere| elsewhere.from != self.tree.rank) {
             self.routing.location.moved(elsewhere.chunk, elsewhere.to);
         }
-        // Ranks that switched earlier may already have used the new routes. The bytes of their messages are counted anew
-        // below.
+        // Messages under the new routes may have come early. Their bytes are counted anew below.
         self.flow.control.remove_incoming(std::mem::take(&mut self.routing.early_bytes));
         let expected = moves.iter().filter(|expected| expected.to == self.tree.rank);
         self.flow
@@ -342,7 +340,7 @@ impl RankCore {
         self.run_migration_steps(steps, now_ns, out);
     }
 
-    /// A chunk of this rank has removed itself. It may be an outgoing chunk.
+    /// A chunk of this rank, perhaps an outgoing one, has removed itself.
     pub(super) fn removed(&mut self, chunk: ChunkId, cell: Option<CellId>, out: &mut Commands) {
         if self.checkpoints.is_freezing() {
             cell.into_iter().for_each(|cell| self.checkpoints.forget(cell));
@@ -353,13 +351,13 @@ impl RankCore {
         self.run_migration_steps(steps, 0, out);
     }
 
-    /// The last message to this rank under the old routes has come, and is in the mailbox of its chunk.
+    /// The last message to this rank under the old routes has arrived, and is in the mailbox of its chunk.
     pub(crate) fn drained(&mut self, now_ns: u64, out: &mut Commands) {
         let steps = self.sync.migrations.drained();
         self.run_migration_steps(steps, now_ns, out);
     }
 
-    /// This rank has flushed, or a child and all ranks below it. `migration_bytes` counts the bytes that have moved to them.
+    /// This rank, or a child and all ranks below it, have flushed. `migration_bytes` counts the bytes that moved there.
     pub(super) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64, out: &mut Commands) {
         let join = |sum: &mut MigrationBytes| sum.add(migration_bytes);
         let Some(migration_bytes) = self.sync.flushed.add(&self.tree, join) else { return };
@@ -416,7 +414,7 @@ impl RankCore {
         self.run_cut_steps(steps, now_ns, out);
     }
 
-    /// Sends the index of a removed chunk to its new rank, with the messages that wait for the next chunk of that index.
+    /// Sends the index of a removed chunk to its new rank, with the messages that wait for the next chunk of the index.
     fn migrate_index(&mut self, chunk: ChunkId, to: Rank, now_ns: u64, out: &mut Commands) {
         let messages = self.routing.location.take_pending_of(chunk);
         let transfer = ChunkTransfer {
@@ -428,7 +426,7 @@ impl RankCore {
         self.send(to, LifecyclePacket::TransferChunk(Box::new(transfer)), now_ns, out);
     }
 
-    /// An outgoing chunk has left its cell and goes to its new rank. `makes_room` is true if this rank is full now, and is
+    /// An outgoing chunk has left its cell and goes to its new rank. `makes_room` is true if this rank is full, and is
     /// below its low watermark without the messages of the chunk.
     pub(crate) fn migrated_out(
         &mut self,
@@ -463,7 +461,7 @@ impl RankCore {
         self.run_migration_steps(steps, now_ns, out);
     }
 
-    /// A chunk has come that a handler of rank `by` inserted.
+    /// A chunk that a handler of rank `by` inserted has come.
     pub(super) fn receive_inserted(
         &mut self,
         by: Rank,
@@ -477,8 +475,8 @@ impl RankCore {
         let holder = self.routing.location.rank_of(chunk);
         let comes = self.sync.migrations.expects(chunk);
         if let Some(windows) = &mut self.sync.windows {
-            // In a window the chunk that had the index may have been removed (rules 5 and 6 of the migration). The sender
-            // may have switched to routes that this rank does not know yet.
+            // The previous chunk of the index may have been removed in a window (rules 5 and 6 of the migration). The
+            // sender may have switched to routes that this rank does not have yet.
             let is_early = !self.sync.migrations.has_switched() && transfer.epoch != self.routing.cut.epoch();
             let waits = comes || is_early || self.sync.migrations.is_leaving_removed(chunk);
             if waits || holder != self.tree.rank {
@@ -494,7 +492,7 @@ impl RankCore {
                 return self.forward_insertion(holder, by, transfer, out);
             }
         }
-        // Rank `by` may know of a move to this rank that this one has not heard of yet.
+        // Rank `by` may have received a `Decision` about a move to this rank that has not come here yet.
         if holder != self.tree.rank || comes || self.cell_of(chunk).is_some() {
             let chunk = self.describe(chunk);
             return self.fail(Error::IndexInUse { chunk, rank: holder, by }, out);
@@ -523,21 +521,21 @@ impl RankCore {
         self.send(to, LifecyclePacket::TransferChunk(transfer), 0, out);
     }
 
-    /// Tries the kept insertions again.
+    /// Handles the kept insertions again.
     fn retry_insertions(&mut self, out: &mut Commands) {
         let kept = self.sync.windows.as_mut().map(Windows::take_insertions).unwrap_or_default();
         let mut seen = BTreeSet::new();
         for (by, transfer) in kept {
             match (&mut self.sync.windows, seen.insert(transfer.chunk)) {
-                // The first may be about to be admitted: then the second finds the index in use.
+                // If the first insertion of an index is admitted, the second one will find the index in use.
                 (Some(windows), false) => windows.keep_insertion(by, transfer),
                 _ => self.receive_inserted(by, transfer, out),
             }
         }
     }
 
-    /// Answers [`Command::Admit`]: the chunk has a cell with the messages it brought, of `mail_bytes` bytes. Returns the
-    /// other messages for it, in order.
+    /// Answers [`Command::Admit`]: the chunk has a cell and the messages that came with it, of `mail_bytes` bytes.
+    /// Returns the other messages for the chunk, in order.
     pub(crate) fn admit(
         &mut self,
         chunk: ChunkId,
@@ -576,7 +574,7 @@ impl RankCore {
         out.now.push_back(Command::IncomingAdmitted);
     }
 
-    /// The index of a removed chunk has come. The messages that it brings wait here for the next chunk of that index.
+    /// The index of a removed chunk has come. The messages that came with it wait here for the next chunk of the index.
     fn index_arrived(&mut self, transfer: ChunkTransfer) {
         let chunk = transfer.chunk;
         let bytes = transfer.queued_bytes() + self.routing.location.pending_bytes(chunk);
@@ -584,8 +582,7 @@ impl RankCore {
         self.routing.location.prepend_pending(chunk, transfer.messages);
     }
 
-    /// Chunks are about to be admitted. A rank that had none begins its phase now: the time without chunks is not part of
-    /// it.
+    /// Chunks are about to be admitted. If the rank has none, its phase begins now: a phase has no time without chunks.
     pub(super) fn begin_phase(&self, out: &mut Commands) {
         out.now.extend(self.sync.arrivals.has_no_members().then_some(Command::BeginPhase));
     }
@@ -594,7 +591,7 @@ impl RankCore {
     pub(crate) fn incoming_admitted(&mut self, out: &mut Commands) {
         let epoch = self.routing.cut.epoch();
         if self.sync.windows.as_mut().is_some_and(|windows| windows.complete(epoch)) {
-            // The chunks are admitted while broadcasts are still logged.
+            // The kept insertions are admitted while broadcasts are still logged, because they may have missed some.
             self.retry_insertions(out);
             out.now.push_back(Command::IncomingAdmitted);
             return;

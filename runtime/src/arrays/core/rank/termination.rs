@@ -1,4 +1,4 @@
-//! The driver of termination on one rank: the search for quiescence, the explanation of a stall, undelivered messages.
+//! Drives termination on one rank: the search for quiescence, the explanation of a stall, and undelivered messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,12 +25,12 @@ impl RankCore {
         }
     }
 
-    /// A removed chunk has not read messages of these kinds.
+    /// A chunk was removed before it read messages of these kinds.
     pub(crate) fn unread(&mut self, chunk: ChunkId, kinds: Vec<Cow<'static, str>>) {
         kinds.into_iter().for_each(|kind| self.termination.undelivered.unread.add(chunk, kind));
     }
 
-    /// Takes the messages for chunks that are not here and, as far as this rank knows, are not incoming.
+    /// Takes the messages for chunks that are not here and are not expected by a migration.
     pub(crate) fn take_waiting(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
         let mut waiting = self.routing.location.take_pending();
         waiting.retain(|&chunk, _| !self.sync.migrations.expects(chunk));
@@ -58,8 +58,7 @@ impl RankCore {
         self.send(ROOT, TerminationPacket::AtQuiescence(envelope), 0, out);
     }
 
-    /// True if the search for quiescence waits for this rank: for its reply, or for rank 0 to begin, because a message waits
-    /// for quiescence.
+    /// True if the search for quiescence waits for this rank's reply, or rank 0 is to begin one for a waiting message.
     pub(crate) fn is_searched(&self) -> bool {
         if self.checkpoints.stops() {
             return self.checkpoints.is_probed();
@@ -101,7 +100,7 @@ impl RankCore {
         self.search(step, out);
     }
 
-    /// This rank has had nothing to do for a long time. Rank 0 asks all ranks whether any has work.
+    /// This rank has had nothing to do for a long time. Rank 0 begins to probe all ranks.
     pub(crate) fn suspect(&mut self, out: &mut Commands) {
         if self.tree.rank == ROOT && !self.checkpoints.stops() {
             let step = self.termination.quiescence.suspect();
@@ -145,7 +144,7 @@ impl RankCore {
         self.fail(Error::Stalled { waiting }, out);
     }
 
-    /// Answers [`Task::Explain`] with lines about the chunks; adds the lines of the rank itself.
+    /// Answers [`Task::Explain`] with `lines` about the chunks. Adds lines about the rank itself.
     pub(crate) fn explained(&mut self, mut lines: Vec<String>, out: &mut Commands) {
         let text = |chunk: ChunkId| self.describe(chunk);
         for (chunk, waiting) in self.routing.location.pending() {

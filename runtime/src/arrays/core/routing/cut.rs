@@ -1,21 +1,20 @@
-//! A consistent cut through the traffic between ranks (Chandy and Lamport): every message that any rank sent before its cut
-//! arrives before its receiver says that it is *drained*.
+//! Makes a consistent cut through the messages between ranks (Chandy and Lamport), at which
+//! [migration](crate::arrays::core::sync::migration) changes routes. A rank is *drained* when every message that was
+//! sent to it before the cut, by any rank, has arrived.
 //!
 //! # Steps
 //!
 //! | input | output |
 //! |---|---|
-//! | [`make`](Cut::make) | the sent counts of this rank and its children go to its parent ([`CutPacket::SentCounts`]) |
-//! | counts of the last child | the same; rank 0 then knows how many messages each rank is to receive |
-//! | all counts on rank 0, or [`CutPacket::ExpectedCounts`] | each child is sent the counts for its part of the tree |
+//! | [`make`](Cut::make), and the counts of all children have come | the sum of these counts and the rank's own goes to its parent ([`CutPacket::SentCounts`]) |
+//! | the counts of the last child, after `make` | the same sum; rank 0 then has the number of messages to each rank |
+//! | all counts on rank 0, or [`CutPacket::ExpectedCounts`] | each child gets the counts for its subtree |
 //! | the last message that was sent before the cut | [`CutStep::Drained`] |
 //!
 //! # Rules
-//! 1. A rank makes a cut once it has stopped everything that must not cross it. The counts and the switch to the next epoch
-//!    are one step, so each message is counted before the cut or carries the next epoch.
-//! 2. A rank makes the next cut only after all ranks are drained of the last, so one bit names an epoch.
-//!
-//! A cut does not depend on its purpose: [migration](crate::arrays::core::sync::migration) changes routes at a cut.
+//! 1. A rank makes a cut once it has stopped everything that must not cross it. The counts and the switch to the next
+//!    epoch are one step. So each message is counted before the cut or carries the next epoch.
+//! 2. A rank makes the next cut only after all ranks are drained of the last one, so one bit names an epoch.
 //!
 //! Cost: two packets on each edge of the tree, with at most one count per receiving rank.
 
@@ -34,7 +33,7 @@ pub(crate) enum CutPacket {
     ExpectedCounts(CountsByRank),
 }
 
-/// One output of a cut. All are run in order.
+/// One output of a cut. The caller carries out all outputs, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CutStep {
     Send(Rank, CutPacket),
@@ -42,7 +41,7 @@ pub(crate) enum CutStep {
     Drained,
 }
 
-/// One rank's part of a cut, and its count of messages in flight.
+/// The state of one rank for cuts, with its count of messages in flight.
 #[derive(Debug)]
 pub(crate) struct Cut {
     tree: Tree,
@@ -68,13 +67,13 @@ impl Cut {
         self.in_flight.count_sent(to)
     }
 
-    /// A message has come from another rank. True if this rank is drained by it.
+    /// A message has come from another rank. True if the message drains this rank.
     #[inline]
     pub(crate) fn count_received(&mut self, epoch: Epoch) -> bool {
         self.in_flight.count_received(epoch)
     }
 
-    /// This rank makes its cut, after all messages that it has sent and before all that it will send.
+    /// This rank makes its cut, between the messages that it has sent and the messages that it will send.
     pub(crate) fn make(&mut self) -> Vec<CutStep> {
         let counts = self.in_flight.end_epoch();
         self.add(counts)

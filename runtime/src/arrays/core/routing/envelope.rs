@@ -1,7 +1,7 @@
-//! The entries of a mailbox: a delivery, and the payload inside it.
+//! Defines the entries of a mailbox: [`Delivery`], and the [`Payload`] inside it.
 //!
-//! A payload is a typed value until it leaves the process. Small values (up to four words) are stored inline, so a message
-//! between neighbours allocates nothing. Only [`Slot::deliver`](crate::arrays::api::slot::Slot) and the wire read a payload.
+//! A payload is a typed value until it leaves the process. A value of up to four words is stored inline, so a message
+//! between neighbours allocates nothing. Only [`Slot`](crate::arrays::api::slot::Slot) and the codec read a payload.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::wire::WireError;
 /// A typed message behind the erasure boundary: a [`WideOption`] of it, so that the message can be taken out in place.
 pub(crate) type Value = SmallBox<dyn Any + Send, [usize; 5]>;
 
-/// The slot of a message until it is taken: an `Option` whose tag is a word of its own, so that copies are in whole words.
-/// After a copy in parts, a load that spans several recent stores stalls until they retire (a store-forwarding failure).
+/// A message until it is taken: an `Option` with a tag of one word, so that copies are in whole words. After a copy in
+/// parts, a load that spans several recent stores stalls until they retire (a store-forwarding failure).
 #[repr(u64)]
 pub(crate) enum WideOption<M> {
     Filled(M),
@@ -51,8 +51,8 @@ impl<M> WideOption<M> {
 pub(crate) enum Payload {
     /// An encoded message. It is shared, because a broadcast goes to many ranks.
     Encoded(#[serde(with = "crate::wire::bulk")] Arc<[u8]>),
-    /// The result of a reduction; `Chunk::reduced` makes it a message. `number` is the number of the reduction if the result
-    /// goes to all chunks of its array. A chunk that joined later took no part in the reduction and does not get the result.
+    /// The result of a reduction; `Chunk::reduced` makes it a message. `number` is the reduction's number if the result
+    /// goes to all chunks of its array: a chunk that joined after that reduction does not get the result.
     Reduced { tag: u32, values: Arc<Values>, number: Option<u64> },
     /// The chunk's first delivery.
     Start,
@@ -102,7 +102,7 @@ impl Payload {
         }
     }
 
-    /// Tells whether this is a chunk that the receiver is to insert, and not a message.
+    /// True if the payload is a chunk that the receiver is to insert, and not a message.
     pub(crate) fn is_insertion(&self) -> bool {
         matches!(self, Payload::Insertion { .. } | Payload::EncodedInsertion { .. })
     }
@@ -128,8 +128,7 @@ impl std::fmt::Debug for Payload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Delivery {
     pub(crate) from: Sender,
-    /// Bytes of memory that it takes up while it waits, about: 0 for a delivery of the runtime, only the node for a shared
-    /// message.
+    /// Approximate bytes of the waiting delivery: 0 for one of the runtime, only the node for a shared message.
     pub(crate) bytes: u64,
     pub(crate) payload: Payload,
 }
@@ -143,9 +142,9 @@ impl Delivery {
         Delivery { from: Sender::RUNTIME, bytes: 0, payload }
     }
 
-    /// The same delivery for several chunks of this rank, each of which gets a
-    /// [duplicate](crate::arrays::core::collectives::broadcast::duplicate). Its node counts for each chunk, an encoded
-    /// message once for all of them: `hold` counts these bytes.
+    /// The same delivery for several chunks of this rank, which each get a
+    /// [duplicate](crate::arrays::core::collectives::broadcast::duplicate). Each chunk counts a node. `hold` counts the
+    /// bytes of an encoded message once for all chunks.
     pub(crate) fn shared(mut self, hold: impl FnOnce(u64) -> QueuedBytesGuard) -> Delivery {
         if let Payload::Encoded(bytes) = self.payload {
             self.payload = Payload::Shared(Arc::new(Shared { _held: hold(bytes.len() as u64), bytes }));
@@ -153,7 +152,7 @@ impl Delivery {
         self
     }
 
-    /// The same delivery for one chunk, for which the bytes of an encoded message count.
+    /// The same delivery for one chunk, which also counts the bytes of an encoded message.
     pub(crate) fn unshared(mut self) -> Delivery {
         self.bytes += self.payload.bytes();
         self
@@ -179,7 +178,7 @@ impl Delivery {
 pub(crate) struct Envelope {
     pub(crate) to: ChunkId,
     pub(crate) delivery: Delivery,
-    /// The routes under which it was sent.
+    /// The epoch of the routes under which the message was sent.
     pub(crate) epoch: Epoch,
 }
 

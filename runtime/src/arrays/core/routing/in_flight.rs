@@ -1,15 +1,15 @@
-//! In-flight counts: the number of messages between ranks, per epoch of routes.
+//! Counts the messages between ranks, per *epoch*: the time between two switches of routes on one rank. With these
+//! counts a rank finds out in a migration when no message under the old routes is in flight to it.
 //!
-//! An *epoch* is the time between two switches of routes on one rank; each message carries the epoch of its sender. A rank
-//! counts the messages that it sends in an epoch, per receiver. It is told how many messages of an ended epoch it is to
-//! receive. It is *drained* once it has received all of them, in any order and from any senders. The [cut](super::cut)
-//! adds up the counts of all ranks in the [tree](crate::arrays::core::collectives::tree), and tells each rank.
+//! Each message carries the epoch of its sender. A rank counts the messages that it sends in an epoch, per receiver.
+//! The [cut](super::cut) adds up the counts of all ranks and sends each rank its expected number of messages of the
+//! ended epoch. A rank is *drained* once it has received that number, in any order and from any senders.
 //!
-//! Messages of at most two epochs are in flight at a time, so one bit names them. A rank switches again only after it has
-//! heard that all ranks are drained of the epoch before, see [`migration`](crate::arrays::core::sync::migration).
+//! Messages of at most two epochs are in flight at a time, so one bit names an epoch. A rank switches again only after
+//! all ranks are drained of the epoch before, see [`migration`](crate::arrays::core::sync::migration).
 //!
-//! Cost: one addition per message that leaves a rank and one per message that arrives. Messages within a rank are not
-//! counted. The counts are hashed for speed and reported sorted.
+//! Cost: one addition per message that leaves a rank, and one per message that arrives. Messages within a rank are not
+//! counted. The counts are in a hash map for speed, and are reported sorted.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -17,15 +17,14 @@ use serde::{Deserialize, Serialize};
 use crate::arrays::core::collectives::tree::Tree;
 use crate::ids::Rank;
 
-/// The routes under which a message was sent: one bit of the number of switches before.
+/// The epoch in which a message was sent: one bit of the number of route switches before.
 ///
-/// It is a whole word, because messages are copied word by word. A word load that spans a byte just stored stalls (a
-/// store-forwarding failure).
+/// A whole word, since a word load that spans a byte just stored stalls (a store-forwarding failure).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Epoch(u64);
 
 impl Epoch {
-    /// The next epoch. It has the same bit as the epoch before.
+    /// The next epoch. Its bit is also the bit of the epoch before.
     fn other(self) -> Epoch {
         Epoch(self.0 ^ 1)
     }
@@ -75,20 +74,20 @@ impl CountsByRank {
     }
 }
 
-/// Number of receivers whose messages are counted without hashing.
+/// Number of receivers with a count in a small cache, without hashing.
 const RECENT: usize = 8;
 
 /// The counts of one rank: messages sent to other ranks and received from them.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     epoch: Epoch,
-    /// Messages sent in this epoch, without those in `recent`.
+    /// Messages sent in this epoch, without the counts in `recent`.
     sent: FxHashMap<Rank, u64>,
     /// A small cache of the latest receivers: the messages sent to each since it entered the cache.
     recent: [(Rank, u64); RECENT],
-    /// Messages received of each epoch, by its bit, until the rank is drained of it.
+    /// Messages received, by the bit of their epoch. Reset when the rank is drained of the epoch.
     received: [u64; 2],
-    /// Messages to receive of the epoch that has ended, once that is known.
+    /// Number of messages to receive of the ended epoch, once the cut has sent it.
     expected: Option<u64>,
 }
 
@@ -113,12 +112,11 @@ impl InFlight {
         }
     }
 
-    /// The current epoch.
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// A message has come from another rank. True if it drains this rank: it is the last one of the ended epoch.
+    /// A message has come from another rank. True if it drains this rank, as the last message of the ended epoch.
     #[inline]
     pub(crate) fn count_received(&mut self, epoch: Epoch) -> bool {
         self.received[usize::from(epoch.bit())] += 1;

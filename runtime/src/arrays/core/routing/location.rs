@@ -1,26 +1,24 @@
-//! The location table of one rank: the current rank of each chunk.
+//! The location table of one rank: the current rank of each chunk. Workers look up the table for each message.
 //!
-//! Every rank hears of every move, of a sync or a window, so a message always takes one hop and is never forwarded. The order
-//! of the [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that reaches a rank before
-//! its chunk waits among the *pending messages*. So does a message to an index without a chunk: it waits for the next chunk
-//! inserted under that index.
+//! Every rank receives every move, of a sync or a window. So a message always takes one hop and is never forwarded. The
+//! order of steps in the [migration](crate::arrays::core::sync::migration) protocol makes that safe. A message that
+//! reaches a rank before its chunk waits among the *pending messages*. A message to an index without a chunk waits
+//! there too, for the next chunk that is inserted under the index.
 //!
 //! # What stays of a removed chunk
 //!
 //! | removed on | what stays |
 //! |---|---|
 //! | its home rank | nothing: 10^6 chunks with ever new indices leave the memory unchanged |
-//! | another rank | on every rank, an entry for the rank where it was: 20 to 40 bytes, until the run ends |
+//! | another rank | on every rank, an entry with the rank where it was: 20 to 40 bytes, until the run ends |
 //!
-//! The entry is needed: the next chunk of that index is inserted on that rank, and all ranks send its messages there. If one
-//! rank dropped the entry alone, it would send them to the home rank. All ranks could drop it together, by a move of the index
-//! to its home rank. They do so for a chunk that is removed while it is about to move (rule 5 of the
-//! [migration](crate::arrays::core::sync::migration)). No rank reports free indices yet.
+//! The entry is needed because the next chunk of the index is inserted on that rank, and all ranks send its messages
+//! there. A rank that dropped its entry alone would send these messages to the home rank. All ranks could drop the
+//! entry together, by a move of the index to its home rank. They do so only for a chunk that is removed while it is
+//! about to move (rule 5 of the [migration](crate::arrays::core::sync::migration)). No rank reports free indices yet. A
+//! program that inserts chunks without end avoids entries if it reuses indices, or removes chunks before they migrate.
 //!
-//! A program that inserts chunks without end avoids the entries: it reuses indices, or removes chunks before their first
-//! migration.
-//!
-//! The tables are hashed for speed and iterated only through sorted copies.
+//! The tables are hash maps for speed. Iterations are over sorted copies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,18 +35,18 @@ use crate::ids::{ArrayId, CellId, ChunkId, RUNTIME, Rank};
 pub(crate) enum Route {
     Here(CellId),
     There(Rank),
-    /// The chunk belongs here but has not arrived.
+    /// This rank is the chunk's rank, but the chunk has not arrived.
     Pending,
 }
 
 #[derive(Default)]
 struct ArrayLocations {
     here: Residents,
-    /// Ranks of chunks that are not on their home rank, removed ones included (see the module).
+    /// Ranks of chunks that are not on their home rank, including removed chunks (see the head of the module).
     moved: FxHashMap<u64, Rank>,
 }
 
-/// Number of pending messages of one chunk that is worth a warning: if the chunk never comes, they fill the memory.
+/// Number of pending messages of one chunk that causes a warning: if the chunk never comes, they fill the memory.
 const PENDING_WARNING: usize = 1 << 16;
 
 /// The location tables of one rank.
@@ -57,7 +55,7 @@ pub(crate) struct Location {
     ranks: u32,
     arrays: Arc<[Arc<dyn ErasedArray>]>,
     tables: Vec<ArrayLocations>,
-    /// The latest receivers on other ranks, each in its [`cache_slot`]; empty before the first.
+    /// The latest receivers on other ranks, each at its [`cache_slot`]. Empty before the first such receiver.
     cache: Vec<(ChunkId, Rank)>,
     pending: BTreeMap<ChunkId, Vec<Delivery>>,
 }
@@ -77,7 +75,7 @@ impl Location {
         Location { rank, ranks, arrays, tables: places, cache: Vec::new(), pending: BTreeMap::new() }
     }
 
-    /// The route of a message to `chunk`. O(1), but for the home of an array placed by the user's function or list.
+    /// The route of a message to `chunk`. O(1), except for a home that the user's function or list computes.
     #[inline]
     pub(crate) fn route(&self, chunk: ChunkId) -> Route {
         let places = &self.tables[chunk.array.index()];
@@ -90,8 +88,8 @@ impl Location {
         }
     }
 
-    /// [`route`](Location::route) for a chunk that is probably on another rank. The rank is cached until the chunk moves:
-    /// computing it takes a virtual call and a division or two.
+    /// [`route`](Location::route) for a chunk that is probably on another rank. The rank is cached until the chunk
+    /// moves, because computing it takes a virtual call and one or two divisions.
     #[inline]
     pub(crate) fn route_cached(&mut self, chunk: ChunkId) -> Route {
         match self.cache.get(cache_slot(chunk)) {
@@ -177,7 +175,6 @@ impl Location {
         }
     }
 
-    /// Takes the pending messages of a chunk.
     pub(crate) fn take_pending_of(&mut self, to: ChunkId) -> Vec<Delivery> {
         self.pending.remove(&to).unwrap_or_default()
     }
@@ -201,7 +198,6 @@ impl Location {
         self.pending.iter().map(|(&chunk, waiting)| (chunk, &waiting[..]))
     }
 
-    /// Takes the pending messages.
     pub(crate) fn take_pending(&mut self) -> BTreeMap<ChunkId, Vec<Delivery>> {
         std::mem::take(&mut self.pending)
     }

@@ -1,7 +1,7 @@
 //! Message nodes: intrusive lists that carry a message from the handler that sends it to the handler that receives it.
 //!
-//! A message is written once, into a free node of its worker. Outbox and mailbox are lists of nodes and pass a node on by
-//! its pointer. The worker that has handled the message keeps the node on its own free list.
+//! A handler writes its message once, into a free node of its worker. The outbox and the mailbox are lists of nodes,
+//! and pass a node on by its pointer. The worker that has handled the message keeps the node on its own free list.
 
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -20,8 +20,8 @@ pub(crate) struct MessageNode<M = Delivery> {
     next: NextNode<M>,
 }
 
-/// The rest of a list. [`MessageList`] drops its nodes in a loop: a recursive drop would be as deep as the list is long.
-/// Without `ManuallyDrop`, each move of a node would also test whether there is a rest to drop.
+/// The rest of a list. [`MessageList`] drops its nodes in a loop, because a recursive drop is as deep as the list is
+/// long. `ManuallyDrop` saves a test at each move of a node: whether there is a rest to drop.
 type NextNode<M> = ManuallyDrop<Option<Box<MessageNode<M>>>>;
 
 impl<M> MessageNode<M> {
@@ -55,7 +55,6 @@ impl<M> MessageList<M> {
         self.first = ManuallyDrop::new(Some(node));
     }
 
-    /// The nodes, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &MessageNode<M>> {
         std::iter::successors(self.first.as_deref(), |node| node.next.as_deref())
     }
@@ -142,7 +141,7 @@ impl FreeList {
         node
     }
 
-    /// A node with all parts of a message but the payload.
+    /// A node with a message, except for the payload.
     #[inline(always)]
     pub(crate) fn prepare(&mut self, to: ChunkId, from: Sender, bytes: u64) -> Box<MessageNode> {
         let mut node = self.take();
@@ -176,7 +175,7 @@ impl FreeList {
         delivery
     }
 
-    /// Keeps a node whose message was taken by its handler, or drops it if something is left of the message.
+    /// Keeps a node after a handler. Drops the node if something is left of its message.
     #[inline]
     pub(crate) fn recycle(&mut self, node: Box<MessageNode>) {
         match &node.message.payload {
@@ -196,20 +195,20 @@ impl FreeList {
     }
 }
 
-/// Number of effects for which an outbox keeps memory, at most.
+/// The most effects for which an outbox keeps memory.
 const EFFECTS_KEPT: usize = 64;
 
-/// Contributions that may gather in the outbox of a chunk while it handles its deferred messages, before it stops for them.
-/// Stopping for each made a stencil of small chunks, which contribute in each step, a tenth slower.
+/// The most contributions that gather in the outbox of a chunk while it handles deferred messages. Flushing after each
+/// one made a stencil of small chunks, which contribute in each step, a tenth slower.
 const CONTRIBUTIONS_MAX: usize = 8;
 
-/// The output of a handler, in order: message nodes, and effects. All but messages to single chunks are effects.
+/// The output of a handler, in order: nodes for messages to single chunks, and effects for everything else.
 pub(crate) struct Outbox {
     newest_first: MessageList,
     /// Each effect with the nodes before it, in order.
     effects: Vec<(MessageList, Effect)>,
     pub(crate) free_list: FreeList,
-    /// The current activity of its worker, which names the chunk whose handler writes here.
+    /// The current activity of the worker, with the chunk of the handler that writes here.
     pub(crate) activity: Rc<Activity>,
 }
 
@@ -245,13 +244,12 @@ impl Outbox {
         self.newest_first.push(node);
     }
 
-    /// Appends an effect.
     pub(crate) fn push(&mut self, effect: Effect) {
         let before = self.take_messages();
         self.effects.push((before, effect));
     }
 
-    /// Appends an entry that was taken.
+    /// Appends an entry that [`take`](Outbox::take) returned.
     pub(crate) fn put_back(&mut self, left: OutboxEntry) {
         match left {
             OutboxEntry::Message(node) => self.push_node(node),
@@ -259,18 +257,18 @@ impl Outbox {
         }
     }
 
-    /// Tells whether there are no effects.
+    /// True if there are no effects.
     #[inline]
     pub(crate) fn has_only_messages(&self) -> bool {
         self.effects.is_empty()
     }
 
-    /// Tells whether there are nodes behind all effects.
+    /// True if there are nodes after all effects.
     pub(crate) fn has_messages(&self) -> bool {
         !self.newest_first.is_empty()
     }
 
-    /// Tells whether the only effects are a few contributions.
+    /// True if the only effects are a few contributions.
     pub(crate) fn has_few_contributions(&self) -> bool {
         let contributes = |effect: &Effect| {
             matches!(effect, Effect::Contribute { .. } | Effect::ContributeIn(_) | Effect::AbstainUntil(_))
@@ -278,14 +276,13 @@ impl Outbox {
         self.effects.len() < CONTRIBUTIONS_MAX && self.effects.iter().all(|(_, effect)| contributes(effect))
     }
 
-    /// Takes the nodes behind all effects.
+    /// Takes the nodes after all effects.
     #[inline]
     pub(crate) fn take_messages(&mut self) -> MessageList {
         self.newest_first.take_reversed()
     }
 
-    /// Takes the effects in order, each with the nodes before it. Also returns the free list of the worker that sends the
-    /// nodes.
+    /// Takes the effects in order, each with the nodes before it. Also returns the free list for the nodes.
     #[inline]
     pub(crate) fn effects_and_free_list(&mut self) -> (Drain<'_, (MessageList, Effect)>, &mut FreeList) {
         (self.effects.drain(..), &mut self.free_list)
@@ -297,7 +294,6 @@ impl Outbox {
         self.effects.shrink_to(EFFECTS_KEPT);
     }
 
-    /// Takes everything.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = OutboxEntry> + use<> {
         let effects = std::mem::take(&mut self.effects).into_iter();
         let all = effects.flat_map(|(before, effect)| {

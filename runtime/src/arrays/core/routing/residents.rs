@@ -1,19 +1,18 @@
-//! The cells of one array's chunks on one rank, by key: a dense table, and a hash map for outliers.
+//! Maps the keys of one array's chunks on one rank to their cells: a dense table, and a hash map for outliers.
 //!
-//! Most keys of a rank are consecutive, or nearly so. The table holds their cells: a lookup takes a subtraction and a load
-//! per message, and a key takes 4 bytes. The table begins at the first key that came, or at a lower one once many lower
-//! keys have come. It reaches as far as at least one in eight of its places is taken; all other keys are hashed.
+//! Most keys on a rank are consecutive, or nearly so. The table has their cells: a lookup takes a subtraction and a
+//! load, and a key takes 4 bytes. The table begins at the first key that came, or at a lower key once many lower keys
+//! have come. It has at most eight places per chunk when it grows. All other keys are in the hash map.
 
 use rustc_hash::FxHashMap;
 
 use crate::ids::CellId;
 
-/// The entry of a key without a chunk here. No cell has that number.
+/// The entry of a key without a chunk. No cell has this number.
 const VACANT: CellId = CellId(u32::MAX);
-/// Places of the table per chunk, at most.
+/// The most places of the table per chunk.
 const PLACES_MAX: usize = 8;
 
-/// The cells by key.
 #[derive(Default)]
 pub(crate) struct Residents {
     /// The key of the first place.
@@ -34,7 +33,6 @@ impl Residents {
         }
     }
 
-    /// Number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.placed + self.overflow.len()
     }
@@ -66,7 +64,6 @@ impl Residents {
         (before != VACANT).then_some(before)
     }
 
-    /// Removes a chunk.
     pub(crate) fn remove(&mut self, key: u64) {
         match self.place(key).and_then(|place| self.places.get_mut(place)) {
             Some(place) => self.placed -= usize::from(std::mem::replace(place, VACANT) != VACANT),
@@ -76,14 +73,14 @@ impl Residents {
         }
     }
 
-    /// The place of a key in a table that reaches far enough.
+    /// The position of a key in the table, if the table were long enough.
     #[inline]
     fn place(&self, key: u64) -> Option<usize> {
         usize::try_from(key.wrapping_sub(self.first)).ok()
     }
 
-    /// Rebuilds the table from the least key on, if that is below its first key and enough of its places are taken then.
-    /// O(n log n); the caller does so each time the number of hashed keys has doubled.
+    /// Rebuilds the table from the least key, if that is below the first key of the table and enough places would be
+    /// taken. O(n log n); the caller does so each time the number of hashed keys has doubled.
     fn extend_down(&mut self) {
         let all = self.sorted();
         let (Some(&(least, _)), Some(&(greatest, _))) = (all.first(), all.last()) else { return };
@@ -95,7 +92,7 @@ impl Residents {
         }
     }
 
-    /// Extends the table to this key, if enough of its places are taken then. It grows by doubling.
+    /// Extends the table to this key if enough places would then be taken. The table grows by doubling.
     fn extend_to(&mut self, key: u64) {
         let enough = PLACES_MAX * (self.len() + 1);
         let Some(place) = self.place(key).filter(|&place| place >= self.places.len() && place < enough)

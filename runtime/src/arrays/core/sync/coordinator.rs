@@ -1,7 +1,7 @@
-//! The coordinator of a sync, on rank 0: collects the reports of all ranks, lets the balancer decide, and keeps the record.
+//! Runs on rank 0: collects the reports to a sync or in a window, lets the balancer decide, and keeps the record.
 //!
-//! The [`Balancer`] decides by the reports. It visits every chunk of the run several times, so it runs outside the core. It
-//! is handed out with the reports, as a [`DecisionRequest`], and comes back with the decision.
+//! The [`Balancer`] visits every chunk of the run several times, so it runs outside the core. It leaves the core with
+//! the reports, in a [`DecisionRequest`], and comes back with the decision.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct PendingSync {
     tallies: Vec<Tally>,
     chunks: Vec<ChunkReport>,
     samples: Vec<Option<Sample>>,
-    /// By rank, the number of chunks that could not be asked whether they may move.
+    /// By rank, the number of chunks that have not run since the last window.
     unasked: Vec<u32>,
     waited: u64,
     first_ns: u64,
@@ -90,7 +90,7 @@ impl PendingSync {
     }
 }
 
-/// The part of a phase's record that does not come from the balancer.
+/// The part of the record of a *phase* (the time between two syncs or windows) that does not come from the balancer.
 struct PhaseRecord {
     occasion: Occasion,
     /// Number of ranks that are active from now on.
@@ -99,33 +99,33 @@ struct PhaseRecord {
     reported: Option<Arc<PhaseReport>>,
     /// Number of messages that chunks handled in the phase.
     deliveries: u64,
-    /// Number of chunks that waited for the decision at its end.
+    /// Number of chunks that waited for the decision at the end of the phase.
     waited: u64,
-    /// Times of its first and its last report.
+    /// Times of the first and the last report to the sync, ns.
     first_ns: u64,
     last_ns: u64,
 }
 
-/// A decision whose migration is in progress.
+/// A decision with a migration in progress.
 struct OngoingMigration {
     report: SyncReport,
     decided_ns: u64,
-    /// The time that it was expected to take, ns.
+    /// The time that the migration was expected to take, ns.
     expected_ns: u64,
 }
 
-/// A change of the number of active ranks, until chunks have moved accordingly.
+/// A change of the number of active ranks. Exists until chunks have moved accordingly.
 #[derive(Clone, Copy, Debug)]
 struct Resize {
     /// The number before the change.
     before: u32,
-    /// True once reports were requested for a decision on the change.
+    /// True once the balancer has a request for a decision on the change.
     is_in_decision: bool,
-    /// Number of further decisions by which the other ranks may be emptied.
+    /// Number of further decisions that may move chunks off the inactive ranks.
     decisions: u32,
-    /// Number of chunks on these ranks that could not be asked, for the last decision, whether they may move.
+    /// Number of chunks on the inactive ranks that had not run since the last window, at the last decision.
     unasked: u32,
-    /// Chunks and bytes that have moved since the change, and the time that it took.
+    /// Chunks and bytes that have moved since the change, and the time that the moves took, ns.
     moved: u64,
     moved_bytes: u64,
     migrate_ns: u64,
@@ -155,12 +155,12 @@ impl Resize {
     }
 }
 
-/// The most decisions in windows by which ranks are emptied, and the time from one to the next, ns. A chunk moves only if it
-/// has run since the last window.
+/// The most decisions that empty inactive ranks in windows, and the time from one to the next, ns. One is not enough: a
+/// chunk that has not run since it came to its rank does not move, since its hook `migratable` was not called.
 const DECISIONS_MAX: u32 = 250;
 const DECISIONS_APART_NS: u64 = 40_000_000;
 
-/// A complete sync that is to be decided: the report, and the balancer that decides.
+/// A complete sync to be decided: the report, and the balancer that decides.
 pub(crate) struct DecisionRequest {
     pub(crate) report: PhaseReport,
     pub(crate) balancer: Balancer,
@@ -178,41 +178,42 @@ impl std::fmt::Debug for DecisionRequest {
     }
 }
 
-/// Collects reports, lets the balancer decide each sync, and records it. Exists on rank 0.
+/// The coordinator of a run. Exists on rank 0 only.
 pub(crate) struct Coordinator {
-    /// None while it decides.
+    /// None while the balancer decides.
     balancer: Option<Balancer>,
     places: Vec<RankPlace>,
-    /// Number of active ranks, which are the first ones. The others get no chunks.
+    /// Number of active ranks: the ranks with the lowest numbers. The other ranks get no chunks.
     active: u32,
     /// The change of `active`, until chunks have moved accordingly.
     resize: Option<Resize>,
-    /// True if the record includes the reports.
+    /// True if the record includes the reports to the balancer.
     keeps_reports: bool,
     /// Number of members per array; None for arrays that do not sync.
     populations: Vec<Option<u64>>,
-    /// The leader of each array, itself if it has none: its chunks stay with the leader's. Empty if no array has a leader.
+    /// The leader of each array, the array itself if it has none. A leader's chunks and its followers' move together.
     leaders: Vec<ArrayId>,
     next: SyncId,
     gathering: LiteMap<SyncId, PendingSync>,
-    /// Number of messages handled per phase, for the phases in the balancer's history.
+    /// Number of messages handled per phase, for the phases in the history of the balancer.
     deliveries: Vec<u64>,
-    /// The phase whose sync is being decided.
+    /// The phase that ends with the sync that is being decided.
     deciding: Option<PhaseRecord>,
     ongoing: Option<OngoingMigration>,
-    /// The policy by which windows open, where chunks are balanced in windows.
+    /// The policy that opens windows. None if chunks are balanced at syncs.
     windows: Option<WindowPolicy>,
     /// The purpose of the open window.
     open_window: Look,
     undecided: UndecidedWindows,
-    /// Number of messages that chunks handled in windows that are added to the next one.
+    /// Number of messages handled in windows that are added to the next window.
     collected_deliveries: u64,
     scales: SizeScales,
     log: SyncLog,
 }
 
 impl Coordinator {
-    /// The coordinator of a run with these arrays. The chunks of an array that names a leader stay with the leader's chunks.
+    /// The coordinator of a run with these arrays. The chunks of an array that names a leader stay with the leader's
+    /// chunks.
     pub(crate) fn of_arrays(
         strategy: Arc<dyn Strategy>,
         arrays: &[Arc<dyn ErasedArray>],
@@ -255,12 +256,12 @@ impl Coordinator {
         }
     }
 
-    /// Tells whether a sync is being decided.
+    /// True if a sync or a window is being decided.
     pub(crate) fn is_deciding(&self) -> bool {
         self.deciding.is_some()
     }
 
-    /// The first sync that is not complete.
+    /// The first sync to which some member has still to report.
     fn open(&self) -> SyncId {
         if self.deciding.is_some() { self.next.next() } else { self.next }
     }
@@ -285,25 +286,23 @@ impl Coordinator {
         self.take_complete()
     }
 
-    /// Predicts the loads of chunks in this way.
     pub(crate) fn predicting(mut self, prediction: Prediction) -> Coordinator {
         self.balancer = self.balancer.map(|balancer| balancer.predicting(prediction));
         self
     }
 
-    /// Opens windows from now on by this policy.
     pub(crate) fn by_windows(&mut self, policy: WindowPolicy) {
         self.windows = Some(policy);
     }
 
-    /// All ranks have signalled how busy they are. Returns what to do.
+    /// All ranks have signalled how busy they are. Returns the action of the policy.
     pub(crate) fn look(&mut self, signal: &Signal, now_ns: u64) -> Look {
         let (active, may_open) = (self.active, self.may_open_window());
         self.windows.as_mut().map_or(Look::Wait, |policy| policy.look(signal, active, may_open, now_ns))
     }
 
-    /// Makes the first `active` ranks the active ones, at least one and at most all, from the next decision on. In windows that
-    /// decision is made soon. Returns their number if it changes.
+    /// Makes the first `active` ranks the active ones, at least one and at most all, from the next decision on. In
+    /// windows that decision is made soon. Returns the number of active ranks if it changes.
     pub(crate) fn resize(&mut self, active: u32) -> Option<u32> {
         let active = active.clamp(1, self.places.len() as u32);
         if active == self.active {
@@ -316,18 +315,19 @@ impl Coordinator {
         Some(active)
     }
 
-    /// True if not all ranks are active, or chunks are moving because their number has changed.
+    /// True if not all ranks are active, or chunks are still moving after the number of active ranks has changed.
     pub(crate) fn is_resized(&self) -> bool {
         self.resize.is_some() || (self.active as usize) < self.places.len()
     }
 
-    /// The run restarts with a chunk away from the rank on which it began, which was this one.
+    /// The run restarts, and the chunk is away from `rank`, its home.
     pub(crate) fn began_on(&mut self, chunk: ChunkId, rank: Rank) {
         self.balancer.iter_mut().for_each(|balancer| balancer.began_on(chunk, rank));
     }
 
-    /// Returns the number of active ranks and a line that says so, once chunks have moved to them. In windows another decision
-    /// follows while chunks on other ranks could not be asked whether they may move, up to [`DECISIONS_MAX`].
+    /// Returns the number of active ranks and a line for the user, once chunks have moved to these ranks. In windows
+    /// another decision follows while chunks on inactive ranks have not run since the last window, up to
+    /// [`DECISIONS_MAX`] decisions.
     pub(crate) fn take_resized(&mut self, now_ns: u64) -> Option<(u32, String)> {
         let report = self.log.last()?;
         let resize = self.resize.as_mut().filter(|resize| resize.is_in_decision && self.ongoing.is_none())?;
@@ -355,12 +355,12 @@ impl Coordinator {
         Some((self.active, line))
     }
 
-    /// Tells whether a window may be opened: none is open, nothing is being decided, and no chunk is on its way.
+    /// True if a window may be opened: none is open, nothing is being decided, and no chunk is migrating.
     pub(crate) fn may_open_window(&self) -> bool {
         self.open_window == Look::Wait && self.deciding.is_none() && self.ongoing.is_none()
     }
 
-    /// Opens a window if it may. Returns its number.
+    /// Opens a window if one may be opened. Returns the number of the window.
     pub(crate) fn open_window(&mut self, look: Look) -> Option<u64> {
         let opens = self.windows.is_some() && look != Look::Wait && self.may_open_window();
         opens.then(|| {
@@ -369,7 +369,7 @@ impl Coordinator {
         })
     }
 
-    /// All ranks have reported in the window. None if the window only ends the last one.
+    /// All ranks have reported in the window. None if the window only ends the last one, so that nothing is decided.
     pub(crate) fn window_reported(&mut self, reports: AggregatedReports) -> Option<DecisionRequest> {
         let look = std::mem::replace(&mut self.open_window, Look::Wait);
         let mut pending = PendingSync::new(self.populations.len(), self.places.len(), reports.first_ns);
@@ -400,7 +400,7 @@ impl Coordinator {
         PhaseReport { ranks, chunks, leaders, inactive, window, undecided: Vec::new() }
     }
 
-    /// The run has stalled: adds the tallies of reports that ranks hold back until more reports come.
+    /// The run has stalled: adds the tallies of reports that ranks still hold back.
     pub(crate) fn add_reports(&mut self, reported: Vec<(SyncId, ArrayId, Tally)>) {
         for (sync, array, tally) in reported {
             let (arrays, ranks) = (self.populations.len(), self.places.len());
@@ -409,7 +409,7 @@ impl Coordinator {
         }
     }
 
-    /// The next sync, if it is complete and none is being decided.
+    /// Returns the request to decide the next sync, if the sync is complete and no other is being decided.
     pub(crate) fn take_complete(&mut self) -> Option<DecisionRequest> {
         if self.deciding.is_some() {
             return None;
@@ -426,12 +426,12 @@ impl Coordinator {
         Some(self.request(Occasion::Sync(self.next), pending))
     }
 
-    /// Hands out the balancer, to decide about these reports.
+    /// Returns the balancer and the reports, for the decision.
     fn request(&mut self, occasion: Occasion, pending: PendingSync) -> DecisionRequest {
         let mut deliveries = pending.deliveries();
         let PendingSync { chunks, samples, unasked, waited, first_ns, last_ns, .. } = pending;
         if let Occasion::Sync(_) = occasion {
-            // One delivery per chunk is its `Start` or `Resume`. It does not depend on the length of the phase.
+            // One delivery per chunk is its `Start` or `Resume`, however long the phase is.
             deliveries = deliveries.saturating_sub(chunks.len() as u64);
         }
         let phase = self.phase_report(occasion.is_window(), chunks, &samples);
@@ -547,7 +547,7 @@ impl Coordinator {
         (phase.occasion, decided.moves)
     }
 
-    /// The run ends: records moves that are in progress, whose bytes are not known.
+    /// The run ends: records a migration in progress, without its bytes.
     pub(crate) fn end(&mut self, now_ns: u64) {
         if let Some(OngoingMigration { mut report, decided_ns, .. }) = self.ongoing.take() {
             report.migrate_ns = now_ns.saturating_sub(decided_ns);
@@ -555,7 +555,7 @@ impl Coordinator {
         }
     }
 
-    /// Every rank has all its incoming chunks: records the bytes that moved.
+    /// Every rank has flushed: records the bytes that moved.
     pub(crate) fn flushed(&mut self, migration_bytes: &MigrationBytes, now_ns: u64) {
         self.scales.learn(migration_bytes);
         let ongoing = self.ongoing.take().expect("ranks flush only for a decision with moves");
@@ -569,13 +569,12 @@ impl Coordinator {
         self.log.push(report);
     }
 
-    /// A balance has ended: the next window pays if it may gain as much as this one took.
+    /// A decision and its moves are over. The policy opens the next window if it may gain as much time as these took.
     fn note_price(&mut self, report: &SyncReport, move_ns: u64) {
         let took_ns = report.decide_ns.saturating_add(move_ns);
         self.windows.iter_mut().for_each(|policy| policy.decided(report.moved > 0, took_ns));
     }
 
-    /// The record of the syncs that are over.
     pub(crate) fn log(&mut self) -> &mut SyncLog {
         &mut self.log
     }

@@ -1,9 +1,6 @@
-//! Migration of chunks between ranks, at a sync or in a window: the state machine of one rank.
-//!
-//! Messages to and from a moving chunk stay in order. This module decides when each step is due, and
-//! [`rank`](crate::arrays::core::rank) carries it out. Chunks come to a sync in [`sync_arrivals`](super::sync_arrivals),
-//! or are measured as they run in a [`window`](super::window); rank 0 collects the reports in
-//! [`coordinator`](super::coordinator).
+//! Migrates chunks between ranks, at a sync or in a balancing window, without losing or reordering a message. This
+//! module is the state machine of one rank. The driver in [`rank`](crate::arrays::core::rank) passes inputs to
+//! [`Migrations`] and carries out the returned [`MigrationStep`]s.
 //!
 //! # States of a migration on one rank
 //!
@@ -11,18 +8,18 @@
 //! |---|---|---|---|
 //! | Settled | `Decision`, some chunks leave this rank | Stopping | starts no more handlers of its outgoing chunks |
 //! | Settled | `Decision`, no chunk leaves this rank | Draining | switches to the new routes and makes its cut |
-//! | Stopping | the last outgoing chunk is held: its handler has returned | Draining | the same |
-//! | Stopping | a handler removes its outgoing chunk (in a window) | as if it were held | its index leaves without it (rule 5) |
+//! | Stopping | the last outgoing chunk is held: its handler has returned | Draining | switches to the new routes and makes its cut |
+//! | Stopping | a handler removes its outgoing chunk (in a window) | as if the chunk were held | the index leaves without a chunk (rule 5) |
 //! | Draining | the rank is drained (see below) | Receiving | sends its outgoing chunks with their messages |
 //! | Receiving | the last incoming chunk | Flushed | counts itself among the ranks that have flushed |
 //! | Flushed | `CompleteMigration`: all ranks have flushed | Settled | admits its incoming chunks |
 //!
-//! A rank is *drained* once no message that was sent to it under the old routes is in flight. To *admit* a chunk is to give
-//! it a cell, the messages that it brought and its pending messages, and to resume it.
+//! A rank is *drained* once no message that was sent to it under the old routes is in flight. To *admit* a chunk is to
+//! give the chunk a cell, the messages that came with it and its pending messages. At a sync the chunk then resumes.
 //!
-//! If the input of a state came before the state, the rank leaves the state at once. An incoming chunk may come before the
-//! rank is drained. It cannot come before the rank has switched: its sender was drained, and no rank is drained before all
-//! ranks have switched.
+//! If the input of a state came before the state, the rank leaves the state at once. An incoming chunk may arrive
+//! before its new rank is drained, but never before that rank has switched. The reason: the chunk's old rank was
+//! drained, and no rank is drained before all ranks have switched.
 //!
 //! # Packets
 //!
@@ -49,37 +46,36 @@
 //!
 //! # Rules
 //!
-//! 1. *Cut.* A rank counts when its outgoing chunks have stopped and it has switched, in one step. Every message that it
-//!    sent under the old routes is counted. No message under the new routes is: each carries the next epoch.
-//! 2. *Departure.* A rank sends an outgoing chunk when it is drained: every message to the chunk under the old routes is
-//!    then in the chunk's mailbox.
-//! 3. *Admission.* An incoming chunk runs when all ranks have flushed: every message that it sent from its old rank has then
+//! 1. *Cut.* A rank counts its sent messages and switches routes in one step, after its outgoing chunks have stopped.
+//!    The count has every message that it sent under the old routes. Later messages carry the next epoch and are not
+//!    counted.
+//! 2. *Departure.* A rank sends an outgoing chunk when the rank is drained. Every message to the chunk under the old
+//!    routes is then in the chunk's mailbox.
+//! 3. *Admission.* An incoming chunk runs when all ranks have flushed. Its messages from its old rank have then
 //!    arrived.
 //! 4. *Pending messages.* Messages under the new routes wait on the new rank until the chunk is admitted.
 //! 5. *Removed chunks.* In a window a chunk may be removed after rank 0 measured it. Its index still moves, since all
 //!    ranks switch its route: the old rank sends the pending messages of the index in place of the chunk.
-//! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed. If it
-//!    came to the old rank, that rank forwards it under the new routes. (A rank that has not switched yet uses the new
-//!    routes of chunks on other ranks all the same, in its old epoch. So the epoch of a waiting insertion says nothing once all have
-//!    flushed.)
+//! 6. *Insertions.* A chunk that is inserted under a moving index waits on the new rank until all ranks have flushed.
+//!    If the chunk comes to the old rank, the old rank forwards it under the new routes. A waiting insertion may carry
+//!    either epoch: a rank in Stopping already uses the new routes of other ranks' chunks, in its old epoch.
 //!
 //! # Proof that messages stay in order
 //!
-//! 1. Messages *to* a migrating chunk: messages under the old routes travel with it (rule 2, Draining to Receiving).
-//!    Messages under the new routes are handled behind them (rule 4, Flushed to Settled).
+//! 1. Messages *to* a migrating chunk: messages under the old routes travel with the chunk (rule 2, Draining to
+//!    Receiving). Messages under the new routes are handled after them (rule 4, Flushed to Settled).
 //! 2. Messages *from* a migrating chunk: messages from its old rank are counted (rule 1, Stopping to Draining). They
-//!    have arrived before it runs again (rule 3, Flushed to Settled).
+//!    have arrived before the chunk runs again (rule 3, Flushed to Settled).
 //! 3. So no message is forwarded (an insertion may be, rule 6), and chunks that stay never wait for chunks that move.
 //!
 //! # Proof that a drained rank has all messages under the old routes
 //!
-//! 1. Rank 0 sends `ExpectedCounts` only when it has the counts of all ranks. By then all ranks have switched (to Draining).
+//! 1. Rank 0 sends `ExpectedCounts` when it has the counts of all ranks. By then all have switched (to Draining).
 //! 2. No rank sends under the old routes any more, so the sum is the number of messages that were sent.
-//! 3. A message under the new routes may come before the sum, before the receiver has switched, even before the receiver has
-//!    heard of the moves. Its epoch keeps it out of the count.
-//! 4. One bit is enough for the epoch. A rank switches again when it has heard of the next moves, and rank 0 decided on
-//!    them after all ranks had flushed (Flushed to Settled). So all ranks were drained, and no message of the epoch before
-//!    is in flight.
+//! 3. A message under the new routes may arrive before the sum, and even before the receiver has the `Decision`. The
+//!    epoch of the message keeps it out of the count.
+//! 4. One bit is enough for the epoch. A rank switches again only after the next `Decision`, which rank 0 sends after
+//!    all ranks have flushed. So all ranks are drained then, and no message of the epoch before is in flight.
 //!
 //! # Counted packets
 //!
@@ -94,18 +90,18 @@
 //!
 //! # Proof that a chunk in transit may be overtaken
 //!
-//! A chunk needs no order among the other packets of its old rank. Between processes it may overtake them and be overtaken
-//! by them: it is *freight*, see [`Codec`](crate::wire::codec::Codec).
-//! 1. Until the chunk is admitted, only `Flushed` depends on its arrival. Its new rank sends that after the arrival
-//!    (Receiving to Flushed).
-//! 2. The sender of a chunk is drained (Draining to Receiving), so all ranks have switched and know of the moves.
+//! Between processes, a chunk and the other packets of its old rank may overtake each other: the chunk is *freight*,
+//! see [`Codec`](crate::wire::codec::Codec).
+//! 1. Until the chunk is admitted, only `Flushed` depends on its arrival. Its new rank sends `Flushed` after the
+//!    arrival (Receiving to Flushed).
+//! 2. The old rank of the chunk is drained (Draining to Receiving). So all ranks have switched and have the moves.
 //!
 //! # Cost
 //!
 //! Five packets on each edge of the tree, whatever the number of ranks. One has all moves. The other four are small,
 //! with at most one count per receiving rank. The time is five times the depth of the tree. The alternative, markers
-//! from each rank to each other, takes one hop but ranks^2 packets. On 1000 ranks that is a thousand times as many, and
-//! each rank has to receive a thousand of them.
+//! from each rank to each other rank, takes one hop but ranks^2 packets. On 1000 ranks that is 200 times as many, and
+//! each rank receives 999.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,9 +120,9 @@ mod tests;
 /// The reason why chunks move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Occasion {
-    /// They have come to this sync, and resume where they arrive.
+    /// The chunks have come to this sync, and resume on their new ranks.
     Sync(SyncId),
-    /// Rank 0 has measured them as they ran: they go on where they arrive.
+    /// Rank 0 has measured the chunks while they ran: they go on, on their new ranks, without `resume`.
     Window,
 }
 
@@ -140,15 +136,16 @@ impl Occasion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) chunk: ChunkId,
-    /// The cell of its chunk; none if the chunk was removed since rank 0 measured it.
+    /// The cell of the chunk. None if the chunk was removed after rank 0 measured it.
     pub(crate) cell: Option<CellId>,
     pub(crate) to: Rank,
 }
 
-/// One output of a migration. All are run in order, before the next input.
+/// One output of a migration. The driver carries out all outputs, in order, before the next input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MigrationStep {
-    /// Start no more handlers of these chunks. Answer with [`Migrations::held`] for each, once none of its handlers runs.
+    /// Start no more handlers of these chunks. Call [`Migrations::held`] for each chunk, when none of its handlers
+    /// runs.
     Hold(Vec<CellId>),
     /// Switch to the new routes, with these outgoing chunks, and make the cut (rule 1).
     SwitchRoutes { occasion: Occasion, outgoing: Vec<Outgoing> },
@@ -174,7 +171,7 @@ enum Migration {
     Settled,
     Stopping {
         outgoing: BTreeMap<ChunkId, Outgoing>,
-        /// Number of outgoing chunks that are not held: a handler of them may run.
+        /// Number of outgoing chunks that are not held yet: their handlers may be running.
         running: usize,
         incoming: Incoming,
     },
@@ -227,7 +224,7 @@ impl Migrations {
         vec![MigrationStep::Hold(cells)]
     }
 
-    /// One more outgoing chunk is held. `transit` gives the transit that the chunks of an array take along from this rank.
+    /// One more outgoing chunk is held. `transit` returns the transit of an array's chunks, as of this rank now.
     pub(crate) fn held(&mut self, transit: impl Fn(ArrayId) -> Transit) -> Vec<MigrationStep> {
         match std::mem::take(&mut self.now) {
             Migration::Stopping { outgoing, running: 1, incoming } => {
@@ -245,8 +242,7 @@ impl Migrations {
         }
     }
 
-    /// A chunk of this rank was removed by its handler. If it was to leave, only its index leaves (rule 5), and nothing of it
-    /// runs any more.
+    /// A chunk of this rank was removed by its handler. If the chunk was to leave, only its index leaves (rule 5).
     pub(crate) fn removed(
         &mut self,
         chunk: ChunkId,
@@ -277,7 +273,6 @@ impl Migrations {
         releases.chain(self.check_flushed()).collect()
     }
 
-    /// An incoming chunk has come.
     pub(crate) fn receive(&mut self, transfer: ChunkTransfer) -> Option<MigrationStep> {
         let (Migration::Draining { incoming, .. } | Migration::Receiving(incoming)) = &mut self.now else {
             unreachable!("a chunk comes from a drained rank, and none is drained before all have switched")
@@ -334,23 +329,23 @@ impl Migrations {
         }
     }
 
-    /// Tells whether the index of a removed chunk is to leave, by routes to which this rank has not switched yet.
+    /// True if the index of a removed chunk is to leave this rank, and this rank has not switched routes yet.
     pub(crate) fn is_leaving_removed(&self, chunk: ChunkId) -> bool {
         let Migration::Stopping { outgoing, .. } = &self.now else { return false };
         outgoing.get(&chunk).is_some_and(|outgoing_chunk| outgoing_chunk.cell.is_none())
     }
 
-    /// Tells whether this rank has switched to the routes of a migration that is in progress.
+    /// True if a migration is in progress and this rank has switched to its routes.
     pub(crate) fn has_switched(&self) -> bool {
         !matches!(self.now, Migration::Settled | Migration::Stopping { .. })
     }
 
-    /// Tells whether no migration is in progress here.
+    /// True if no migration is in progress on this rank.
     pub(crate) fn are_settled(&self) -> bool {
         matches!(self.now, Migration::Settled)
     }
 
-    /// Tells whether this chunk is to come to this rank, or has come and is not admitted yet.
+    /// True if this chunk is to come to this rank, or has come and is not admitted yet.
     pub(crate) fn expects(&self, chunk: ChunkId) -> bool {
         match &self.now {
             Migration::Settled => false,

@@ -1,9 +1,10 @@
-//! The bytes that migrations move: the sizes that chunks declare, corrected by measured sizes.
+//! Counts the bytes that migrations move, and corrects the sizes that chunks declare. Rank 0 uses the corrected sizes
+//! as the sizes of chunks in the reports to the balancer.
 //!
-//! A chunk that does not override [`Chunk::state_bytes`](crate::Chunk::state_bytes) declares the size of its type, without
-//! the memory behind its pointers. So each receiving process measures the encoded size, and rank 0 adds up the sizes
-//! per array. From the first migration on, it scales the sizes that the chunks of that array declare. Within a process a chunk
-//! moves by its pointer: nothing is measured.
+//! A chunk that does not override [`Chunk::state_bytes`](crate::Chunk::state_bytes) declares the size of its type,
+//! without the memory behind its pointers. So each receiving process measures the encoded size, and rank 0 adds up the
+//! sizes per array. From the first migration on, rank 0 scales the declared sizes of the array by encoded over declared
+//! bytes. A chunk that moves within a process is not encoded and therefore not measured.
 
 use std::collections::BTreeMap;
 
@@ -62,12 +63,11 @@ impl SizeCounts {
     }
 }
 
-/// The sizes of each array's chunks, as rank 0 has learnt them. Each new migration halves the weight of all earlier ones.
+/// The sizes of each array's chunks, on rank 0. Each migration halves the weight of all earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct SizeScales(BTreeMap<ArrayId, SizeCounts>);
 
 impl SizeScales {
-    /// A migration has ended.
     pub(crate) fn learn(&mut self, migration_bytes: &MigrationBytes) {
         for (&array, &SizeCounts { declared, encoded }) in &migration_bytes.measured {
             let known = self.0.entry(array).or_default();

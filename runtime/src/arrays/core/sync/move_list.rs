@@ -1,8 +1,7 @@
-//! The moves of a sync, broadcast down the [tree](crate::arrays::core::collectives::tree) of ranks.
-//!
-//! Every rank hears of every move and passes all of them on to its children. Between processes rank 0 encodes the list
-//! once, and every other rank forwards the bytes that it received. So a child costs a copy of a pointer, not the encoding
-//! of thousands of moves.
+//! The list of all moves of a decision, which rank 0 broadcasts down the [tree](crate::arrays::core::collectives::tree)
+//! of ranks. Every rank receives all moves and passes them on to its children. Between processes rank 0 encodes the
+//! list once, and every other rank forwards the bytes that it received. So a further child costs a copy of a pointer,
+//! not the encoding of thousands of moves.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

@@ -1,23 +1,23 @@
-//! Tree aggregation (convergecast) of the reports to a sync: one packet per rank goes up the
-//! [tree](crate::arrays::core::collectives::tree) of ranks.
+//! Merges the reports to a sync on their way to rank 0, so that each rank sends one packet up the
+//! [tree](crate::arrays::core::collectives::tree) (a convergecast). Ranks other than 0 use this module.
 //!
 //! # Rules
 //!
-//! 1. *Aggregation.* A rank passes on the reports to a sync, its own and those of the ranks below it, together. It does so
-//!    once none of these ranks is known to have more to report to that sync.
-//! 2. *Next sync.* Each packet says which sync its ranks, taken together, report to next. If that changes without a report,
-//!    because the last chunk of a rank has left or was removed, the rank sends only that
+//! 1. *Aggregation.* A rank sends its own reports to a sync and the reports of the ranks below it together. It sends
+//!    them once none of these ranks is known to have more reports to that sync.
+//! 2. *Next sync.* Each packet names the sync that the sender and the ranks below it report to next. If the last chunk
+//!    of a rank leaves or is removed, the next sync may change without a report. Then the rank sends only the next sync
 //!    ([`NextSyncChanged`](super::SyncPacket::NextSyncChanged)).
-//! 3. *Late reports.* If a chunk comes to a rank without chunks, no rank waits for the report of that rank. The report goes
-//!    up by itself.
+//! 3. *Late reports.* No rank waits for the report of a rank without chunks. If a chunk comes to such a rank later, the
+//!    report goes up the tree alone.
 //!
-//! Waiting saves packets and decides nothing: the [population count](crate::arrays::core::collectives::population) on rank
-//! 0 knows which reports are missing.
+//! Waiting saves packets and has no effect on the decision: the [population
+//! count](crate::arrays::core::collectives::population) on rank 0 finds which reports are missing.
 //!
 //! # Proof that no rank waits in vain
 //!
-//! 1. A rank waits for its children, and they wait for theirs (rule 1).
-//! 2. So in the end some rank waits for a chunk that has yet to come to the sync.
+//! 1. A rank waits only for its own chunks and its children, and each child likewise (rule 1).
+//! 2. The tree is finite. So in the end some rank waits for a chunk that has yet to come to the sync.
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
@@ -55,11 +55,11 @@ impl AggregatedReports {
     }
 }
 
-/// The next sync, as far as known, to which a rank alone or with the ranks below it reports. None if no chunk there comes to
+/// The next sync that a rank, alone or with the ranks below, is known to report to. None without chunks that come to
 /// syncs.
 pub(crate) type NextSync = Option<SyncId>;
 
-/// The earlier of two next syncs: the later one waits for it.
+/// The earlier of two next syncs. Reports to the later one wait for it.
 fn earliest(one: NextSync, other: NextSync) -> NextSync {
     one.into_iter().chain(other).min()
 }
@@ -70,7 +70,7 @@ pub(crate) struct ReportAggregation {
     /// The next sync of each child and the ranks below it.
     below: LiteMap<Rank, NextSync>,
     pending: LiteMap<SyncId, AggregatedReports>,
-    /// The next sync that the parent was last told.
+    /// The next sync in the last packet to the parent.
     last_sent: NextSync,
 }
 

@@ -1,15 +1,16 @@
-//! The arrivals of one rank at a sync: its chunks come to the sync, the rank reports, and the chunks hear of the decision.
+//! Records which chunks of one rank have come to a sync, and decides when the rank can report. The driver in
+//! [`rank`](crate::arrays::core::rank) calls [`Syncs`].
 //!
 //! | event | action of the rank |
 //! |---|---|
 //! | the last chunk of the rank comes to a sync | reports up the tree ([`report_aggregation`](super::report_aggregation)) |
-//! | the last chunk that the others waited for leaves the rank, or is removed | the same |
-//! | a chunk that was inserted or has moved here since comes to the sync | may report a second time |
-//! | the decision is known, the chunk stays | tells the chunk at once |
-//! | the decision is known, the chunk moves | the new rank tells the chunk: see [`migration`](super::migration) |
+//! | the last chunk that has not come to the sync leaves the rank, or is removed | reports up the tree |
+//! | a chunk that was inserted or has moved here after the report comes to the sync | may report a second time |
+//! | `Decision` arrives, the chunk stays | resumes the chunk at once |
+//! | `Decision` arrives, the chunk moves | the new rank resumes the chunk, see [`migration`](super::migration) |
 //!
-//! Chunks that came with `at_sync_nowait` continue without the decision, unless they leave. Under a strategy that never
-//! moves chunks (`none`), no chunk waits: chunks resume at once, and loads are still collected.
+//! A chunk that came by `at_sync_nowait` runs on before the decision, unless the chunk moves. Under a strategy that
+//! never moves chunks (`none`), chunks resume at once, and their loads are still collected.
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
@@ -22,20 +23,21 @@ use crate::measure::records::Sample;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MeasuredChunk {
     pub(crate) chunk: ChunkId,
-    /// CPU time in ns, or ticks if declared.
+    /// CPU time in ns, or ticks if the program declared the load.
     pub(crate) load_ns: u64,
     pub(crate) declared: bool,
     pub(crate) bytes: u64,
     pub(crate) migratable: bool,
-    /// True if it has not run since the last window, so that it could not be asked whether it may move: it stays.
+    /// True if the chunk has not run since the last window: `migratable` and `bytes` are older, or unset since it came
+    /// here.
     pub(crate) unasked: bool,
-    /// The rank to which its program moves it.
+    /// The rank to which the program itself moves the chunk.
     pub(crate) wish: Option<Rank>,
-    /// Number of messages that it has handled in a window; 0 at a sync.
+    /// Number of messages that the chunk has handled in a window; 0 at a sync.
     pub(crate) handled: u32,
 }
 
-/// A rank and its chunks at a sync. A rank may report several times to one sync.
+/// The measurements of a rank and its chunks at a sync. A rank may report several times to one sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MeasuredRank {
     pub(crate) rank: Rank,
@@ -71,18 +73,18 @@ pub(crate) struct UnmeasuredReport {
     pub(crate) arrivals: Vec<SyncArrival>,
 }
 
-/// One rank's syncs.
+/// The syncs of one rank.
 #[derive(Debug, Default)]
 pub(crate) struct Syncs {
     pending: LiteMap<SyncId, PendingReport>,
-    /// Number of chunks of this rank, by the sync that they come to next.
+    /// Number of chunks of this rank, by the sync that the chunks come to next.
     due: LiteMap<SyncId, u64>,
-    /// Syncs that the rank reports to as soon as it has been measured.
+    /// Syncs that the rank will report to as soon as it has been measured.
     sampling: Vec<SyncId>,
-    /// Chunks of this rank that are to hear of the decision, by sync. A new chunk may come to the next sync before the
+    /// Chunks of this rank that the decision of each sync resumes. A new chunk may come to the next sync before the
     /// decision on this one.
     waiting: LiteMap<SyncId, Vec<(ChunkId, CellId)>>,
-    /// Bytes of the messages that these chunks defer meanwhile.
+    /// By sync, the bytes of the messages that the waiting chunks defer.
     deferred_bytes: LiteMap<SyncId, u64>,
 }
 
@@ -92,7 +94,7 @@ impl Syncs {
         *self.due.entry(next).or_default() += 1;
     }
 
-    /// Tells whether no chunk of this rank comes to syncs.
+    /// True if no chunk of this rank comes to syncs.
     pub(crate) fn has_no_members(&self) -> bool {
         self.due.is_empty()
     }
@@ -106,7 +108,7 @@ impl Syncs {
         }
     }
 
-    /// A chunk has come to a sync. It hears of the decision if `decides`: a decision will be made.
+    /// A chunk has come to a sync. `decides` is true if rank 0 will decide, so that the chunk waits for the decision.
     pub(crate) fn arrive(&mut self, arrival: SyncArrival, decides: bool) {
         let sync = SyncId(arrival.report.sequence);
         if decides {
@@ -117,7 +119,7 @@ impl Syncs {
         self.report(arrival.chunk.array, arrival.report).arrivals.push(arrival);
     }
 
-    /// A chunk was removed. `report` is its last one to the syncs of its array.
+    /// A chunk was removed. `report` is the chunk's last report to the syncs of its array.
     pub(crate) fn removed(&mut self, array: ArrayId, report: MemberReport) {
         self.left(SyncId(report.sequence));
         self.report(array, report);
@@ -129,7 +131,7 @@ impl Syncs {
         pending
     }
 
-    /// Takes the reports to the syncs that every chunk of this rank has come to.
+    /// Takes the reports to each sync that all chunks of this rank have come to.
     pub(crate) fn take_complete(&mut self) -> Vec<UnmeasuredReport> {
         let first_due = self.due.keys().next().copied().unwrap_or(SyncId(u64::MAX));
         let mut complete = Vec::new();
@@ -147,13 +149,13 @@ impl Syncs {
         self.sampling.retain(|&sampling| sampling != sync);
     }
 
-    /// The first sync that this rank has yet to report to, as far as it knows. None if it has no chunks that come to syncs.
+    /// The first sync that this rank has still to report to. None if no chunk of this rank comes to syncs.
     pub(crate) fn next(&self) -> Option<SyncId> {
         self.due.keys().chain(&self.sampling).min().copied()
     }
 
-    /// The first sync that some chunks of this rank have come to and others have not. Without one, the first sync whose
-    /// decision chunks of this rank wait for: a new chunk may come to the rank after its report.
+    /// The first sync that some chunks of this rank have come to and others have not. If there is none: the first sync
+    /// whose decision chunks of this rank wait for, since a new chunk may come to the rank after its report.
     pub(crate) fn open(&self) -> Option<SyncId> {
         let come =
             |(&sync, pending): (&SyncId, &PendingReport)| (!pending.arrivals.is_empty()).then_some(sync);
@@ -161,7 +163,7 @@ impl Syncs {
         self.pending.iter().find_map(come).or_else(reported)
     }
 
-    /// The tallies of chunks that have come to syncs that other chunks of this rank have not come to.
+    /// The tallies of the syncs that some chunks of this rank have come to and others have not.
     pub(crate) fn reported(&self) -> Vec<(SyncId, ArrayId, Tally)> {
         let by_sync = self.pending.iter();
         let its = |(&sync, pending): (&SyncId, &PendingReport)| {
@@ -171,7 +173,7 @@ impl Syncs {
         by_sync.flat_map(its).collect()
     }
 
-    /// A chunk defers a message of this number of bytes until a sync has ended. They are not counted if it has ended.
+    /// A chunk defers a message of this number of bytes until a sync has ended. Not counted if that sync is over.
     pub(crate) fn defer(&mut self, sync: SyncId, bytes: u64) {
         if self.waiting.contains_key(&sync) {
             *self.deferred_bytes.entry(sync).or_default() += bytes;
@@ -190,7 +192,7 @@ impl Syncs {
         self.deferred_bytes.values().sum()
     }
 
-    /// The decision on a sync is known. Returns the chunks that are to hear of it.
+    /// The decision on a sync has arrived. Returns the chunks that waited for it.
     pub(crate) fn decided(&mut self, sync: SyncId) -> Vec<(ChunkId, CellId)> {
         self.deferred_bytes.remove(&sync);
         self.waiting.remove(&sync).unwrap_or_default()

@@ -1,8 +1,9 @@
-//! The record of all syncs of a run, in bounded memory: sums over all, and as many single syncs as fit.
+//! Stores the record of all syncs and windows of a run in bounded memory: sums over all, and as many single records as
+//! fit. Rank 0 reads the log for the trace, the monitor and the final report.
 //!
-//! If it is full, every second sync is dropped, so that the remaining ones are spread evenly over the run. The newest are
-//! kept as well, for a monitor that reads the log during the run. The reports of ranks to a sync are long. They are kept
-//! apart, for as many of the newest syncs as fit and for at least one.
+//! When the log is full, every second record is dropped, so that the rest is spread evenly over the run. The newest
+//! records are kept as well, for a reader during the run. The reports of ranks to a sync are long. So only the newest
+//! reports are kept, as many as fit and at least one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use crate::trace::{SyncReport, SyncTotals};
 /// Upper and lower limit of the number of syncs kept for the end of the run.
 const KEPT_MAX: usize = 4096;
 const KEPT_MIN: usize = 64;
-/// Number of ranks over all kept syncs, about: a sync takes some 40 bytes per rank.
+/// Approximate limit of the number of ranks, summed over all kept syncs: a sync takes about 40 bytes per rank.
 const RANKS_MAX: usize = 1 << 19;
-/// Number of syncs that may end between two reads of the log.
+/// The most syncs that may end between two reads of the log.
 const NEWEST_MAX: usize = 256;
-/// Number of chunks and ranks over all kept reports: each takes some 60 bytes.
+/// Limit of the number of chunks and ranks, summed over all kept reports: each takes about 60 bytes.
 const REPORTED_MAX: usize = 1 << 20;
 
 pub(crate) struct SyncLog {
@@ -68,7 +69,6 @@ impl SyncLog {
         }
     }
 
-    /// Adds the next sync.
     pub(crate) fn push(&mut self, mut report: SyncReport) {
         self.totals.add(&report);
         if let Some(reported) = report.reported.take() {
@@ -87,12 +87,11 @@ impl SyncLog {
         }
     }
 
-    /// The newest sync.
     pub(crate) fn last(&self) -> Option<&SyncReport> {
         self.newest.back()
     }
 
-    /// The syncs after the first `seen` ones, as far as they are among the newest, and the sums over all syncs so far.
+    /// The syncs after the first `seen` ones that are among the newest, and the sums over all syncs so far.
     pub(crate) fn after(&self, seen: u64) -> (Vec<SyncReport>, SyncTotals) {
         let unseen = self.totals.syncs.saturating_sub(seen) as usize;
         let unseen = self.newest.iter().skip(self.newest.len().saturating_sub(unseen));

@@ -1,35 +1,38 @@
-//! A balancing window: rank 0 collects the costs of all chunks while they run. No chunk comes to a sync, and none waits.
+//! Collects the costs of all chunks on rank 0 while the chunks run: a *balancing window*. Windows are the default way
+//! to balance; no chunk comes to a sync or waits. [`Windows`] is the state of one rank, driven by
+//! [`rank`](crate::arrays::core::rank).
 //!
 //! # Packets
 //!
 //! | packet | path | content |
 //! |---|---|---|
-//! | [`Signal`] | up the tree, every few ms of work, once after | how busy sender and ranks below are; if all idle from now on |
+//! | [`Signal`] | up the tree, every few ms of work and once at its end | how busy the sender and the ranks below are; whether all are idle from now on |
 //! | [`Resize`] | to rank 0 | the number of ranks that are to be active |
-//! | [`Resized`] | down the tree | the number of ranks that are active from now on; a window that is decided follows soon |
-//! | [`OpenWindow`] | down the tree | the number of the window |
+//! | [`Resized`] | down the tree | the number of ranks that are active from now on; a window with a decision follows soon |
+//! | [`OpenWindow`] | down the tree | the number of the window; whether rank 0 will decide |
 //! | [`WindowReports`] | up the tree | measurements of the sender and the ranks below it |
-//! | [`Decision`] | down the tree | all moves; none is sent if no chunk moves |
+//! | [`Decision`] | down the tree | all moves; not sent if no chunk moves |
 //!
 //! # Rules
 //!
-//! 1. *One at a time.* Rank 0 opens a window after the last one is decided and its chunks have moved. The
-//!    [policy](lb_strategies::window_policy) chooses the time. If rank 0 opens a window only to begin a new one, nothing is
-//!    decided.
-//! 2. *Reports.* Each rank reports once, at once: its sample, and the cost of each of its chunks since the last window.
-//! 3. *Moves.* The [migration](super::migration) holds each moving chunk between two of its handlers. The chunk goes on with its
-//!    messages on its new rank, without `resume`.
+//! 1. *One at a time.* Rank 0 opens a window after the last window is decided and its chunks have moved. The
+//!    [policy](lb_strategies::window_policy) chooses the time, and whether rank 0 decides or the window only ends the
+//!    last one.
+//! 2. *Reports.* Each rank reports once and immediately: its sample, and the cost of each of its chunks since the last
+//!    window.
+//! 3. *Moves.* The [migration](super::migration) holds each moving chunk between two of its handlers. The chunk goes on
+//!    with its messages on its new rank, without `resume`.
 //!
-//! # Proof that each chunk is reported by one rank, where it stays until the decision
+//! # Proof that each chunk is reported by one rank, and stays there until the decision
 //!
-//! 1. Rank 0 opens a window after `CompleteMigration` of the last one (rule 1), on the same paths. So when a rank hears of the
-//!    window, it has admitted all its incoming chunks, and a chunk is on one rank.
-//! 2. A chunk moves only by a decision, and none is made before all ranks have reported.
-//! 3. A chunk that is inserted after the report of its rank is in no report and does not move, unless another chunk of its
-//!    index is in a report. Then the rank moves the chunk that has the index when the rank hears of the decision. If a chunk was
-//!    removed, its index moves alone ([migration](super::migration), rule 5).
+//! 1. Rank 0 opens a window after `CompleteMigration` of the last window (rule 1), on the same paths. So a rank that
+//!    receives `OpenWindow` has admitted all its incoming chunks, and each chunk is on one rank.
+//! 2. A chunk moves only by a decision, and rank 0 makes none before all ranks have reported.
+//! 3. A chunk that is inserted after its rank has reported is in no report and does not move. There is one exception:
+//!    another chunk with its index was reported and then removed. Then the rank moves the chunk that has the index when
+//!    the `Decision` arrives. If a chunk was removed, its index moves alone ([migration](super::migration), rule 5).
 //!
-//! Cost: two packets on each edge of the tree, with all loads; moves cost as much as at a sync.
+//! Cost: two packets on each edge of the tree, with all loads. Moves cost as much as at a sync.
 //!
 //! [`Signal`]: super::SyncPacket::Signal
 //! [`Resize`]: super::SyncPacket::Resize
@@ -48,18 +51,18 @@ use crate::arrays::core::lifecycle::transfer::ChunkTransfer;
 use crate::arrays::core::routing::in_flight::Epoch;
 use crate::ids::{ChunkId, Rank};
 
-/// One rank's part of windows.
+/// The state of one rank for windows.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
-    /// When the window was opened here, ns.
+    /// Time at which the window was opened on this rank, ns.
     opened_ns: u64,
-    /// The last signals of this rank and its children in this window.
+    /// The latest signals of this rank and of its children in this window.
     signals: LiteMap<Rank, LastSignal>,
     /// Reports of this rank and its children.
     reports: Convergecast<Option<AggregatedReports>>,
     /// Chunks inserted under indices that may be on their way to this rank, each with the rank that inserted it.
     insertions: Vec<(Rank, Box<ChunkTransfer>)>,
-    /// The first broadcast that each of these chunks has not received, while it is about to be admitted.
+    /// By chunk that is about to be admitted, the number of the first broadcast that the chunk has not received.
     late: LiteMap<ChunkId, u64>,
 }
 
@@ -67,7 +70,7 @@ pub(crate) struct Windows {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RankSignal {
     pub(crate) busy: Signal,
-    /// All of these ranks are idle from now on: they signal no more until they have work.
+    /// True if all of these ranks are idle from now on. They send no more signals until they have work.
     pub(crate) rests: bool,
 }
 
@@ -79,7 +82,7 @@ struct LastSignal {
 }
 
 impl Windows {
-    /// This rank, or a child with the ranks below it, signals. Returns the signal of all of them, as of now.
+    /// Stores the signal of this rank, or of a child with the ranks below it. Returns the sum of all signals now.
     pub(crate) fn signalled(&mut self, from: Rank, signal: RankSignal, now_ns: u64) -> RankSignal {
         self.signals.insert(from, LastSignal { signal, at_ns: now_ns });
         let since_opened = |at_ns: u64| at_ns.saturating_sub(self.opened_ns) as f64;
@@ -91,7 +94,7 @@ impl Windows {
         RankSignal { busy, rests: self.signals.values().all(|last| last.signal.rests) }
     }
 
-    /// True if this rank has signalled nothing in this window, or that it is idle.
+    /// True if this rank has sent no signal in this window, or its last signal was that it is idle.
     pub(crate) fn rests(&self, rank: Rank) -> bool {
         self.signals.get(&rank).is_none_or(|last| last.signal.rests)
     }
@@ -102,7 +105,7 @@ impl Windows {
         self.opened_ns = now_ns;
     }
 
-    /// Adds the report of this rank or a child. Returns all of them after the last one.
+    /// Adds the report of this rank or of a child. Returns the sum when the last report has been added.
     pub(crate) fn add(&mut self, tree: &Tree, reports: AggregatedReports) -> Option<AggregatedReports> {
         let join = |sum: &mut Option<AggregatedReports>| match sum {
             Some(sum) => sum.merge(reports),
@@ -116,19 +119,19 @@ impl Windows {
         self.insertions.push((by, transfer));
     }
 
-    /// A migration is complete: gives the kept insertions the present epoch. They were sent under the present routes or older
-    /// ones. True if there are any.
+    /// A migration is complete: gives the kept insertions the present epoch, since they were sent under the present
+    /// routes or older ones. True if there are any.
     pub(crate) fn complete(&mut self, epoch: Epoch) -> bool {
         self.insertions.iter_mut().for_each(|(_, transfer)| transfer.epoch = epoch);
         !self.insertions.is_empty()
     }
 
-    /// A kept chunk is about to be admitted. It has not received this broadcast.
+    /// A kept chunk is about to be admitted. `next_broadcast` is the first broadcast that it has not received.
     pub(crate) fn admit_late(&mut self, chunk: ChunkId, next_broadcast: u64) {
         self.late.insert(chunk, next_broadcast);
     }
 
-    /// The first broadcast that a kept chunk has not received.
+    /// Takes the number of the first broadcast that a kept chunk has not received.
     pub(crate) fn take_late(&mut self, chunk: ChunkId) -> Option<u64> {
         self.late.remove(&chunk)
     }

@@ -1,17 +1,16 @@
-//! Quiescence detection: no handler runs and no packet is in flight, on any rank (Mattern's four-counter method).
-//!
-//! Messages that wait for quiescence are sent then. Without any, the run has not called `exit` and never will: it has
-//! stalled.
+//! Quiescence detection on rank 0: no handler runs and no packet is in flight, on any rank (Mattern's four-counter
+//! method). Rank 0 then sends the messages that wait for quiescence. If there are none, no chunk will ever call `exit`:
+//! the run has stalled.
 //!
 //! # Steps
 //!
 //! | input | output |
 //! |---|---|
 //! | rank 0 has had nothing to do for a while | a wave: rank 0 probes all ranks, down the [tree] |
-//! | a probed rank has nothing to do | its counts of packets, with those of the ranks below, to its parent |
-//! | all ranks have replied, and fewer packets were received than sent | none: rank 0 begins again when it is idle |
-//! | all ranks have replied, as many packets were received as sent, and the counts are new | the next wave |
-//! | the same, and the counts equal the counts of the wave before | quiescence |
+//! | a probed rank has nothing to do | its counts of packets, added to those of the ranks below, to its parent |
+//! | all ranks have replied; fewer packets were received than sent | none: rank 0 begins again when it is idle |
+//! | all ranks have replied; as many packets were received as sent; the counts are new | the next wave |
+//! | all ranks have replied; as many packets were received as sent; the counts equal those of the wave before | quiescence |
 //!
 //! [tree]: crate::arrays::core::collectives::tree
 //!
@@ -20,8 +19,7 @@
 //!    idle rank woke up between the waves.
 //! 2. If also as many packets were received as sent, no packet was in flight then.
 //!
-//! Cost: nothing while any rank works; two rounds of small packets once all ranks are idle. The packets of this search
-//! are not counted.
+//! Cost: nothing while any rank works; then two rounds of small packets. Packets of this search are not counted.
 
 use std::ops::AddAssign;
 
@@ -47,11 +45,11 @@ pub(crate) enum SearchStep {
     Wait,
     /// Probe all ranks.
     Wave,
-    /// The search is over: send the messages that wait for quiescence, or ask all ranks what their chunks wait for.
+    /// The search is over: send the messages that wait for quiescence, or ask all ranks for what their chunks wait.
     Quiescent,
 }
 
-/// Rank 0's side of the search.
+/// The state of rank 0 for the search.
 #[derive(Debug, Default)]
 pub(crate) struct Quiescence {
     wave_open: bool,

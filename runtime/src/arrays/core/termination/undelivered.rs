@@ -1,4 +1,4 @@
-//! Undelivered messages: messages to single chunks that no chunk received. Each rank counts its own, and the report of the run
+//! Counts messages to single chunks that no chunk received. Each rank counts its own, and the report of the run
 //! combines the counts of all ranks.
 //!
 //! # What counts
@@ -8,16 +8,16 @@
 //! | its chunk removed itself before it read the message | *unread* |
 //! | no chunk had its index when the run ended | *waiting* |
 //! | still in flight at `exit` | nothing |
-//! | a broadcast | nothing: it is for the chunks that exist |
+//! | a broadcast | nothing: a broadcast is for the chunks that exist |
 //!
-//! # How a rank tells that no chunk has an index
+//! # How a rank finds that no chunk has an index
 //!
-//! A message waits on the rank where its chunk should be and is not. The chunk may still be on its way:
+//! A message waits on the rank where its chunk should be. The chunk may still be on its way there in two cases:
 //!
-//! 1. It migrates. Its new rank knows that, unless this rank has not yet heard of the newest moves.
-//! 2. It was inserted. Then more insertions were sent to this rank than it has admitted.
+//! 1. The chunk migrates. Then this rank expects it, unless this rank has not yet received the newest `Decision`.
+//! 2. The chunk was inserted. Then more insertions were sent to this rank than it has admitted.
 //!
-//! If neither holds, no chunk has that index.
+//! In all other cases no chunk has that index.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,14 +28,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChunkId, Rank};
 
-/// The most addressees that a rank, and the report of a run, name.
+/// The most addressees that a rank names, and that the report of a run names.
 const NAMED_MAX: usize = 8;
 
-/// Messages to single chunks that no chunk received: no chunk had the index they were sent to, or the chunk removed itself
-/// before it read them.
+/// Messages to single chunks that no chunk received: the index had no chunk, or the chunk removed itself before.
 ///
-/// Not counted are messages still in flight at [`exit`](crate::Ctx::exit), messages for which an existing chunk was not
-/// ready, and broadcasts. Displayed, it is one line of text.
+/// Messages still in flight at [`exit`](crate::Ctx::exit), messages for which an existing chunk was not ready, and
+/// broadcasts are not counted. `Display` formats one line of text.
 ///
 /// ```
 /// use caribou::report::{Addressee, Undelivered};
@@ -50,7 +49,7 @@ const NAMED_MAX: usize = 8;
 pub struct Undelivered {
     /// Number of messages.
     pub messages: u64,
-    /// The chunks that the first of them were for.
+    /// The chunks to which the first of these messages were sent.
     pub addressees: Vec<Addressee>,
 }
 
@@ -64,8 +63,8 @@ pub struct Undelivered {
 pub struct Addressee {
     /// Array and index.
     pub chunk: String,
-    /// The kind of the messages: the enum variant, `reduced` for a reduction's result, or `message`; `insertion of ..` for a
-    /// chunk that was to be inserted.
+    /// The kind of the messages: the enum variant, `reduced` for a reduction's result, or `message`; `insertion of ..`
+    /// for a chunk that was to be inserted.
     pub kind: String,
     /// Number of messages of that kind.
     pub messages: u64,
@@ -97,7 +96,7 @@ impl fmt::Display for Addressee {
     }
 }
 
-/// Undelivered messages by chunk and kind. Only the first [`NAMED_MAX`] of these are counted separately.
+/// Undelivered messages by chunk and kind. Only the first [`NAMED_MAX`] pairs are counted separately.
 #[derive(Debug, Default)]
 pub(crate) struct Addressees {
     messages: u64,
@@ -137,9 +136,9 @@ pub(crate) struct UndeliveredReport {
     pub(crate) rank: Rank,
     pub(crate) unread: Undelivered,
     pub(crate) waiting: Undelivered,
-    /// Migrations that the rank has heard of.
+    /// Number of `Decision`s with moves that the rank has received.
     pub(crate) migrations: u64,
-    /// Chunks that handlers of the rank have inserted, by the rank they were sent to.
+    /// Numbers of chunks that handlers of the rank have inserted, by the rank that got them.
     pub(crate) inserted: BTreeMap<Rank, u64>,
     /// Inserted chunks that have come to the rank.
     pub(crate) admitted: u64,

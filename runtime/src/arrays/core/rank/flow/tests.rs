@@ -1,4 +1,4 @@
-//! Flow control together with the other protocols of one rank.
+//! Tests flow control together with the other protocols of one rank.
 
 use std::sync::Arc;
 
@@ -101,7 +101,8 @@ fn expect(core: &mut RankCore, chunk: ChunkId, out: &mut Commands) {
     );
 }
 
-/// Admits the chunk as an executor does, with messages of `queued_bytes` bytes. Returns the other messages for the chunk.
+/// Admits the chunk as an executor does, with messages of `queued_bytes` bytes. Returns the other messages for the
+/// chunk.
 fn admit(core: &mut RankCore, queued_bytes: u64, out: &mut Commands) -> Vec<Delivery> {
     core.admit(CHUNK, CellId(3), Some(JOURNEY), SyncId(1), queued_bytes, out)
 }

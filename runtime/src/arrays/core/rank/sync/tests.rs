@@ -152,7 +152,7 @@ fn the_phase_of_a_rank_without_chunks_begins_when_it_gets_one() {
 fn an_index_is_in_use_though_only_its_inserter_knows_that_it_moves_here() {
     let mut core = rank_of(4, Rank(2));
     let mut out = Commands::default();
-    // Rank 3 has heard that the chunk moves from its home, rank 1, to rank 2.
+    // Rank 3 has the `Decision` that the chunk moves from its home, rank 1, to rank 2.
     core.receive(Rank(3), transfer(0, None), 0, &mut out);
     let Some(Task::Stop(Err(error))) = out.later.pop_back() else { panic!("{out:?}") };
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Chunks that are removed and inserted between the report of their rank in a window and the decision.
+//! Tests chunks that are removed or inserted between the report of their rank in a window and the decision.
 
 use lb_strategies::window_policy::WindowPolicy;
 
@@ -46,7 +46,7 @@ fn decide(core: &mut RankCore, moves: &[Move], out: &mut Commands) {
     core.receive(ROOT, decision, 0, out);
 }
 
-/// The chunks that are sent to another rank: each with its receiver, without a chunk or with one, and its messages.
+/// The chunks that are sent to another rank: each with its receiver, whether only its index is sent, and its messages.
 fn sent(out: &mut Commands) -> Vec<(Rank, bool, usize)> {
     let transfer = |command| match command {
         Command::Send(to, Packet::Lifecycle(LifecyclePacket::TransferChunk(transfer))) => {
@@ -132,7 +132,7 @@ fn a_chunk_inserted_by_new_routes_in_the_old_epoch_is_admitted_after_the_migrati
     let (mut core, mut out) = (core(2), Commands::default());
     let [before, _] = epochs();
     decide(&mut core, &[Move { chunk: chunk(0), from: Rank(1), to: Rank(2) }], &mut out);
-    // Rank 3 has heard of the move, and has not switched.
+    // Rank 3 has the `Decision`, and has not switched.
     core.receive(Rank(3), insertion(0, before), 0, &mut out);
     let mut sender = InFlight::default();
     sender.count_sent(Rank(2));
